@@ -96,7 +96,7 @@ Run = Callable[["_Watch", Sequence[Any]], list[Any]]
 class _Watch(Stage):
     """Writes equations, each followed by those that watch it."""
 
-    __slots__ = ("offence", "site", "sites", "wanted")
+    __slots__ = ("modes", "offence", "site", "sites")
 
     def __init__(self, modes: Modes, sites: list[Site]):
         super().__init__(None)

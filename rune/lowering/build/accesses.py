@@ -49,6 +49,7 @@ def apart(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
     statements: list[Stmt] = []
     straight: list[Stmt] = []
     for stmt in body:
+        # Only straight code is rearranged: nothing moves past a loop, a branch or a barrier.
         if isinstance(stmt, Let | Var | Assign | Accumulate | Store):
             straight.append(stmt)
             continue
@@ -72,6 +73,7 @@ def registered(body: Sequence[Stmt], names: set[str], registers: Registers) -> t
 def _in_order(body: Sequence[Stmt], names: set[str], registers: Registers, reads: Sequence[Load]) -> tuple[Stmt, ...]:
     """Statements without bodies: `reads` as early as possible, and all writes at the end."""
     places: dict[int, list[Stmt]] = {}
+    # Numbered from 1: a name is known after its statement, and 0 stands for the start.
     bound_behind = {bound_name(stmt): number for number, stmt in enumerate(body, 1)}
     for load in reads:
         let = Let(reserve(f"{load.buffer}_element", names), load)
@@ -122,6 +124,7 @@ def _neighbours(loads: Sequence[Load]) -> list[list[Load]]:
     """The loads, in groups that read one array at known distances from each other, in order."""
     groups: list[list[Load]] = []
     for load in loads:
+        # The first load stands for its group: distances to it give all others.
         group = next((g for g in groups if _distance(g[0], load) is not None), None)
         if group is None:
             groups.append([load])

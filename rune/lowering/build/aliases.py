@@ -36,6 +36,7 @@ def alias_pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
         (source.name, output.name)
         for output in kernel.outputs
         if (write := writes.get(output.name)) is not None
+        # An input that the kernel does not read fits, too: `all` of no reads holds.
         for source in kernel.inputs
         if _fits(source, output) and all(_is_before(r, write) for r in reads.get(source.name, ()))
     ]

@@ -69,6 +69,7 @@ def insert_barriers(code: KernelCode, independent: Iterable[Stmt] = ()) -> Kerne
 
 def _inside_grid(body: Body, code: KernelCode, uniform: frozenset[str], independent: frozenset[Stmt]) -> Body:
     """Descend the loops of the grid to the statements of a thread."""
+    # Shared memory is allocated first, and the loop comes last.
     *before, last = body
     assert isinstance(last, For)
     threads = _threads(last)
@@ -85,13 +86,16 @@ def _threads(loop: For) -> dict[str, int]:
     extents: dict[str, int] = {}
     stmt: Stmt = loop
     while isinstance(stmt, For) and stmt.kind is Kind.WORKGROUP:
+        # A launch needs the number of threads when the kernel is compiled.
         assert isinstance(stmt.extent, int)
         extents[stmt.var] = stmt.extent
+        # Barrier() only ends the walk: any statement that is no thread loop would.
         stmt = stmt.body[0] if len(stmt.body) == 1 else Barrier()
     return extents
 
 
 def _in_threads(loop: For, group: _Group) -> For:
+    # The loops of a thread's coordinates are one nest; barriers belong into the innermost.
     inner = loop.body[0]
     if len(loop.body) == 1 and isinstance(inner, For) and inner.kind is Kind.WORKGROUP:
         return replace(loop, body=(_in_threads(inner, group),))
@@ -156,6 +160,7 @@ def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) ->
     if isinstance(stmt, Store) and stmt.buffer not in group.private:
         buffer = group.same.get(stmt.buffer, stmt.buffer)
         yield Access(buffer, stmt.index, True, limits)
+    # All bodies together, as if every branch were taken: a conflict in any of them counts.
     for number, inner in enumerate(bodies(stmt)):
         known = limits
         # The condition bounds symbols in its first body alone, not in the `else`.
@@ -199,6 +204,7 @@ def _first(before: Seen, after: Seen, group: _Group) -> str | None:
 
 
 def _pairs(before: Seen, after: Seen) -> Iterable[tuple[Access, Access]]:
+    # Two reads never conflict, nor do different buffers: aliases have one name here.
     return ((a, b) for a in before for b in after if a.buffer == b.buffer and (a.writes or b.writes))
 
 

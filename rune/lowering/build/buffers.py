@@ -33,7 +33,9 @@ def rounds_in_turn(group: Group, panels: Sequence[Panel], products: Callable[[Si
     # One loop, so that the fetch of the next round also crosses from one point to the next.
     number = Axis("round", prod(int(str(a.size)) for a in group.sums[0]) * along_cut(group))
     following = number.symbol + 1
+    # The first filling has names of its own, since that of the loop is in the same scope.
     yield from _filled(group, panels, 0, "_first")
+    # The last round has no next one.
     more = If(less(following, number.size), tuple(_filled(group, panels, following, "")))
     yield For(number.name, number.size, Kind.SERIAL, (Barrier(), more, *products(number.symbol)))
 

@@ -41,6 +41,7 @@ def collapse_domain(kernel: Kernel) -> Kernel:
 
 def collapse_inner(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """Statements that share their inner axes, with as few of them as accesses allow."""
+    # The statements share one loop nest, so the accesses of all of them decide.
     first = statements[0]
     assert isinstance(first, Reduce | Fill | Write)
     axes, new_statements = _collapse(first.axes, statements)
@@ -83,5 +84,6 @@ def _merge(outer: Axis, inner: Axis, accesses: Iterable[Dim]) -> Rename | None:
         first, second = dims.coefficient(x, outer.name), dims.coefficient(x, inner.name)
         if first is None or second is None or first != second * inner.size:
             return None
+        # first·a + second·b = second·(size·a + b), and size·a + b is the merged symbol.
         new[x] = x - first * a - second * b + second * both
     return lambda x: new.get(x, x) if isinstance(x, Dim) else x

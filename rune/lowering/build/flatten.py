@@ -42,6 +42,7 @@ def flatten(kernel: Kernel) -> Kernel:
 
 
 def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size]) -> Statement:
+    # The only position on an axis of one point is 0.
     zeros: dict[str, Size] = {a.name: 0 for a in _droppable(statement) if a.size == 1}
     zeros |= single
 

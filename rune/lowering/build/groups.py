@@ -47,6 +47,7 @@ def points(flat: Kernel, schedule: Schedule, output_dtypes: Mapping[str, np.dtyp
     tile, stage, units = schedule.tile, schedule.stage, schedule.units
     assert tile is not None
     assert stage is not None
+    # Their number of rows tells units of four subgroups from those of one.
     if units is not None and units.rows == TEAM_ROWS:
         return multiplied_together(flat, tile, stage, units, output_dtypes)
     if units is not None:

@@ -79,6 +79,7 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
         if sorted(schedule.order.axes) != sorted(a.name for a in kernel.domain):
             yield schedule.order, f"its axes are {', '.join(a.name for a in kernel.domain) or 'none'}"
             return
+        # Later steps refer to the kernel as earlier ones leave it.
         kernel = reordered(kernel, schedule.order)
     if schedule.merge is not None:
         unmergeable = list(_to_axis(kernel, schedule.merge, schedule.merge.axis))
@@ -151,6 +152,7 @@ def _to_turn(kernel: Kernel, turn: Turn, schedule: Schedule, target: Target) -> 
         yield turn, "it has squares, vectors, rows or a tile already, or points that threads share"
     if not is_pointwise(kernel):
         yield turn, "its points do more than write single elements"
+    # The tests after these look the axis up.
     wrong = [*_to_axis(kernel, turn, turn.axis), *_to_count(turn, turn.side, least=2)]
     yield from wrong
     if wrong:
@@ -195,6 +197,7 @@ def _to_tile(kernel: Kernel, tile: Tile, threads: int = 1) -> Objections:
 
 def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) -> Objections:
     tile, most = schedule.tile, target.threads_per_workgroup
+    # A staged tile spreads its columns over the threads itself (stage.Group.column).
     if tile is None or tile.apart or schedule.share is not None:
         yield stage, "it needs a tile that is not apart, and points that threads do not share"
         return
@@ -202,6 +205,7 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     subgroup = _threads(schedule.units)
     if next(_to_tile(kernel, tile, subgroup), None) is not None:
         return
+    # Staged code has the dot first, and everything else after its last round.
     dot, *others = kernel.body
     if not isinstance(dot, Reduce) or any(not isinstance(s, Let | Write) for s in others):
         yield stage, "its dot is not the first statement, or not the only sum"
@@ -210,6 +214,7 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     if (stage.row_axis, stage.column_axis) != names or stage.sum_axis not in sums:
         yield stage, f"rows and columns of the tile are axes {', '.join(names)}, its sum's {', '.join(sums) or 'none'}"
         return
+    # The last round is shorter by a remainder, which has to be known.
     if not all(isinstance(a.size, int) for a in dot.axes):
         yield stage, "its sum is of open size"
         return
@@ -302,6 +307,7 @@ def _to_teams(kernel: Kernel, units: Units, tile: Tile, stage: Stage, dot: Reduc
 
 def _to_share(kernel: Kernel, share: Share, schedule: Schedule, target: Target) -> Objections:
     most = target.threads_per_workgroup
+    # Parts of a sum are combined in pairs of threads (team.py).
     if not 2 <= share.threads <= most or share.threads & (share.threads - 1):
         yield share, f"not a power of two from 2 to {most}, the threads of a group of {target.name}"
         return
@@ -319,6 +325,7 @@ def _to_share(kernel: Kernel, share: Share, schedule: Schedule, target: Target) 
 def _points_along(kernel: Kernel, schedule: Schedule) -> int | None:
     """Points along the last axis, each of several columns or rows; None for open size."""
     last, vectors, rows = kernel.domain[-1], schedule.vectors, schedule.rows
+    # Lanes of vectors are an axis of their own, the last one (vectors.py).
     if vectors is not None and vectors.lanes > 1:
         return vectors.lanes
     columns = vectors.count if vectors is not None else 1

@@ -97,6 +97,7 @@ def body(statements: Iterable[Statement], rows: Mapping[str, int], output_dtypes
             statements_out.append(first)
         elif isinstance(first, Scan):
             statements_out += _scan(first, output_dtypes[first.output])
+        # Ordered writes, whose loops are all serial.
         elif isinstance(first, Write) and not _is_free(first):
             kinds = [Kind.SERIAL] * len(first.axes)
             statements_out += nest(first.axes, kinds, _inner(first))
@@ -113,6 +114,7 @@ def _without_axes(together: Together) -> Iterator[Stmt]:
         assert isinstance(statement, Reduce | Fill | Write)
         if isinstance(statement, Reduce):
             yield from statement.lets
+            # A reduction over a single element is that element.
             yield Let(statement.name, statement.value)
         elif isinstance(statement, Fill):
             yield nodes.Alloc(statement.name, statement.value.dtype, 1, AddressSpace.LOCAL)
@@ -135,6 +137,7 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
             yield nodes.Var(_accumulator(statement), identity)
     together = collapse_inner(together)
     axes = inner_axes(together[0])
+    # Renderers put the innermost loop into vector lanes, and groups divide it among threads.
     kinds = [*[Kind.SERIAL] * (len(axes) - 1), Kind.VECTOR]
     yield from nest(axes, kinds, [s for statement in together for s in _inner(statement)])
     for statement in together:
@@ -186,6 +189,7 @@ def _scan(scan: Scan, output_dtype: np.dtype) -> Iterator[Stmt]:
     yield nodes.Var(name, COMBINE[scan.combine].identity(dtype))
     accumulator: Expr = Local(name, dtype)
     step = nodes.Assign(name, Op(scan.combine, (accumulator, scan.value), dtype))
+    # The accumulator may be wider than the output: f32 for half types.
     out = accumulator if dtype == output_dtype else Cast(accumulator, output_dtype)
     yield nodes.For(
         scan.axis.name, scan.axis.size, Kind.SERIAL, (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out))

@@ -39,6 +39,7 @@ def choose_parts(kernel: Kernel, most: int) -> Parts | None:
     """
     if not any(_reads_neighbours(s) for s in kernel.body):
         return None
+    # Powers of two, which are combined in pairs without a remainder.
     counts = (most >> k for k in range(most.bit_length() - 1))
     return next((Parts(n) for n in counts if has_long_reduction(kernel, Parts(n))), None)
 
@@ -97,6 +98,7 @@ def _parts(reduce: Reduce, parts: Parts) -> Iterator[Reduce]:
 
 
 def _part(reduce: Reduce, axes: tuple[Axis, ...], at: Size, number: int) -> Reduce:
+    # All parts are in one scope.
     names = {name: f"{name}_p{number}" for name in (reduce.name, *(let.name for let in reduce.lets))}
     (part,) = place_body((reduce,), {reduce.axes[-1].name: at}, names)
     assert isinstance(part, Reduce)

@@ -52,6 +52,7 @@ def _remainder(kernel: Kernel, tile: Tile, output_dtypes: Stored) -> nodes.For:
     rows = tile.rows if tile.columns > 1 else axis.size - tiles.symbol * tile.rows
     row, column = Axis(f"{axis.name}_row", rows), Axis(f"{last.name}_column", tile.columns)
     point = loops.body(point_body(kernel, tile, row.symbol, column.symbol, "_s"), {}, output_dtypes)
+    # Then all rows of the last tile are within the axis, and only their number is smaller.
     if tile.columns == 1:
         return nodes.For(row.name, row.size, Kind.SERIAL, tuple(point))
     inside = every(

@@ -39,6 +39,7 @@ def choose_rows(kernel: Kernel, elements: int) -> Rows | None:
     is_long = columns > MOST_COLUMNS or reduce.contract or not copies_alone(kernel)
     if is_long or not isinstance(axis.size, int) or axis.size % ROWS:
         return None
+    # Fewer points, each with more rows, must still fill the device.
     if cost.count(tuple(a.size for a in kernel.domain)) * columns < ROWS * elements:
         return None
     return Rows(axis.name, ROWS) if _walks_rows(reduce, axis) else None

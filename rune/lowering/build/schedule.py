@@ -131,6 +131,7 @@ class Tile:
     apart: bool = False
 
     def __str__(self) -> str:
+        # A tile of one column has no axis of columns, in whatever way it was made.
         columns = f", {self.column_axis}={self.columns}" if self.columns > 1 else ""
         return f"tile({self.row_axis}={self.rows}{columns}{', apart' if self.apart else ''})"
 
@@ -195,6 +196,7 @@ class Share:
     registers: bool = False
 
     def __str__(self) -> str:
+        # Defaults are left out, so that equal schedules have one text.
         numbers = {"lanes": self.lanes, "points": self.points}
         words = {"across": self.across, "registers": self.registers}
         of_numbers = [f"{name}={n}" for name, n in numbers.items() if n != 1]
@@ -250,6 +252,7 @@ class Schedule:
         steps = (getattr(self, f.name) for f in fields(self))
         return " ".join(str(s) for s in steps if s is not None) or "plain"
 
+    # Schedules appear in tables and errors as users write them.
     __repr__ = __str__
 
 
@@ -260,6 +263,7 @@ Step = Order | Merge | Parts | Squares | Turn | Vectors | Rows | Tile | Stage | 
 
 
 def _order(numbers: Numbers, words: Sequence[str]) -> Order:
+    # Unpacking what is not empty raises ValueError, which `_step` turns into its error.
     () = numbers
     if not all(map(str.isidentifier, words)):
         raise ValueError(words)
@@ -382,6 +386,7 @@ def parse(text: str) -> Schedule:
         if name in steps:
             raise ArgumentError(f"schedule: cannot apply {name} twice ({text})")
         steps[name] = _step(name, match[2])
+    # The table has the steps in the order of their application, which is the only one allowed.
     order = [name for name in _READERS if name in steps]
     if list(steps) != order or not steps:
         raise ArgumentError(f"schedule: cannot apply steps in the order of {text!r} (it is: {', '.join(_READERS)})")
@@ -397,6 +402,7 @@ def _step(name: str, inside: str) -> Step:
     pairs = [x.partition("=") for x in items if "=" in x]
     try:
         numbers = {axis.strip(): int(count) for axis, _, count in pairs}
+        # An axis that occurs twice would silently keep its last count.
         if len(numbers) < len(pairs):
             raise ValueError(inside)
         return reader(numbers, [x for x in items if "=" not in x])

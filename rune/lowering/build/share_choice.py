@@ -51,6 +51,7 @@ def choose_share(point: Point, domain: Sequence[Axis], schedule: Schedule, targe
     elif few:
         share = _share_reduction(point, choice.group_threads, target)
     shared_point = share and _shared_point(point, domain, share, target)
+    # Some drivers silently end loops of too many rounds (Target.loop_rounds).
     if are_few(shared_point.point if shared_point else point, target):
         return share
     longer = _share_long(point, choice.group_threads, target)
@@ -65,8 +66,10 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, tar
     """Threads for a row, which take neighbours if they can, and hold their reads in registers."""
     choice, longest = choices(target), _longest(point)
     most = choice.row_lanes if longest >= 2 * target.subgroup_threads else 1
+    # The longest run that is aligned in every loop; single elements always are.
     lanes = next(n for n in _halves(2 * most) if n == 1 or _has_runs(point, n))
     most_threads, thread_elements = (choice.row_threads, 2 * lanes) if lanes > 1 else (choice.group_threads, ROUNDS)
+    # A power of two, since parts are combined in pairs.
     threads = 1 << min(most_threads, target.threads_per_workgroup, max(1, longest // thread_elements)).bit_length() - 1
     if threads < 2:
         return None
@@ -83,6 +86,7 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, tar
         plain,
         Share(plain.threads),
     )
+    # The first that can be built: a loop may not divide, or the group's memory may be too small.
     return next((s for s in candidates if _shared_point(point, domain, s, target)), None)
 
 
@@ -158,6 +162,7 @@ def _walk(point: Point, axis: str, columns: int) -> _Walk | None:
     # Rows: the loop takes neighbouring elements. Columns: neighbouring points do.
     along = any(_is_next(inner) and not _is_near(outer) for inner, outer in steps)
     across = any(isinstance(outer, int) and outer == columns and not _is_near(inner) for inner, outer in steps)
+    # If both are so, sharing would mend one access and spoil the other.
     if along == across:
         return None
     return _Walk.ROWS if along else _Walk.COLUMNS
@@ -187,6 +192,7 @@ def _share_long(point: Point, most_threads: int, target: Target) -> SharedPoint 
         shared_point = _share_among(point, most_threads, target) or shared_point
         if shared_point is not None and are_few(shared_point.point, target):
             break
+        # More threads leave fewer rounds to each.
         most_threads *= 2
     return shared_point
 

@@ -54,6 +54,7 @@ NEIGHBOURS, TEAMS, COLUMNS_OF_GROUP = (1, 4), (2, 4, 8), (8, 32)
 def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
     """Every schedule that a search may try for a kernel; `build` still refuses some shares."""
     flat = flat_kernel(kernel)
+    # Panels and turned squares are for GPUs: a processor has caches.
     ways = [w for w in walks(flat, target) if target.is_gpu or not w.has_groups]
     yield from ways
     if target.threads_per_workgroup > 1:
@@ -75,6 +76,7 @@ def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every schedule of a kernel, flat and collapsed, without threads that share a point."""
     for schedule in _walks(flat, target):
         yield schedule
+        # Legal for native code alone; other languages choose their lanes themselves.
         for axis in (INNER, *(a.name for a in flat.domain)):
             variant = replace(schedule, lanes=Lanes(axis))
             if is_legal(flat, variant, target):

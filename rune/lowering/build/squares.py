@@ -49,6 +49,7 @@ def choose_squares(kernel: Kernel, side: int, lanes: int = 1) -> Squares | None:
     lanes: the side of the blocks into which a square of a large array is divided; on short axes a
            square is one block
     """
+    # Several blocks for a square if the axes are long enough, else a single one.
     if lanes > 1 and _is_worth_blocks(kernel):
         return _squares_of(kernel, BLOCKS * lanes, lanes) or _squares_of(kernel, lanes, lanes)
     return _squares_of(kernel, side, 1)
@@ -143,6 +144,7 @@ def _in_blocks(kernel: Kernel, squares: Squares, outer: Mapping[str, Axis]) -> l
     points: list[Stmt] = []
     for row, column in itertools.product(range(lanes), repeat=2):
         at = dict(zip(outer, (first[0] + row, first[1] + column)))
+        # Every point has names of its own, as all of them are in one scope.
         points += loops.body(copy_body(kernel, at, f"_{row}_{column}"), {}, {})
     names = {a.name for a in (*kernel.domain, *blocks)} | names_bound(points)
     return loops.nest(blocks, [Kind.SERIAL, Kind.SERIAL], list(apart(points, names)))

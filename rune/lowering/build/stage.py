@@ -133,6 +133,7 @@ class Group:
     def column(self, c: int) -> Size:
         """The position of a thread's c-th column among those of the group."""
         run = self.run
+        # The runs of a thread are as far apart as the runs of all threads are long.
         return self.place[1] * run + c % run + c // run * (run * self.stage.columns)
 
     def points(self) -> Iterator[tuple[int, int]]:
@@ -147,6 +148,7 @@ class Group:
 
 def grid(group: Group) -> list[Axis]:
     """The axes of a kernel; those of rows and columns count groups."""
+    # Rounded up: the last groups may reach beyond the ends.
     counts = dict(zip((a.name for a in group.axes), group.lengths))
     return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in group.kernel.domain]
 
@@ -252,6 +254,7 @@ def _along_cut(group: Group) -> Iterator[Stmt]:
         body = _round(group, depth, number.symbol * depth)
         yield For(number.name, number.size, Kind.SERIAL, tuple(body))
     if size % depth:
+        # Its panels are shallower, and fit the same memory.
         yield from _round(group, size % depth, size - size % depth)
 
 
@@ -280,6 +283,7 @@ def products(
     origin:  where the round is along the axes of the sum
     offsets: where panels begin in their memory, by name
     """
+    # Each element is read into a register once, for a whole row or column of products.
     depth, (row_axis, _) = flat_depth(axes), group.axes
     for panel in slices:
         is_of_rows = panel.axis == row_axis
@@ -294,6 +298,7 @@ def products(
 def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[str, Size]) -> Iterator[Stmt]:
     dot, (row_axis, _) = group.dot, group.axes
     elements = {p.load: Local(f"{p.name}_{r if p.axis == row_axis else c}", p.load.dtype) for p in slices}
+    # The lets of a dot have other values at every point, so each has copies.
     names = {let.name: f"{let.name}_{r}_{c}" for let in dot.lets}
 
     def on_node(part: Expr) -> Expr:

@@ -49,6 +49,7 @@ def choose_stage(flat: Kernel, target: Target) -> Schedule | None:
         return None
     starts = [Schedule(), *(Schedule(merge=Merge(a.name)) for a in flat.domain[:-1]), *_images_together(flat)]
     candidates = [c for s in starts for c in _candidates(flat, s, target)]
+    # The check is slower than the estimate, so candidates are checked in order of cost.
     by_cost = sorted(candidates, key=lambda c: c[0])
     return next((s for _, s in by_cost if is_legal(flat, s, target)), None)
 
@@ -78,6 +79,7 @@ def _candidates(flat: Kernel, start: Schedule, target: Target) -> Iterator[tuple
                 # How operands are read depends on the panel's axes alone, and is slow to derive.
                 product = products.get(panel) or products.setdefault(panel, _product(kernel, problem, panel))
                 time = cycles(product, group, target.cores)
+                # An infinite time means that no multiprocessor holds such a group.
                 if time < inf:
                     yield time, replace(start, tile=tile, stage=stage)
 
@@ -152,6 +154,7 @@ def _panels(dot: Reduce, goal: int) -> Iterator[tuple[str, int, int]]:
 
     The depth is a divisor of the axis if one is near.
     """
+    # Whole axes from the innermost outwards, then a part of the next one.
     inner_elements, number = 1, len(dot.axes) - 1
     while number and inner_elements * cost.count((dot.axes[number].size,)) < goal:
         inner_elements *= cost.count((dot.axes[number].size,))

@@ -106,6 +106,7 @@ def _total(name: str, combine: str, memory: Alloc, places: Sequence[Size]) -> It
         let = Let(f"{name}_of_{number}", Load(memory.name, (place,), memory.dtype))
         values.append(Local(let.name, memory.dtype))
         yield let
+    # In pairs, so that additions do not wait for each other; the count is a power of two.
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=True)
         values = [Op(combine, pair, memory.dtype) for pair in pairs]

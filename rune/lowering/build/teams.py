@@ -75,6 +75,7 @@ class Teams(Subgroups):
             return plain
         row = axis_of(plain, self.tile.row_axis)
         others = [a for a in plain[:-1] if a is not row]
+        # legal.py lets groups be abreast only if they divide a known number of rows of groups.
         assert isinstance(row.size, int)
         block = Axis(f"{row.name}_block", row.size // abreast)
         return [*others, block, plain[-1], Axis(row.name, abreast)]
@@ -172,6 +173,7 @@ def _operand(name: str, load: Load, axis: Axis, length: int, sums: tuple[Axis, .
     panel = Lines(name, load, axis, length, sums, end, is_as_read=True, is_fetched=True, group_length=length)
     if panel.is_along_sum:
         return Operand(panel, 1)
+    # The units step from one block of 64 positions to the next by a single stride.
     return Operand(replace(panel, length=LINE), length // LINE)
 
 
@@ -183,6 +185,7 @@ def team_bytes(group: Teams) -> int:
 def is_fetched(group: Teams) -> bool:
     """Whether all that a group reads is copied without passing through registers."""
     filling = (s for operand in team_operands(group) for s in walk(_round_of(group, operand, 0, "")))
+    # What cannot be fetched is loaded and stored (panels.py).
     return not any(isinstance(s, Store) for s in filling)
 
 
@@ -228,6 +231,7 @@ def _in_turn(group: Teams, read: Sequence[Operand], output_dtypes: Mapping[str, 
     number = Axis("round", count)
 
     def filled(of_all: Size, name: str) -> If:
+        # Rounds are numbered through all tiles of a group, so fetches run on into the next tile.
         at = first + of_all // count * group.units.groups
         return If(less(at, tiles), tuple(_filled(replace(group, number=at), read, of_all, name)))
 

@@ -84,6 +84,7 @@ def row_at(kernel: Kernel, tile: Tile, row: Size) -> Size:
 def column_at(kernel: Kernel, tile: Tile, column: Size) -> Size:
     """The position of a column of a tile."""
     axis = tiled_domain(kernel, tile)[-1]
+    # Apart, point p has columns p, p + points, p + 2·points, ...
     return axis.symbol + axis.size * column if tile.apart else axis.symbol * tile.columns + column
 
 
@@ -105,6 +106,7 @@ def point_body(kernel: Kernel, tile: Tile, row: Size, column: Size, suffix: str)
 
 def copy_body(kernel: Kernel, at: Mapping[str, Size], suffix: str) -> tuple[Statement, ...]:
     """The statements with some axes at other positions, and a suffix on every local name."""
+    # The copies of all points are in one scope.
     names = {name: name + suffix for s in kernel.body for name in _bound(s)}
     return place_body(kernel.body, at, names)
 

@@ -61,8 +61,10 @@ def _tiles(kernel: Kernel, axes: Sequence[Axis], most: int, target: Target) -> I
     columns = choice.dot_columns if shares(dot_loads(kernel), last) else 1
     if choice.short_sums and cost.count((_inner_sum(kernel),)) < SHORT:
         most = min(most, choice.short_sums)
+    # Always a candidate, whatever the limits below are.
     yield Tile(axes[0].name, 1)
     for axis, r, c in itertools.product(axes, range(1, choice.dot_rows + 1), range(1, columns + 1)):
+        # Registers hold r·c sums and the r + c values that they multiply.
         if 1 < r * c <= min(most, MOST_NODES // nodes, choice.dot_registers - r - c):
             yield tile_of(axis.name, r, last.name, c, apart=choice.columns_apart)
 
@@ -120,6 +122,7 @@ def _cost_by_lanes(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
 def _beyond(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
     """The time of all points relative to whole tiles: other points are computed one by one."""
     row_axis, last = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
+    # Where an access takes as long as 32 products, such points count sixteenfold (decision 0104).
     slowness = max(SLOWNESS, choices(target).access_products // 2)
     return _padding(row_axis.size, tile.rows, slowness) * _padding(last.size, tile.columns, slowness)
 

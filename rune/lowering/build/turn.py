@@ -130,6 +130,7 @@ def _read(group: Group, square: Alloc, load: Load) -> Iterator[Stmt]:
     """A thread's share of an array's square, read along the array's rows."""
     for number in group.rounds:
         line, position = group.place(number)
+        # Neighbouring threads read along the turned axis, in which the array is contiguous.
         at = group.at(position, line)
         element = placed(load, at)
         assert isinstance(element, Load)
@@ -144,6 +145,7 @@ def _point(group: Group, number: int, memory: Sequence[Alloc], loads: Sequence[L
     """The statements of one point of a thread, which read turned elements from the squares."""
     row, column = group.place(number)
     at = group.at(row, column)
+    # Here neighbouring threads are along the last axis: they read the square across its lines.
     index = column * (group.turn.side + 1) + row
     elements = {load: Load(s.name, (index,), load.dtype) for s, load in zip(memory, loads)}
 

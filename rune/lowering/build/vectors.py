@@ -37,6 +37,7 @@ def choose_vectors(kernel: Kernel, lanes: int, most: int, points: int) -> Vector
         return None
     *outer, last = kernel.domain
     rows = cost.count(tuple(a.size for a in outer))
+    # The largest count that divides the axis and leaves enough points.
     for count in range(most, 1, -1):
         step = lanes * count
         if isinstance(last.size, int) and last.size % step == 0:
@@ -88,6 +89,7 @@ def with_vectors(kernel: Kernel, vectors: Vectors) -> Kernel:
     lane = (Axis(f"{last.name}_lane", lanes),) if lanes > 1 else ()
     first = block.symbol * (lanes * count) + sum(a.symbol for a in lane)
     of_columns = _of_columns(kernel)
+    # Statements that are the same for all columns are not copied.
     several = replace(kernel, body=of_columns)
     copies = zip(*(copy_body(several, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)), strict=True)
     # The copies of a statement stand side by side, so that their sums share one loop.
@@ -100,6 +102,7 @@ def _of_columns(kernel: Kernel) -> tuple[Statement, ...]:
     names, differing = {kernel.domain[-1].name}, []
     for statement in kernel.body:
         names_read = {name for x in expressions(statement) for name in names_in(x)}
+        # A statement also differs if it reads one that does. Writes always do: their places differ.
         if isinstance(statement, Write) or names_read & names:
             differing.append(statement)
             names |= {statement.name} if isinstance(statement, Let | Reduce) else set()

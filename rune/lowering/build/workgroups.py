@@ -115,6 +115,7 @@ def _split(point: Point, team: Team, divided_loops: Mapping[For, Point]) -> tupl
     allocs: list[Alloc] = []
     inside: list[Stmt] = []
     sums = {s.name: _combine_of(point, s.name) for s in point if isinstance(s, Var)}
+    # Sums that end together are combined together, and share their barriers.
     for role, together in itertools.groupby(point, lambda s: _role(s, sums)):
         match role:
             case _Role.SUM:
@@ -158,6 +159,7 @@ def _can_divide(nest: For, team: Team, share: Share) -> bool:
     loops, step = nest_of(nest), team.count * share.lanes
     extents = [loop.extent for loop in loops]
     if _is_joined(loops, step):
+        # The nest will be one loop, as in `_divided`.
         extents = [dims.product(extents)]
     extent = extents[_chosen(extents, step)]
     if not share.registers:
@@ -228,6 +230,7 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
         # Neighbouring threads read neighbouring elements, which the device loads together.
         one = replace_symbols(loop.body, {loop.var: n * step + lanes * team.member + lane})
         body += _renamed(one, names) if body or share.registers else one
+    # Every thread has equally many elements (`_is_short`), so no round needs a condition.
     if share.registers:
         return tuple(body)
     if lanes > 1:

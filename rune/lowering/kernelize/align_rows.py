@@ -84,6 +84,7 @@ class _Rewrite:
         sides = [self.grown(x, run, growth) for x, run, growth in zip(operands, runs, growths, strict=True)]
         total = apply(self.body, equation.primitive, *sides, **equation.params)
         _cut_to(equation.results[0].type, total, self.body)
+        # The last equation takes over the result's variable, so readers need no change.
         self.body[-1] = replace(self.body[-1], results=equation.results)
         self.body[first:] = [replace(e, frame=equation.frame) for e in self.body[first:]]
         return True

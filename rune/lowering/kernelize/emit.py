@@ -203,6 +203,7 @@ class Emitter:
 
     def remember(self, key: Key, value: Term) -> None:
         """Remember an answer; one that several equations use is bound first."""
+        # Written in place, such an expression would be computed again by every user.
         if self.uses.get(key[0], 0) > 1 and isinstance(value.expr, Op | Cast):
             value = self.bind(value)
         self.memo[value.level][key] = value
@@ -218,6 +219,8 @@ class Emitter:
     def make(self, key: Key) -> Term:
         """The answer, once everything that it needs has been answered."""
         var, indices, guard = key
+        # Scalars and rows first: inside the kernel they are nearer than the buffers they are
+        # written to.
         if var in self.scalars:
             return Term(self.scalars[var], 0)
         if var in self.rows:
@@ -238,6 +241,7 @@ class Emitter:
 
     def load(self, name: str, indices: Indices, type: ArrayType, guard: Expr | None) -> Term:
         """One element of a buffer or scratch row."""
+        # A load belongs to the inner point if its place or its condition does.
         level = max(self.level(indices), self.expr_level(guard))
         return Term(Load(name, indices, type.dtype, guard), level)
 

@@ -155,6 +155,7 @@ def _is_plain_sum(sink: Sink) -> bool:
 
 def _pulled(pull: _Pull) -> list[Equation]:
     """The equations in place of a sink; an empty list if it stays."""
+    # Equations of the core are written as factors are found, and dropped if none is.
     core = pull.without(pull.sink.scores)
     if not pull.factors:
         return []

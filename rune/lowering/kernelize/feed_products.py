@@ -71,6 +71,7 @@ def _in_memory(equation: Equation) -> tuple[Equation, Equation]:
     (result,) = equation.results
     computation = Var(result.type)
     storage = Equation(in_memory, (computation,), {}, (result,))
+    # The stored value has the result's variable, so readers need no change.
     return replace(equation, results=(computation,)), replace(storage, frame=equation.frame)
 
 

@@ -55,6 +55,7 @@ def _scan_loops(x: ArrayType, *before: ArrayType, axis: int, combine: str, rever
     # Without totals a group takes the tiles of its row in turn, and carries the total itself.
     if before:
         count = tiles(size)
+        # Tile p begins with the scanned total of tile p - 1, and the first tile with the identity.
         start = f"x1[((({count})*a + p) - 1)*({inner}) + c if index(p) > 0_i64]"
         start = f"select(index(p) > 0_i64, {start}, {neutral})"
         tile, rounds, parts = f"{TILE}*p", 1, count

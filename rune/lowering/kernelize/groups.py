@@ -168,6 +168,7 @@ def in_order(state: Fusion) -> list[int]:
     """The groups, each after those that it reads, and otherwise by their last member."""
     firsts: dict[int, int] = {}  # one root of each group, by window
     for g in state.groups:
+        # Groups are named by one of their members, whose bit therefore stands for the group.
         firsts[g // WINDOW] = firsts.get(g // WINDOW, 0) | 1 << g % WINDOW
 
     def place(g: int) -> tuple[int, int, int]:
@@ -303,6 +304,7 @@ def _agreement(a: Mapping[int, int], b: Mapping[int, int]) -> dict[int, int]:
 def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> str:
     """Why the common domain would be a bad one; empty if it is a good one."""
     domain = tuple(second.domain[b] for _, b in pairs)
+    # No axis moves inside a point, so nothing gets less parallel.
     if len(domain) == len(first.domain) == len(second.domain):
         return ""
     members = (*first.members, *second.members)
@@ -383,6 +385,7 @@ def _bits(mask: int) -> Iterable[int]:
 
 def _join_stream(state: Fusion, stream: Iterable[Var]) -> None:
     """Join the roots of a stream, which walk the same rows; a result that nobody reads has none."""
+    # The group of root 0 joins nothing if no result of the stream has a root.
     first, *others = [state.owner[n] for var in stream for n in state.makers.get(var, ())] or [0]
     for other in others:
         # Roots in different windows cannot be joined: each is a pass of its own.
@@ -438,6 +441,7 @@ def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
         for indices in root.reads.get(var, ()):
             inner = tuple(axes.get(i) if not isinstance(i, int) else None for i in indices)
             places = group.places[m]
+            # None stands for an axis that no axis of the domain walks.
             ways.add(tuple(places.index(k) if k in places else None for k in inner))
     return ways
 

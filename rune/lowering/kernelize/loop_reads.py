@@ -58,6 +58,7 @@ def loop_reads(equation: Equation) -> dict[Var, int]:
 
 def _arrays(code: Code) -> frozenset[str]:
     """The buffers from which more than single elements are taken."""
+    # What the loops change has to be memory.
     names = {source for source, _ in code.in_place}
     for stmt in walk(code.body):
         if isinstance(stmt, Fetch):

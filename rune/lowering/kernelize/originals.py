@@ -93,6 +93,7 @@ def _varying(kernel: Kernel, within: Statement | None) -> Set[str]:
     """The names whose values may differ between points of the domain (or of a statement)."""
     varying = set(_several(kernel.domain))
     for statement in kernel.body:
+        # A Let over varying names varies; sums and rows of a point always may.
         if isinstance(statement, Let):
             varying |= _following((statement,), varying)
         elif not isinstance(statement, Write | Scan | Stream) and kernel.domain:

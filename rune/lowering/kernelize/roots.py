@@ -226,6 +226,7 @@ def _walk(requests: list[Request], storage: Storage, cuts: dict[Dim, set[Size]])
 def gather_cuts(equation: Equation, indices: Indices, cuts: dict[Dim, set[Size]]) -> None:
     """Add the breakpoints of a view's conditions that depend on a single axis."""
     resolution = resolve(equation, indices)
+    # Integers read from memory have no value yet when a kernel starts.
     known = {s for a in equation.operands for d in a.type.shape for s in dims.symbols(d)}
     for bounds in (b for piece in resolution.pieces for b in piece.where):
         for axis in dims.symbols(bounds.index):
@@ -251,6 +252,7 @@ def find_roots(program: Program, storage: Storage) -> tuple[Root, ...]:
 def _needed(roots: list[Root], results: set[Var]) -> tuple[Root, ...]:
     """The roots that are read or are results: resolved, a view may show nothing of its operand."""
     needed_values, needed_roots = set(results), []
+    # Roots read only earlier ones, so one walk from the end finds all that are needed.
     for root in reversed(roots):
         if root.var in needed_values:
             needed_roots.append(root)
@@ -274,10 +276,12 @@ def analyse(
     kind = kind_of(equation, storage)
     shape = var.type.shape if sizes is None else sizes
     if kind is Kind.WINDOW:
+        # A window update runs over the update; the array around it stays as it is.
         shape = equation.operands[1].type.shape
     offsets = offsets or (0,) * len(shape)
     symbols = axis_symbols(shape)
     indices = tuple(o + s for o, s in zip(offsets, symbols))
+    # Only a mapped root can be divided: every other kind combines or orders its elements.
     cuts: dict[Dim, set[Size]] = {s: set() for s in symbols if kind is Kind.MAP and isinstance(s, Dim)}
     if cuts and sizes is None and isinstance(equation.primitive.lower, View):
         gather_cuts(equation, indices, cuts)

@@ -117,6 +117,7 @@ def find_components(program: Program) -> tuple[Component, ...]:
     refused_scores: set[Var] = set()
     components: list[Component] = []
     for peak in peaks:
+        # Scores of a refused component would be refused again.
         seeds = _seeds(peak.operands[0], graph.definitions) - refused_scores
         # A peak of scores that are in a component already was followed with that component.
         if not seeds or any(seeds & c.scores for c in components):
@@ -268,6 +269,7 @@ def _sink(equation: Equation, read: Sequence[int]) -> Sink | None:
 def _as_sink(equation: Equation, number: int, along: Axes, columns: Axes) -> Sink | None:
     shape = equation.operands[number].type.shape
     rows = tuple(a for a in range(len(shape)) if a not in along and shape[a] != 1)
+    # A row of no elements has no largest one, and a symbolic size may turn out to be 0.
     empty = any(dims.at_most(1, d) is not True for d in shape)
     longer = tuple(a for a in along if shape[a] != 1)
     return None if empty or not longer or not rows else Sink(equation, number, longer, rows, columns)

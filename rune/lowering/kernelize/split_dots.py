@@ -133,6 +133,7 @@ def _cut(product: Product, sums: Sequence[int], target: Target, shortest_part: i
         for parts in _counts(extent, full_groups // tiles, most):
             size = part_size(extent, -(-extent // parts))
             cuts[_Cut(number, size, -(-extent // size))] = None
+    # If no cut has that many parts, any cut will do.
     enough = [c for c in cuts if c.parts >= fewest] or list(cuts)
     return min(enough, key=lambda c: _time(product, c.parts, target), default=None)
 

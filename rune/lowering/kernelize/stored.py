@@ -233,6 +233,7 @@ def _points(equation: Equation) -> int:
         (contracted_axes, _), _ = equation.params["dimension_numbers"]
         shape = equation.operands[0].type.shape
         return cost.count(equation.results[0].type.shape) * cost.count(tuple(shape[a] for a in contracted_axes))
+    # An elementwise equation has points for its result, a reduction for its operand.
     shapes = [a.type.shape for a in (*equation.operands, *equation.results)]
     return max(map(cost.count, shapes))
 
@@ -249,6 +250,7 @@ def _demands(equations: tuple[Equation, ...], stored_values: frozenset[Var], rea
         if is_routine(equation) or is_control(equation):
             continue
         demand = _demand_of(equation, number, demands, stored_values)
+        # Seen through a view, a place is another place: its path goes on with the view.
         if isinstance(equation.primitive.lower, View) and equation.results[0] not in stored_values:
             demand = {
                 (root, paths.setdefault((path, number), len(paths) + 1)): points
@@ -290,10 +292,12 @@ _LOAD = _Price(0, 1)
 
 def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
     """What one element costs when every stored operand is a load."""
+    # An operand that is used twice is loaded once.
     distinct = {a for a in equation.operands if isinstance(a, Var) and a.type.shape}
     parts = [prices.get(a, _LOAD) for a in distinct]
     total = sum(p.cost for p in parts) + _own_cost(equation, len(distinct))
     loads = sum(p.loads for p in parts)
+    # Passed on to what is computed from it: the loads are then of the narrow numbers.
     unpacks = any(p.unpacks for p in parts) or is_unpacking(equation)
     return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED), unpacks)
 
@@ -303,6 +307,7 @@ def _own_cost(equation: Equation, operands: int) -> int:
         case Scalar(op=op):
             return cost.operation(op)
         case View():
+            # A view of several operands chooses between them.
             return max(0, operands - 1)
         case Position():
             return 0

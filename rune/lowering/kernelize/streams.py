@@ -230,6 +230,7 @@ class _Former:
         others = [a for n, a in enumerate(sink.equation.operands) if n != sink.operand]
         if any(self.depends.get(a, 0) & forming.bits for a in others if isinstance(a, Var)):
             return None
+        # A sink that does not depend on the stream has degree 0 in any peak.
         if not needed_sinks & forming.bits:
             return 0
         if forming.peak is None or not _reads_own_row(walk, forming.peak):
@@ -239,6 +240,7 @@ class _Former:
 
     def fits_between(self, needed_sinks: int, forming: _Forming) -> bool:
         """Whether no other stream would have to run both before and after this one."""
+        # Streams that this sink needs, directly or through others, must not need this stream.
         pending = [f for f in self.forming if f is not forming and f.bits & needed_sinks]
         visited: list[_Forming] = []
         while pending:
@@ -358,6 +360,7 @@ class Degrees:
         if equation is None or not is_mapped(equation):
             return None
         lower = equation.primitive.lower
+        # A view of one operand shows the same numbers; of several, they may have different degrees.
         if isinstance(lower, View):
             return self.known(equation.operands[0]) if len(equation.operands) == 1 else None
         if isinstance(lower, Convert):

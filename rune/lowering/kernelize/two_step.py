@@ -142,6 +142,7 @@ def _reduce_part(
     step_axes = step.axes
     if step.size:
         x = apply(equations, split_axis, x, identity(combine, x.type), axis=step.axis, size=step.size)
+        # The axes after the one that is split move by one.
         new_axes = {a: a + (a > step.axis) for a in axes}
         step_axes = tuple(sorted({step.axis + 1, *(new_axes[a] for a in step_axes if a != step.axis)}))
         axes = tuple(sorted({step.axis, step.axis + 1, *(new_axes[a] for a in axes)}))
@@ -178,10 +179,12 @@ def choose(type: ArrayType, axes: Axes, parallelism: Parallelism) -> _Step | Non
     if (longest := _longest(type, axes)) is not None:
         return _Step(axes, longest, cost.PART)
     results, work = cost.count(tuple(d for a, d in enumerate(type.shape) if a not in axes)), cost.count(type.shape)
+    # The last axis stays: neighbouring results then add up neighbouring columns.
     columns = bool(axes) and type.ndim - 1 not in axes
     fewest_points = parallelism.columns if columns else parallelism.rows
     if not axes or work <= cost.SPLIT_WORK or (columns and parallelism.shares(work, results)):
         return None
+    # Enough points, but a row may be so long that its sum loses digits.
     if results >= fewest_points:
         return _of_long_rows(type, axes)
     return _columns(type, axes, parallelism.piece(work, results)) if columns else _rows(type, axes)
@@ -232,6 +235,7 @@ def _part(size: Size, goal: int, axis: int, axes: Axes) -> _Step | None:
     """Split `axis` into parts of about `goal` elements; a divisor of its size if one is near."""
     if goal == 1:
         return _Step(axes[1:]) if len(axes) > 1 else None
+    # A single part would be no cut.
     if cost.estimate(size) < 2 * goal:
         return None
     return _Step(axes, axis, part_size(size, goal) if isinstance(size, int) else goal)

@@ -64,6 +64,7 @@ class Walk:
             size, step = self.side.atom.type.shape[axis], self.steps[axis]
             if size == 1:
                 continue
+            # The axis goes on where the last digit ends, so both are one digit.
             if digits and step == digits[-1][0] * digits[-1][1]:
                 digits[-1] = (digits[-1][0] * size, digits[-1][1])
             else:
@@ -186,5 +187,6 @@ def extent(parameters: Mapping[str, int], side: str) -> tuple[tuple[int, ...], i
     reaches = [(size - 1) * step for digits in roles for size, step in digits]
     start = _offset(parameters, side)
     counts = tuple(math.prod(size for size, _ in digits) for digits in roles)
+    # Negative steps reach down from the offset, the others up.
     low, high = (sum(r for r in reaches if (r < 0) == down) for down in (True, False))
     return counts, start + low, start + high + 1

@@ -158,6 +158,7 @@ class _Writer:
     def stream(self, root: Root) -> None:
         """All sinks of the group in one pass, when the first of them comes up."""
         sinks = [r for m in self.group.members if (r := self.state.roots[m]).kind is Kind.STREAM]
+        # One statement computes all sinks, so the others have nothing left to add.
         if root is not sinks[0]:
             return
         writer = StreamWriter(self.storage, self.group, self.emit, self.symbols)
@@ -185,6 +186,7 @@ class _Writer:
 
     def hold(self, root: Root, indices: Indices, value: Term) -> None:
         """Let other members read a scalar of the point, and write it where it is needed."""
+        # Bound, so that other members and the write share one local.
         if self.is_read_inside(root.var):
             value = self.emit.bind(value)
             self.emit.scalars[root.var] = value.expr
@@ -354,6 +356,7 @@ def _place(
             scratch.add(root.var)
             room -= size
         elif root.var not in outputs:
+            # Not in memory, and too long for scratch: each reader computes its elements.
             recomputed_values.add(root.var)
     return frozenset(scratch), frozenset(recomputed_values)
 
@@ -363,6 +366,7 @@ def _row_bytes(root: Root, places: tuple[int, ...]) -> int | None:
     total = root.var.type.dtype.itemsize
     for k in inner_places(root, places):
         high = dims.bounds(root.sizes[k])[1]
+        # Scratch has a static size, so a row without a bound cannot be there.
         if high is None:
             return None
         total *= high

@@ -38,6 +38,7 @@ def write_loops(equation: Equation, storage: Storage, reserved_names: frozenset[
     code = code_for(equation)
     operands = {f"x{n}": var for n, var in enumerate(memory_operands(equation, storage.definitions))}
     arrays = {name: var for name, var in operands.items() if storage.is_in_memory(var)}
+    # Operands that are computed need names that the loops do not use, as loads of them disappear.
     local = set(names_bound(code.body) | reserved_names)
     names = {name: f"x{n}" for n, name in enumerate(arrays)}
     names |= {name: reserve("operand", local) for name in operands if name not in arrays}
@@ -114,6 +115,7 @@ class _Elements:
     def element(self, load: Load, before: list[Stmt]) -> Expr:
         """The element that a load reads; statements that compute it are appended to `before`."""
         var = self.operands[load.buffer]
+        # One for each load: locals that it binds are not in scope at another load.
         emit = Emitter(
             self.storage.definitions,
             self.storage.values,

@@ -57,6 +57,7 @@ def _loops(frame: Frame, after: Sequence[Statement]) -> list[Stmt]:
     places = [_row_place(frame, i, row) for i, row in enumerate(rows)]
     for place in places:
         inside += place.lets(frame.before)
+    # Part p of a group begins with tile p, and may have none if there are fewer tiles than parts.
     clamp, first = frame.tile_number("first_tile", frame.part, frame.is_even)
     inside += clamp
     for panel_filling in (_rows(frame), _keys(frame, first, "_first")):
@@ -67,6 +68,7 @@ def _loops(frame: Frame, after: Sequence[Statement]) -> list[Stmt]:
     inside += totals(frame)
     inside += gathered(frame)
     output = tuple(results(frame, after, places))
+    # Only the first part has the sums of all parts (`gathered`).
     inside += output if frame.tile.parts == 1 else [If(less(frame.part, 1), output)]
     point = [*frame.group_memory.values(), For(THREAD, frame.tile.threads, Kind.WORKGROUP, tuple(inside))]
     return loops.nest(frame.domain, [Kind.GRID] * len(frame.kernel.domain), point)
@@ -96,6 +98,7 @@ def _tile(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     has_peak = frame.stream.peak is not None
     # After it all threads have read the last tile, and see what is stored of this one.
     body: list[Stmt] = [Barrier(), *frame.number()[0], *clamps, *clamp, *frame.count(), *factors.reads]
+    # A fetch writes its panel at once, so it comes after the barrier; a load only fills a register.
     is_fetched = isinstance(frame.tile, UnitTile)
     body += () if add_up or is_fetched else following.reads
     body += values(frame, frame.stream.scores, points)

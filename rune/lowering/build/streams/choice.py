@@ -42,6 +42,7 @@ def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
     room = target.shared_bytes // 2 if target.shared_bytes > GROUP_BYTES else target.shared_bytes
     for tile in fitting:
         if _bytes(tile, stream) <= room:
+            # Units come before threads that multiply by themselves, if their panels fit as well.
             on_units = unit_tile(tile, stream, target)
             choice = on_units if on_units is not None and _bytes(on_units, stream) <= room else tile
             return _in_parts(choice, kernel, stream, target)
@@ -89,6 +90,7 @@ def _row_axis(kernel: Kernel, stream: Stream) -> int:
     def merit(number: int) -> tuple[int, int, int]:
         axis = kernel.domain[number]
         common_loads = sum(not mentions(x.indices[0], axis) for x in key_loads)
+        # The last number decides between equal axes: its points are neighbours.
         return common_loads, cost.estimate(axis.size), number
 
     return max(range(len(kernel.domain)), key=merit)
@@ -106,11 +108,14 @@ def _bytes(tile: Tile, stream: Stream) -> int:
     tiles: dict[Expr, int] = {s.weight: s.weight.dtype.itemsize for s in stream.sums if s.columns}
     exchanges = [s.weight for s in stream.sums if not s.columns]
     exchanges += [] if stream.peak is None else [stream.peak.value]
+    # Weights of every key for sums with columns; for scalars and the peak, one number of a thread.
     cells = tile.keys * sum(tiles.values()) + tile.across * sum(x.dtype.itemsize for x in exchanges)
     total = tile.parts * line * cells
     total += sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.rows)
     total += tile.parts * sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.of_keys)
+    # At the end the other parts pass their sums, and all of them their peaks.
     if tile.parts > 1:
+        # Scalars use the memory that is counted above.
         sums = sum(tile.thread_columns(columns_of(s)) * s.weight.dtype.itemsize for s in stream.sums if s.columns)
         total += (tile.parts - 1) * tile.lanes * tile.thread_rows * sums
         total += 0 if stream.peak is None else tile.parts * line * stream.peak.value.dtype.itemsize

@@ -195,6 +195,7 @@ class Frame:
 
     def column_inside(self, name: str, number: int, columns: int) -> tuple[list[Stmt], Size]:
         """A column of a thread, or one of the last columns if it is beyond the end."""
+        # One clamp for a run, whose columns are all inside or all beyond the end.
         run = self.tile.column_run(columns)
         if columns % (run * self.tile.across) == 0:
             return [], self.column_of(number, columns)
@@ -221,6 +222,7 @@ class Frame:
 
     def row_cell(self, position: Size, row: Size) -> Size:
         """The place of a row's element at a position, next to those of the other rows."""
+        # Rows are neighbours, so that a thread reads several of its rows at once.
         return position * line_of(self.tile.rows) + row
 
     def by_rows(self, name: str, positions: int, dtype: np.dtype) -> str:
@@ -229,6 +231,7 @@ class Frame:
 
     def element(self, panel: Panel, position: Size, element: Size) -> Size:
         """The place of a panel's element in its memory."""
+        # All parts share the panels of rows, and each has its own panels of keys.
         first = 0 if panel in self.panels.rows else self.part * panel.alloc.size
         return panel.index(position, element) + first
 
@@ -254,6 +257,7 @@ class Frame:
         length: Expr = Op(
             "min", (const(self.tile.keys, dtypes.i64), of_size(self.key_axis.size - self.first_key)), dtypes.i64
         )
+        # A part beyond the last tile has no keys.
         if not self.is_even:
             inside = Op("lt", (of_size(self.tile_index), of_size(self.tiles)), dtypes.bool_)
             length = Op("select", (inside, length, const(0, dtypes.i64)), dtypes.i64)

@@ -120,6 +120,7 @@ def panels_of(kernel: Kernel, stream: Stream, row_axis: Axis, rows: int, keys: i
 def set_apart(panels: Panels) -> Panels:
     """The panels with separate ones for sums, since those of dots are filled again sooner."""
     apart = {n: replace(p, name=f"{n}_factors") if p in panels.keys else p for n, p in panels.of_sums.items()}
+    # Sums with equal factors still share a panel; reversed, so that the first name stays.
     once = {_meaning(p): p for p in reversed(apart.values())}
     of_sums = {n: once[_meaning(p)] for n, p in apart.items()}
     return replace(panels, factors=tuple(dict.fromkeys(of_sums.values())), of_sums=of_sums)
@@ -145,6 +146,7 @@ class _Search:
                 if self.reads(operand, dot.lets) == kind:
                     panel = self.panel(f"{dot.name}_{kind}", operand, dot.lets, axis, dot.axes[0], count)
                     of_dots[dot.name, operand] = panels.setdefault(_meaning(panel), panel)
+        # A factor of a sum may equal an operand of a dot, and then it has no panel of its own.
         in_dots = tuple(by_key.values())
         of_sums = {s.name: by_key.setdefault(_meaning(p), p) for s, p in self.factors()}
         factors = tuple(p for p in by_key.values() if p not in in_dots)
@@ -185,6 +187,7 @@ class _Search:
         parts = (*self.stream.scores, *self.stream.weights)
         scores = {p.name for p in parts if isinstance(p, Reduce)} | ({peak.name} if peak else set())
         by_row, by_key = self.row_axis.name in names, not names.isdisjoint(a.name for a in self.stream.axes)
+        # What depends on a score, or on both axes, differs for every pair of row and key.
         if names & scores or by_row == by_key:
             return None
         return "rows" if by_row else "keys"

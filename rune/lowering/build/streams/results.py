@@ -54,6 +54,7 @@ def _written(frame: Frame, write: Write, place: Place, i: int) -> list[Stmt]:
             column_place = Place(at, {**place.names, **names})
             lets += column_place.lets(write.lets)
             stores.append(_store(frame, write, column_place, i, n))
+        # Columns of a run are inside or beyond the end together, so one condition is enough.
         inside = axis.size % (run * frame.tile.across) == 0
         condition = less(frame.column_of(first, axis.size), axis.size)
         out += [*lets, *stores] if inside else [If(condition, (*lets, *stores))]

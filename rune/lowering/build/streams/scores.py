@@ -118,6 +118,7 @@ def largest(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
     assert peak is not None
     dtype = peak.value.dtype
     tile = frame.by_rows(f"{peak.name}_scores", frame.tile.across, dtype)
+    # A maximum over the thread's own keys first: then one number for each row is exchanged.
     for i, (first, *others) in enumerate(points):
         yield Var(f"{peak.name}_most_{i}", _counted(frame, 0, first.expr(peak.value)))
         for j, place in enumerate(others, 1):

@@ -42,6 +42,7 @@ def filling(frame: Frame, panels: Sequence[Panel], first: Size, outer: Mapping[s
 
 
 def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size], name: str) -> Filling:
+    # Rows stay for all tiles, and all threads of the group fill them; each part fills its keys.
     is_once = panel in frame.panels.rows
     threads, thread = (frame.tile.threads, frame.thread) if is_once else (frame.tile.lanes, frame.lane)
     frame.memory(panel.name, panel.alloc.size * (1 if is_once else frame.tile.parts), panel.alloc.dtype)
@@ -50,6 +51,7 @@ def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size],
     piece = _piece(panel, threads)
     pieces = panel.count * panel.elements // piece
     rounds = -(-pieces // threads)
+    # Without a condition, loads can be written out and wait in registers for their stores.
     if pieces % threads == 0 and rounds * piece <= MOST_AHEAD:
         parts = [_pieces(frame, panel, n * threads + thread, piece, first, outer, f"{name}_{n}") for n in range(rounds)]
         return Filling(tuple(s for p in parts for s in p.reads), tuple(s for p in parts for s in p.stores))
@@ -75,6 +77,7 @@ def _fetches(
     place = Place({**outer, panel.axis.name: first + one, panel.along.name: element}, {})
     load = place.expr(panel.value)
     assert isinstance(load, Load)
+    # A fetch writes zeros where its guard fails.
     guard = None if dims.divides(panel.count, panel.axis.size) is True else less(first + one, panel.axis.size)
     fetch = Fetch(panel.name, frame.element(panel, one, element), load.buffer, load.indices[0], FETCHED, guard)
     body: tuple[Stmt, ...] = (fetch,)

@@ -31,6 +31,7 @@ def initial(frame: Frame) -> Iterator[Stmt]:
 
 def scaled(frame: Frame, i: int, before: Expr, after: Expr, same: Expr, suffix: str) -> Iterator[Stmt]:
     """The sums of a row, scaled from one peak to another; unchanged where `same` holds."""
+    # Sums of one degree share the factor, and sums of degree 0 do not depend on the peak.
     for degree in sorted({s.degree for s in frame.stream.sums} - {0}):
         factor = f"shrink{suffix}_{i}_{degree}"
         yield Let(factor, _shrinkage(before, after, degree, same))
@@ -89,6 +90,7 @@ def gathered(frame: Frame) -> Iterator[Stmt]:
         lanes, count, dtype = frame.tile.lanes, len(names[total.name]), total.weight.dtype
         memory = frame.memory(f"{total.name}_gathered", (frame.tile.parts - 1) * count * lanes, dtype)
         for n, name in enumerate(names[total.name]):
+            # The lane comes last, so that neighbouring threads access neighbours.
             at = ((frame.part - 1) * count + n) * lanes + frame.lane
             stores.append(Store(memory, at, Local(name, dtype)))
             for part in range(1, frame.tile.parts):
@@ -164,6 +166,7 @@ def added(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     rows = range(frame.tile.thread_rows)
     body: list[Stmt] = []
     tiles = frame.weight_tiles()
+    # Each weight is read once for a key, and used for all columns of the thread.
     for weight, tile in tiles.items():
         for i in rows:
             at = frame.row_cell(frame.part * frame.tile.keys + key, frame.row_of(i))
@@ -203,6 +206,7 @@ def _rows_added(frame: Frame, total: Sum, tile: str, key: Size, places: Sequence
     for n in range(len(frame.sum_names(total, 0))):
         clamp, column = frame.column_inside(f"{total.name}_column", n, columns_of(total))
         yield from clamp
+        # A factor that does not depend on the row is computed once for all rows.
         for i in rows if by_row else (0,):
             at = {**places[i].sizes, **frame.outer, frame.key_axis.name: key, axis.name: column}
             yield from _factor(frame, total, f"{total.name}_factor_{i}_{n}", at, lets)

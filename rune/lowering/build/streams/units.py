@@ -74,6 +74,7 @@ def unit_tile(tile: Tile, stream: Stream, target: Target) -> UnitTile | None:
     # Units multiply halves: f32 operands count where they were converted from one just before.
     narrow = {p: _narrowed(p) for p in (*panels.rows, *panels.of_keys)}
     halves = {None if p is None else p.value.dtype for p in narrow.values()}
+    # Weights of f32 would be rounded to halves, which is another program (decision 0092).
     halves |= {None if w is None else w.dtype for w in map(_half, (s.weight for s in wide_sums))}
     lengths = [*(p.elements for p in narrow if p in panels.rows), *map(columns_of, wide_sums)]
     # Every panel and every weight has to have the one format that the units multiply.
@@ -83,6 +84,7 @@ def unit_tile(tile: Tile, stream: Stream, target: Target) -> UnitTile | None:
     if not {("multiply", dtype), ("fetch", dtype)} <= target.native:
         return None
     subgroups = tile.rows // matrices.ROWS
+    # A subgroup multiplies at least 16 rows.
     if not subgroups:
         return None
     return UnitTile(tile.axis, tile.rows, tile.keys, 8 * subgroups, 4, 1, _with(panels, narrow))
@@ -103,10 +105,12 @@ def _with(panels: Panels, narrow: dict[Panel, Panel | None]) -> Panels:
 def _narrowed(panel: Panel) -> Panel | None:
     """The panel as halves, if it can be fetched like that."""
     match panel.value, panel.lets:
+        # A let that only names the element.
         case (Local(name=name), (Let(name=bound, value=value),)) if name == bound:
             return _narrowed(replace(panel, value=value, lets=()))
         case (Cast(arg=Load(guard=None) as load), ()) if load.dtype in matrices.NARROW:
             narrow = replace(panel, value=load)
+            # A fetch has to begin at a multiple of eight halves.
             piece = dims.substitute(_index(load), {panel.along.name: FETCHED * dims.symbol("piece", 0)})
             return narrow if narrow.is_along and dims.divides(FETCHED, piece) is True else None
         case _:
@@ -151,6 +155,7 @@ def _first_row(frame: Frame) -> Size:
 
 def _line(frame: Frame) -> int:
     """The length of a line of weights."""
+    # An odd number of pieces, so that the lines of eight rows begin in different banks.
     pieces = frame.tile.keys // FETCHED
     return frame.tile.keys + (FETCHED if pieces % 2 == 0 else 0)
 
