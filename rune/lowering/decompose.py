@@ -164,7 +164,7 @@ def _no_source(name: str, library: Library, device: str) -> MissingRule:
     """The error for an operation that has kernels, but none for the device."""
     known = " and ".join(s.language for s in library.sources)
     return MissingRule(
-        f"lower: cannot compile {name} for {device} (its kernels are for {known} alone)",
+        f"lower: cannot compile {name} for {device} (its kernels are only for {known})",
         hint="say what it means in NumPy (meaning=) or in rune's operations (expand=), or for the CPU by native=",
     )
 

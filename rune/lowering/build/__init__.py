@@ -127,7 +127,7 @@ def rewritten(flat: Kernel, schedule: Schedule) -> Kernel:
 
 
 def _default_walk(flat: Kernel, target: Target) -> Schedule:
-    """The default schedule, but for threads that share a point, which depend on its code."""
+    """The default schedule, without threads that share a point: they depend on its code."""
     choice, item = choices(target), _widest(flat)
     # The kernel gets the first form that it fits, so the most particular forms come first.
     squares = choose_squares(flat, choice.square_side, choice.square_lanes)

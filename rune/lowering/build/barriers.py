@@ -163,7 +163,7 @@ def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) ->
     # All bodies together, as if every branch were taken: a conflict in any of them counts.
     for number, inner in enumerate(bodies(stmt)):
         known = limits
-        # The condition bounds symbols in its first body alone, not in the `else`.
+        # The condition bounds symbols only in its first body, not in the `else`.
         if isinstance(stmt, If) and number == 0:
             known = (*limits, *_limits(stmt.condition))
         for s in inner:

@@ -76,7 +76,7 @@ def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every schedule of a kernel, flat and collapsed, without threads that share a point."""
     for schedule in _walks(flat, target):
         yield schedule
-        # Legal for native code alone; other languages choose their lanes themselves.
+        # Legal only for native code; other languages choose their lanes themselves.
         for axis in (INNER, *(a.name for a in flat.domain)):
             variant = replace(schedule, lanes=Lanes(axis))
             if is_legal(flat, variant, target):

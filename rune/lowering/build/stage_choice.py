@@ -76,7 +76,7 @@ def _candidates(flat: Kernel, start: Schedule, target: Target) -> Iterator[tuple
             products: dict[Axes, Product] = {}
             for group, tile, stage in _groups(kernel, row_axis.name, target):
                 panel = _panel_axes(kernel, stage)
-                # How operands are read depends on the panel's axes alone, and is slow to derive.
+                # How operands are read depends only on the panel's axes, and is slow to derive.
                 product = products.get(panel) or products.setdefault(panel, _product(kernel, problem, panel))
                 time = cycles(product, group, target.cores)
                 # An infinite time means that no multiprocessor holds such a group.

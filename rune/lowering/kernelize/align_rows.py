@@ -41,7 +41,7 @@ PIECE_BYTES, LINE_BYTES = 16, 128
 # Multiply-adds of a multiprocessor in a cycle, measured on an H100: through registers, and fetched.
 THROUGH_REGISTERS, FETCHED = 54.0, 1_000.0
 
-Growth = Mapping[int, int]  # elements to add behind an axis
+Growth = Mapping[int, int]  # elements to add at the end of an axis
 
 
 def align_rows(program: Program, target: Target, stream_results: Container[Var] = ()) -> Program:
@@ -90,7 +90,7 @@ class _Rewrite:
         return True
 
     def grown(self, x: Var, run: int, growth: Growth) -> Var:
-        """An operand in memory with zeros behind some axes."""
+        """An operand in memory with zeros at the end of some axes."""
         # One copy for all products that read it: forward and backward share weights.
         key = x, tuple(growth.items())
         if not growth:
@@ -110,7 +110,7 @@ def _run(x: Var, definitions: Definitions) -> int:
 
 
 def _growths(operands: Sequence[Var], runs: Sequence[int], numbers: Numbers) -> list[dict[int, int]]:
-    """What to add behind the axes of both operands; both grow along an axis that is summed."""
+    """What to add at the end of both operands' axes; both grow along an axis that is summed."""
     contracting, batch = numbers
     growths: list[dict[int, int]] = [{}, {}]
     for k, (x, run) in enumerate(zip(operands, runs, strict=True)):
@@ -147,7 +147,7 @@ def _pays(operands: Sequence[Var], growths: Sequence[Growth], equation: Equation
 
 
 def _copy(x: Var, run: int, growth: Growth, equations: list[Equation]) -> Var:
-    """A copy of an operand with zeros behind some axes; its memory runs along the same axis."""
+    """A copy of an operand with zeros at the end of some axes, contiguous along the same axis."""
     order = (*(k for k in range(x.type.ndim) if k != run), run)
     transposition = x if run == x.type.ndim - 1 else apply(equations, transpose, x, permutation=order)
     copy = apply(
@@ -157,7 +157,7 @@ def _copy(x: Var, run: int, growth: Growth, equations: list[Equation]) -> Var:
 
 
 def _padded(x: Var, growth: Growth, equations: list[Equation]) -> Var:
-    """An operand with zeros behind some axes."""
+    """An operand with zeros at the end of some axes."""
     zeros = (0,) * x.type.ndim
     high = tuple(growth.get(k, 0) for k in range(x.type.ndim))
     zero = Literal(np.zeros((), x.type.dtype), ArrayType((), x.type.dtype))

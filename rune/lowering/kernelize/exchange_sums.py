@@ -7,7 +7,7 @@ In the gradient of attention t is the result of attention before its division, s
 over rows in place of two dots of scores. This happens only where the program has t: computing t
 would cost as much as computing d.
 
-Invariant: values stay the same but for rounding; where one order of summation overflows and the
+Invariant: values stay the same except for rounding; where one order of summation overflows and the
            other does not, the results differ.
 Cost: linear in the number of equations.
 """

@@ -7,8 +7,8 @@ Then o_sum does not wait for l: both are sums of one pass. Only factors that are
 out of sums of scores; nothing would be gained by others. Sums of half types are computed in f32 and
 rounded at the end, which is their meaning anyway.
 
-Invariant: values stay the same but for rounding; where only the factors make a summand overflow, or
-           keep it from overflowing, the results differ.
+Invariant: values stay the same except for rounding; where only the factors make a summand overflow,
+           or keep it from overflowing, the results differ.
 Cost: linear in the number of equations.
 Source: the distributive law; for softmax, Rabe & Staats 2021, arXiv:2112.05682.
 """
@@ -119,7 +119,7 @@ class _Pull:
         return Factor(primitive, var, tuple(plain)) if len(plain) == len(axes) and plain == sorted(plain) else None
 
     def applied(self, total: Var, factor: Factor) -> Var | None:
-        """The sum with a factor; None where the axes of the result are in another order."""
+        """The sum with a factor; None if the axes of the result are in another order."""
         axes = tuple(self.sink.result_axes()[a] for a in factor.axes)
         if list(axes) != sorted(axes):
             return None

@@ -6,7 +6,7 @@ After    r = 1 / l;  p = e · broadcast r
 A quotient takes ten instructions or more, and there are many scores but few sums. A sum of weights
 relative to a peak is at least 1, so its reciprocal cannot overflow.
 
-Invariant: values stay the same but for rounding.
+Invariant: values stay the same except for rounding.
 Cost: linear in the number of equations.
 """
 

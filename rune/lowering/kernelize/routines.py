@@ -170,7 +170,7 @@ def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> 
 
 
 def _packed_walk(side: Operand, natural: Walk | None, right: bool, equations: list[Equation]) -> Walk:
-    """The operand in row-major order, but for batch axes that only repeat it."""
+    """The operand in row-major order, except for batch axes that only repeat it."""
     shape, batch = side.atom.type.shape, side.batch
     # A batch axis of step 0 repeats one matrix, which is packed once and has step 0 again.
     repeated_axes = tuple(axis for axis in batch if natural is not None and natural.steps[axis] == 0)

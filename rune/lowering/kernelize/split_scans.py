@@ -59,7 +59,7 @@ join_axis = Primitive("join_axis", "movement", _join_type, _join_reference, lowe
 
 
 def split_scans(program: Program, target: Target) -> Program:
-    """The program with long scans beside few rows done in parts, for a device with threads."""
+    """The program with long scans of few rows in parts, for a device with threads."""
     # Without threads a scan is a loop of a core, which parts would only make longer.
     if target.threads_per_workgroup == 1:
         return program

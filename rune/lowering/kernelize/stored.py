@@ -47,7 +47,7 @@ class Storage:
     uses: Mapping[Var, int]
     in_place: frozenset[Var]  # computed by changing some elements of operand 0
     outputs: tuple[Atom, ...]  # after looking through reshapes
-    recomputed_values: frozenset[Var] = frozenset()  # scores, and what is made of them: never stored
+    recomputed_values: frozenset[Var] = frozenset()  # scores, and values computed from them: never stored
     sinks: Mapping[Var, Sink] = field(default_factory=dict)  # sums of scores in streams
     degrees: Mapping[Var, int] = field(default_factory=dict)  # of these in their peaks
 

@@ -215,7 +215,7 @@ class _Former:
         return bits
 
     def degree_in(self, sink: Sink, walk: Walk, needed_sinks: int, forming: _Forming) -> int | None:
-        """The degree of a sink in the peak of a stream; None where it cannot join."""
+        """The degree of a sink in the peak of a stream; None if it cannot join."""
         if (walk.rows, walk.along) != (forming.walk.rows, forming.walk.along):
             return None
         scores = self.component.scores & walk.reads.keys() & forming.walk.reads.keys()

@@ -182,7 +182,7 @@ class _Search:
         return [*(p for p in parts if isinstance(p, Let)), *inner]
 
     def reads(self, value: Expr, inner: Sequence[Let]) -> str | None:
-        """Whether a value changes along rows alone, or keys alone."""
+        """Whether a value changes only along rows, or only along keys."""
         names, peak = names_needed(value, self.lets(inner)), self.stream.peak
         parts = (*self.stream.scores, *self.stream.weights)
         scores = {p.name for p in parts if isinstance(p, Reduce)} | ({peak.name} if peak else set())
