@@ -25,6 +25,7 @@ def shapes_of(kernel: Kernel) -> dict[str, tuple[Size, ...]]:
     """The shape of every buffer and scratch row."""
     shapes = {b.name: b.type.shape for b in (*kernel.inputs, *kernel.outputs)}
     for statement in kernel.body:
+        # Rows of a point are indexed like arrays.
         if isinstance(statement, Fill):
             shapes[statement.name] = tuple(axis.size for axis in statement.axes)
         elif isinstance(statement, Stream):

@@ -21,5 +21,6 @@ def ordered_loops(code: KernelCode, lanes: Lanes) -> tuple[str, ...]:
     grid = [loop.var for loop in perfect_nest(code.body, Kind.GRID)[0]]
     if lanes.axis == INNER:
         return tuple(grid)
+    # All other loops are ordered, so that the renderer can choose no other one.
     names = dict.fromkeys(s.var for s in walk(code.body) if isinstance(s, For))
     return tuple(name for name in names if name != lanes.axis)

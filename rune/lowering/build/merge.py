@@ -29,6 +29,7 @@ def merged(kernel: Kernel, merge: Merge) -> Kernel:
     """The kernel with one axis in place of the last ones."""
     axes = merged_axes(kernel, merge)
     axis = Axis("_".join(a.name for a in axes), points(axes))
+    # Positions on the old axes are quotients and remainders of the new one.
     at: dict[str, Size] = {}
     outer: Size = axis.symbol
     for a in reversed(axes[1:]):

@@ -49,6 +49,7 @@ def _walks_rows(reduce: Reduce, axis: Axis) -> bool:
     """Whether neighbours lie along the reduction, and not along the axis of the rows."""
     indices = [e.indices[0] for x in expressions(reduce) for e in walk_expr(x) if isinstance(e, Load)]
     steps = [(dims.coefficient(x, reduce.axes[-1].name), dims.coefficient(x, axis.name)) for x in indices]
+    # Rows that are neighbours in memory share their accesses anyway.
     return any(along == 1 and across not in (0, 1) for along, across in steps)
 
 

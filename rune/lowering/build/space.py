@@ -136,6 +136,7 @@ def _shares(target: Target) -> Sequence[Share]:
     counts = [n for n in powers if n >= FEWEST_THREADS]
     ways = itertools.product(counts, NEIGHBOURS, (False, True))
     rows = [Share(n, lanes, registers=registers) for n, lanes, registers in ways]
+    # Every point needs two threads at least.
     teams = [Share(n, lanes, points) for n in counts for lanes in NEIGHBOURS for points in TEAMS if 2 * points <= n]
     columns = [Share(n, points=p, across=True) for n in counts for p in COLUMNS_OF_GROUP if 2 * p <= n]
     return (*rows, *teams, *columns)

@@ -192,6 +192,7 @@ def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
     names = {load: names_in(load) for load in reads}
     if any(axis_names & bound or {row.name, column.name} <= axis_names for axis_names in names.values()):
         return None
+    # A load that depends on neither axis has no panel: every thread reads it from memory.
     return [(x, a) for x, axis_names in names.items() for a in (row, column) if a.name in axis_names]
 
 

@@ -54,6 +54,7 @@ def _cut(dot: Reduce) -> tuple[Axis, int] | None:
     """The innermost axis of a sum of which a part makes a line, and the size of that part."""
     for number in reversed(range(len(dot.axes))):
         inner_elements = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
+        # Too short an axis would leave a part of every line empty, so the next one is tried.
         long = number == 0 or cost.count((dot.axes[number].size,)) * inner_elements >= LINE
         if long and LINE % inner_elements == 0:
             return dot.axes[number], LINE // inner_elements

@@ -161,6 +161,7 @@ def _products(group: Subgroups, number: Size) -> list[Stmt]:
     """The products of one round, step by step."""
     panels = {p.axis.name: p for p in unit_panels(group)}
     slices = [panels[axis.name] for axis in group.axes]
+    # A panel is several products deep.
     step = Axis("step", slices[0].depth // matrices.DEPTH)
     factors = (_factor(p, first, number, step) for p, first in zip(slices, group.firsts_inside()))
     return loops.nest([step], [Kind.SERIAL], [_product(group, *factors)])
