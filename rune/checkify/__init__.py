@@ -353,7 +353,7 @@ def _watched(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: 
             hint="checkify.check may stand there; rune.configure(check_nans=True) looks at all operations",
         )
     watch = late_modules.watch()
-    wanted = watch.Wanted(OOBError in errors, NaNError in errors, False, DivisionByZeroError in errors)
+    wanted = watch.Modes(OOBError in errors, NaNError in errors, False, DivisionByZeroError in errors)
     program = watch.watched(staged.program, wanted)
     *outs, site, value = jit_primitive(*staged.captured, *values, program=program.program)
     error, result = tree.unflatten(trees[-1], outs)

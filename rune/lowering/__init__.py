@@ -1,7 +1,7 @@
-"""Lowering: from a program to a plan. The stages in order, each a pure function of values.
+"""Lowering: from a program to a plan, in stages that are pure functions of values.
 
     pipeline    every pass in order, on one page
-    stages      the stages, applied one after the other
+    stages      the stages, applied one after another
     decompose   nested programs inlined, primitives expanded
     simplify/   program passes: constants, laws, common and dead equations
     kernelize/  equations -> kernels (kernels.py; kernels_text, kernels_parse, kernels_check)

@@ -1,12 +1,12 @@
-"""Arena: offsets for blocks of memory that are needed at some steps and not at others.
+"""Arena: offsets for blocks of memory, each of which is needed only during some steps.
 
 Before   a: 4096 B at steps 0..1,  b: 4096 B at 1..2,  c: 4096 B at 2..3
 After    a @ 0,  b @ 4096,  c @ 0                                   8192 B
 
 Invariant: two blocks needed at the same step never share a byte.
-Cost:      O(n^2) in the number of blocks n up to MOST_COMPARED, O(n log n) beyond.
-Source:    greedy by size, best fit: Pisarchyk & Lee 2020, arXiv:2001.03288; beyond, in the order
-           of the steps, best fit among the gaps that blocks have left.
+Cost:      O(n^2) in the number of blocks n up to MOST_COMPARED, O(n log n) beyond that.
+Source:    greedy by size, best fit: Pisarchyk & Lee 2020, arXiv:2001.03288; for more blocks, in the
+           order of the steps, best fit among the gaps that earlier blocks have left.
 Not done:  blocks of symbolic size share memory only with blocks that are never larger.
 """
 
@@ -24,7 +24,7 @@ from rune.lowering.kernels import Value
 from rune.records import dataclass
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
-MOST_COMPARED = 2048  # blocks that are compared each with each, which packs them best
+MOST_COMPARED = 2048  # most blocks that are compared in all pairs, which packs them best
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Placement:
     """A block with its offset."""
 
     block: Block
@@ -59,15 +59,15 @@ def aligned(size: Size) -> Size:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def place(blocks: Iterable[Block]) -> tuple[list[Placed], Size]:
-    """Offsets for all blocks, and the bytes of all: known sizes by best fit, then symbolic ones."""
+def place(blocks: Iterable[Block]) -> tuple[list[Placement], Size]:
+    """Offsets for all blocks, and total bytes: known sizes by best fit, then symbolic ones."""
     blocks = list(blocks)
     static = [b for b in blocks if isinstance(b.bytes, int)]
-    placed = _by_size(static) if len(static) <= MOST_COMPARED else _by_step(static)
-    end = max((_known(p.offset) + _known(p.block.bytes) for p in placed), default=0)
+    placements = _by_size(static) if len(static) <= MOST_COMPARED else _by_step(static)
+    end = max((_known(p.offset) + _known(p.block.bytes) for p in placements), default=0)
     symbolic = [b for b in blocks if not isinstance(b.bytes, int)]
     more, total = _place_symbolic(symbolic, end)
-    return placed + more, total
+    return placements + more, total
 
 
 def _known(size: Size) -> int:
@@ -75,21 +75,21 @@ def _known(size: Size) -> int:
     return size
 
 
-def _by_size(blocks: Iterable[Block]) -> list[Placed]:
-    """Largest first: what is small finds a place between."""
-    placed: list[Placed] = []
+def _by_size(blocks: Iterable[Block]) -> list[Placement]:
+    """Offsets by best fit, the largest blocks first: small ones fit between them."""
+    placements: list[Placement] = []
     known: list[_Span] = []
     for block in sorted(blocks, key=lambda b: (-_known(b.bytes), b.first)):
         size = _known(block.bytes)
         offset = _best_fit(block.first, block.last, size, known)
         insort(known, (offset, size, block.first, block.last))
-        placed.append(Placed(block, offset))
-    return placed
+        placements.append(Placement(block, offset))
+    return placements
 
 
-def _by_step(blocks: Iterable[Block]) -> list[Placed]:
-    """In the order in which they are needed, each where others have ended."""
-    placed: list[Placed] = []
+def _by_step(blocks: Iterable[Block]) -> list[Placement]:
+    """Offsets in the order of first steps, each in memory that earlier blocks no longer need."""
+    placements: list[Placement] = []
     alive: list[tuple[int, int, int]] = []  # last step, offset, bytes
     gaps = _Gaps()
     for block in sorted(blocks, key=lambda b: (b.first, -_known(b.bytes))):
@@ -97,9 +97,9 @@ def _by_step(blocks: Iterable[Block]) -> list[Placed]:
             _, offset, size = heapq.heappop(alive)
             gaps.give(offset, size)
         size = _known(block.bytes)
-        placed.append(Placed(block, gaps.take(size)))
-        heapq.heappush(alive, (block.last, _known(placed[-1].offset), size))
-    return placed
+        placements.append(Placement(block, gaps.take(size)))
+        heapq.heappush(alive, (block.last, _known(placements[-1].offset), size))
+    return placements
 
 
 class _Gaps:
@@ -112,7 +112,7 @@ class _Gaps:
         self.start_of: dict[int, int] = {}  # by the first byte behind it
 
     def take(self, size: int) -> int:
-        """The start of the smallest gap that is enough, or of the last one, which is extended."""
+        """The start of the smallest gap that is large enough, or of the last gap, extended."""
         number = bisect_left(self.by_size, (size, 0))
         if number < len(self.by_size):
             room, start = self.by_size[number]
@@ -126,7 +126,7 @@ class _Gaps:
         return start
 
     def give(self, start: int, size: int) -> None:
-        """A range that is used no longer, joined to the gaps that it touches."""
+        """Add a range that is no longer used, joined to the gaps next to it."""
         end = start + size
         before = self.start_of.get(start)
         if before is not None:
@@ -142,7 +142,7 @@ class _Gaps:
             self.bytes_at[start], self.start_of[start + size] = size, start
 
     def _remove(self, start: int) -> int:
-        """Forget a gap; its bytes."""
+        """Remove a gap, and return its bytes."""
         size = self.bytes_at.pop(start)
         del self.start_of[start + size]
         del self.by_size[bisect_left(self.by_size, (size, start))]
@@ -152,14 +152,14 @@ class _Gaps:
 _Span = tuple[int, int, int, int]  # offset, bytes, first and last step
 
 
-def _best_fit(begin: int, until: int, wanted: int, placed: Sequence[_Span]) -> int:
-    """The start of the smallest gap, between blocks alive at the same time, that is enough."""
+def _best_fit(begin: int, until: int, needed_bytes: int, spans: Sequence[_Span]) -> int:
+    """The start of the smallest gap between blocks alive at the same time that is large enough."""
     best: tuple[int, int] | None = None
     end = 0
-    for offset, size, first, last in placed:
+    for offset, size, first, last in spans:
         if first <= until and begin <= last:
             gap = offset - end
-            if gap >= wanted and (best is None or gap < best[0]):
+            if gap >= needed_bytes and (best is None or gap < best[0]):
                 best = (gap, end)
             if offset + size > end:
                 end = offset + size
@@ -170,25 +170,25 @@ def _meet(a: Block, b: Block) -> bool:
     return a.first <= b.last and b.first <= a.last
 
 
-def _place_symbolic(blocks: Iterable[Block], start: Size) -> tuple[list[Placed], Size]:
-    """Slots one after the other; a block takes a free slot that is surely large enough."""
-    slots: list[list[Placed]] = []
+def _place_symbolic(blocks: Iterable[Block], start: Size) -> tuple[list[Placement], Size]:
+    """Slots one after another; a block takes a free slot that is certain to be large enough."""
+    slots: list[list[Placement]] = []
     for block in sorted(blocks, key=lambda b: (-cost.estimate(b.bytes), b.first)):
         for slot in slots:
             fits = dims.at_most(block.bytes, slot[0].block.bytes)
             if fits and not any(_meet(p.block, block) for p in slot):
-                slot.append(Placed(block, slot[0].offset))
+                slot.append(Placement(block, slot[0].offset))
                 break
         else:
-            slots.append([Placed(block, start)])
+            slots.append([Placement(block, start)])
             start = start + block.bytes
     return [p for slot in slots for p in slot], start
 
 
-def live_peak(placed: Iterable[Placed]) -> Size:
+def live_peak(placements: Iterable[Placement]) -> Size:
     """The largest sum of bytes alive at one step: no arena can be smaller."""
     changes: dict[int, list[Size]] = {}
-    for block in (p.block for p in placed):
+    for block in (p.block for p in placements):
         changes.setdefault(block.first, []).append(block.bytes)
         changes.setdefault(block.last + 1, []).append(-block.bytes)
     peak: Size = 0

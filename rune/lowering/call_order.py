@@ -3,8 +3,8 @@
 Before   = host_call %0 {...};  %2 = loop %1 {body: ... = host_call ...}
 After    %t = host_call %0, false {...};  %2, %u = loop %1, %t {body takes and gives a token}
 
-A call with side effects takes the token of the one before it and gives the next one, also through
-loops and branches. So the order is a matter of data, which every later stage keeps.
+A call with side effects takes the token of the call before it and returns the next token, also
+through loops and branches. So the order follows from data dependences, which every stage respects.
 
 Invariant: the calls happen once each, in order; values do not change.
 Cost:      linear in the number of equations.
@@ -42,19 +42,20 @@ def in_order(program: Program) -> Program:
 
 
 def _thread(equations: Iterable[Equation], token: Atom) -> tuple[list[Equation], Atom]:
-    threaded: list[Equation] = []
+    """The equations with a token passed through those with effects, and the last token."""
+    sequence: list[Equation] = []
     for equation in itertools.chain.from_iterable(map(_rotated, equations)):
         # Loops and branches have the effect of the calls within them.
         if effect_of(equation) is not None:
             result = Var(TOKEN)
             equation = _behind(equation, token, result)
             token = result
-        threaded.append(equation)
-    return threaded, token
+        sequence.append(equation)
+    return sequence, token
 
 
 def _behind(equation: Equation, token: Atom, result: Var) -> Equation:
-    """The equation, taking a token and giving the next."""
+    """The equation, taking a token and returning the next."""
     operands = (*equation.operands, token)
     if equation.primitive is loop:
         return _loop_behind(equation, operands, result)
@@ -68,23 +69,23 @@ def _behind(equation: Equation, token: Atom, result: Var) -> Equation:
 
 
 def _loop_behind(equation: Equation, operands: tuple[Atom, ...], result: Var) -> Equation:
-    """The token is the last carry, before the arrays that the steps fill."""
+    """The loop with a token as its last carry, before the arrays that the steps fill."""
     form = LoopParams.of(equation)
     condition, carries = form.condition, len(equation.operands) - form.consts
-    threaded = replace(
+    new_form = replace(
         form,
         body=_with_token(form.body, 1 + len(equation.operands), carries),
         # The condition takes all carries; it makes no calls and ignores the token.
         condition=condition and replace(condition, inputs=(*condition.inputs, Var(TOKEN))),
     )
     results = _inserted(equation.results, carries, result)
-    return replace(equation, operands=operands, results=results, params=threaded.params())
+    return replace(equation, operands=operands, results=results, params=new_form.params())
 
 
 def _rotated(equation: Equation) -> list[Equation]:
     """A loop whose condition calls Python, with the condition computed before and in each step.
 
-    Whether to go on is then a carry, and the condition of the loop only looks at it.
+    The outcome becomes a carry, which is all that the new condition reads.
     """
     form = LoopParams.of(equation) if equation.primitive is loop else None
     condition = form and form.condition
@@ -96,27 +97,27 @@ def _rotated(equation: Equation) -> list[Equation]:
     before, first = _copied(condition, (zero, *equation.operands))
     step = Equation(add, (body.inputs[0], one), {}, (t,))
     condition_operands = (t, *body.inputs[1 : 1 + consts], *body.outputs[:carries])
-    after, again = _copied(condition, condition_operands)
-    rotated = replace(
+    after, goes_on = _copied(condition, condition_operands)
+    new_form = replace(
         form,
         body=replace(
             body,
             # Here TOKEN only stands for bool[], the type of the condition's answer.
             inputs=_inserted(body.inputs, 1 + count, Var(TOKEN)),
             equations=(*body.equations, step, *after),
-            outputs=_inserted(body.outputs, carries, again),
+            outputs=_inserted(body.outputs, carries, goes_on),
         ),
         # The answer is the last carry, so the new condition returns its last input.
         condition=_last_input((*condition.input_types, TOKEN)),
     )
     results = _inserted(equation.results, carries, Var(TOKEN))
     operands = (*equation.operands, first)
-    threaded = replace(equation, operands=operands, results=results, params=rotated.params())
-    return [*before, threaded]
+    new_loop = replace(equation, operands=operands, results=results, params=new_form.params())
+    return [*before, new_loop]
 
 
 def _copied(program: Program, args: Sequence[Atom]) -> tuple[list[Equation], Atom]:
-    """The equations of a program on these arguments, with variables of their own; its result."""
+    """The equations of a program on these arguments, with new variables, and its result."""
     env: dict[Atom, Atom] = dict(zip(program.inputs, args, strict=True))
     equations = []
     for equation in program.equations:

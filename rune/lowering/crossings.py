@@ -1,13 +1,13 @@
 """Crossings: how the devices of one process meet those of others, in the middle of a program.
 
 The devices of a group first meet in their own process (lowering/meetings.py); the last of them to
-come crosses for all, and trades with the other processes (lowering/trades.py).
+arrive crosses for all, and trades with the other processes (lowering/trades.py).
 
     crossing = Crossing(itinerary)                        # one for each run of a program
     table = Table({"data": 4}, names, crossing)
 
 Before the first meeting of a run the processes compare what they run. Those that run different
-programs get an error that shows where they differ, rather than a wait for what never comes.
+programs get an error that shows where they differ, rather than waiting forever.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rune.lowering.meetings import Arrays, CollectiveCall
 from rune.lowering.trades import Group, traded
 from rune.records import dataclass
 
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of a function: another in each process
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of a function, which differs between processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Itinerary:
 
     homes: the process of each device, in the order of the mesh
     mesh:  its name in messages
-    text:  of the program, which has to be the same in all processes
+    text:  the program, which has to be the same in all processes
     """
 
     homes: tuple[int, ...]
@@ -44,7 +44,7 @@ class Itinerary:
 
     @classmethod
     def of(cls, homes: Sequence[int], mesh: str, program: str) -> Itinerary:
-        """That of a program, as it prints, on the devices of a mesh."""
+        """The itinerary of a program, given as text, on the devices of a mesh."""
         text = ADDRESS.sub("", program)
         return cls(tuple(homes), _digest(mesh).hex()[:16], text, _digest(text))
 
@@ -59,14 +59,14 @@ def _digest(text: str) -> bytes:
 
 
 class Crossing:
-    """One run of such a program: what the devices here and elsewhere tell each other.
+    """One run of such a program: the messages between the devices of this process and of others.
 
-    numbers: which the program is run on, and which have to be the same in all processes
+    numbers: those on which the program is run, which have to be the same in all processes
     """
 
     def __init__(self, itinerary: Itinerary, numbers: Sequence[object] = ()):
-        here = processes.current().index
-        self.local = frozenset(n for n, home in enumerate(itinerary.homes) if home == here)
+        index = processes.current().index
+        self.local = frozenset(n for n, home in enumerate(itinerary.homes) if home == index)
         self._itinerary = itinerary
         self._numbers = repr(list(numbers))
         self._topic = processes.turn(itinerary.mesh)
@@ -74,9 +74,9 @@ class Crossing:
         processes.current().tell(self._topic, itinerary.digest + self._numbers.encode(), itinerary.others)
 
     def meet(self, call: CollectiveCall, members: Sequence[int], operands: Mapping[int, Arrays]) -> dict[int, Arrays]:
-        """What the local members of a group receive for what they bring.
+        """The results of the local members of a group, from the operands of all members.
 
-        Errors: DistributedError if a process fails, is silent, or runs something else.
+        Errors: DistributedError if a process fails, is silent, or runs another program.
         """
         self.agree()
         groups = dict(call.params).get("groups") or (range(len(members)),)
@@ -91,7 +91,7 @@ class Crossing:
     def _within(
         self, call: CollectiveCall, members: Sequence[int], operands: Mapping[int, Arrays], topic: str
     ) -> dict[int, Arrays]:
-        """The same among those who exchange with each other alone; they may all be elsewhere."""
+        """The same for a subgroup that exchanges only within itself; it may be all elsewhere."""
         local = {place: operands[n] for place, n in enumerate(members) if n in operands}
         if not local:
             return {}
@@ -107,14 +107,14 @@ class Crossing:
         return f"{self._topic} alarm"
 
     def alarm(self, error: BaseException) -> None:
-        """Tell the other processes that this one cannot go on with the run."""
-        # A process whose fault it is has told everyone already.
+        """Tell the other processes that this one cannot continue the run."""
+        # The process that caused a DistributedError has told everyone already.
         if not isinstance(error, DistributedError):
             text = f"{type(error).__name__}: {error}".partition("\n")[0]
             processes.current().tell(self._alarm, text.encode(), self._itinerary.others)
 
     def agree(self) -> None:
-        """Errors: DistributedError unless all processes run this program, on the same numbers."""
+        """Raise DistributedError unless all processes run this program, on the same numbers."""
         with self._lock:
             if not self._is_agreed:
                 messages = processes.current().hear("program", self._topic, self._itinerary.others, self._alarm)
@@ -127,27 +127,28 @@ class Crossing:
         if strangers:
             raise self._difference(strangers)
         for process, message in messages.items():
-            theirs = message.removeprefix(digest).decode()
-            if theirs != self._numbers:
+            numbers = message.removeprefix(digest).decode()
+            if numbers != self._numbers:
                 raise DistributedError(
                     f"program: cannot run with process {process}, which has other numbers "
-                    f"({self._numbers} here, {theirs} there)",
+                    f"({self._numbers} here, {numbers} there)",
                     hint="rune.distributed.broadcast_one_to_all gives all processes those of one",
                 )
 
     def _difference(self, strangers: Sequence[int]) -> DistributedError:
-        """The error of processes that run other programs: shows where the first of them differs."""
+        """The error for processes that run other programs; it shows where the first one differs."""
         world, topic = processes.current(), f"{self._topic} text"
         world.tell(topic, self._itinerary.text.encode(), strangers)
         number, text = next(iter(world.hear("program", topic, strangers, self._alarm).items()))
-        ours, theirs = _first_difference(self._itinerary.text, bytes(text).decode())
+        lines = _first_difference(self._itinerary.text, bytes(text).decode())
+        difference = "{!r} here, {!r} there".format(*lines)
         return DistributedError(
-            f"program: cannot run with process {number}, which runs another one ({ours!r} here, {theirs!r} there)",
+            f"program: cannot run with process {number}, which runs another one ({difference})",
             hint="all processes run the same programs in one order, with the same numbers in them",
         )
 
 
-def _first_difference(ours: str, theirs: str) -> tuple[str, str]:
-    """The first line of each text that is not in the other; nothing behind the end of one."""
-    pairs = itertools.zip_longest(ours.splitlines(), theirs.splitlines(), fillvalue="")
+def _first_difference(our_text: str, other_text: str) -> tuple[str, str]:
+    """The first pair of lines that differ; a line is empty beyond the end of its text."""
+    pairs = itertools.zip_longest(our_text.splitlines(), other_text.splitlines(), fillvalue="")
     return next(((a.strip(), b.strip()) for a, b in pairs if a != b), ("", ""))

@@ -3,10 +3,10 @@
 Before   %1 = integer_pow %0 {exponent=2}          After   %1 = mul %0, %0
 Before   %1 = sort %0                              After   %1 = host_call %0 {call=sort}   (cpu)
 
-A concatenation of many pieces becomes several of few (joins.py).
+A concatenation of many pieces becomes several concatenations of few (joins.py).
 
 Invariant: only primitives with a `lower` remain, and loops and branches over programs
-of those, so everything later sees these alone.
+of those; later stages know nothing else.
 Cost:      linear in the number of equations after expansion.
 """
 
@@ -35,7 +35,7 @@ from rune.ops.branch import branch
 from rune.ops.loop import loop
 from rune.ops.movement import concatenate
 
-LIBRARY = "numpy"  # among the routines of a device that is the host
+LIBRARY = "numpy"  # the routine that only a device which is the host has
 Scatters = Callable[..., Rule | None]
 Expansions = Mapping[Primitive, Rule]
 KEPT = (loop, branch, host_call, source_call)  # several results, and no record of a lowering
@@ -59,10 +59,11 @@ class _Decompose(Stage):
         self.routines = routines
         self.scatters = scatters
         self.expansions = expansions
-        self.constants: dict[int, tuple[Var, Value]] = {}  # by the id of the value, which each entry holds
+        # By the id of the value; each entry refers to its value, so that no other gets that id.
+        self.constants: dict[int, tuple[Var, Value]] = {}
 
     def _capture(self, value: Value) -> Var:
-        """An array that the expansion of a user's primitive brings along."""
+        """The variable of an array that the expansion of a user's primitive closes over."""
         if self.parent is not None or isinstance(value, Tracer):
             return super()._capture(value)
         if id(value) not in self.constants:
@@ -70,7 +71,7 @@ class _Decompose(Stage):
         return self.constants[id(value)][0]
 
     def inner(self) -> _Decompose:
-        """One for the programs of loops and branches."""
+        """The stage for the programs of loops and branches."""
         return _Decompose(self, self.device, self.routines, self.scatters, self.expansions)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
@@ -95,13 +96,13 @@ class _Decompose(Stage):
         expand = self.expansions.get(primitive, primitive.expand)
         if expand is not None:
             return expand(*args, **params)
-        called = called_once(primitive, args, params)
-        if called is not None:
-            return eval_program(in_scope(called, user_frame()), args)
+        program = called_once(primitive, args, params)
+        if program is not None:
+            return eval_program(in_scope(program, user_frame()), args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
 
     def decomposed(self, program: Program) -> Program:
-        """The program of a loop or branch; itself if this stage has written it."""
+        """The program of a loop or branch, decomposed; itself if this stage has written it."""
         if all(map(self.is_written, program.equations)):
             return program
         return written_by(self.inner(), program).program
@@ -124,7 +125,7 @@ class _Decompose(Stage):
     def routine(
         self, routine: Routine | ByRoutine, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
     ) -> object:
-        """A routine where it serves, or what is written with one; else the expansion."""
+        """The routine, or the expansion by a routine, if it applies; else the plain expansion."""
         expand = self.expansions.get(primitive, primitive.expand)
         if self.has(routine, map(type_of, args), params):
             if isinstance(routine, Routine):
@@ -134,20 +135,19 @@ class _Decompose(Stage):
         return expand(*args, **params)
 
     def has(self, routine: Routine | ByRoutine, types: Iterable[ArrayType], params: Mapping[str, object]) -> bool:
-        """Whether a routine of the device serves."""
+        """Whether the device has a routine, and it pays."""
         return routine.name in self.routines and routine.pays(*types, **params)
 
     def library(
         self, library: Library, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
     ) -> Any:
-        """A kernel in the device's language; NumPy's routine on the CPU where it pays; else the
-        operations that mean the same."""
+        """A kernel in the device's language, or NumPy's routine if it pays, or the expansion."""
         for source in library.sources:
             if source.routine in self.routines:
                 return write_source_call(source, primitive, args, params)
         is_here = LIBRARY in self.routines
         pays = is_here and library.pays(*map(type_of, args), **params)
-        # Without an expansion only the host can compute it.
+        # Without an expansion, only the host can compute it.
         expand = self.expansions.get(primitive, primitive.expand)
         if expand is not None and not pays:
             return expand(*args, **params)
@@ -161,17 +161,17 @@ class _Decompose(Stage):
 
 
 def _no_source(name: str, library: Library, device: str) -> MissingRule:
-    """The refusal of an operation that has kernels, none of them for the device."""
+    """The error for an operation that has kernels, but none for the device."""
     known = " and ".join(s.language for s in library.sources)
     return MissingRule(
-        f"lower: cannot compile {name} for {device} (its kernels are for {known} alone)",
+        f"lower: cannot compile {name} for {device} (its kernels are only for {known})",
         hint="say what it means in NumPy (meaning=) or in rune's operations (expand=), or for the CPU by native=",
     )
 
 
 @functools.cache
 def _warn_of_host(name: str) -> None:
-    """Say it once."""
+    """Warn once for each operation that the host computes."""
     warnings.warn(
         f"{name}: computed by the host (no device has it); operands are copied there and back",
         HostFallbackWarning,
@@ -188,13 +188,13 @@ def decompose(
 ) -> Program:
     """The program in primitives that lower directly.
 
-    routines:    those that plans may call
+    routines:    the routines that plans may call
     scatters:    (scatter, *types, **params) -> what the device does in its place, or None
-    expansions:  of primitives, in place of their own
-    device:      its name; None: what a device alone can compile stays as it is
+    expansions:  rules of primitives, in place of their own expansions
+    device:      its name; with None, what only some device can compile stays as it is
     """
 
     stage = _Decompose(None, device, routines, scatters, expansions)
-    staged = written_by(stage, program)
-    assert not staged.captured
-    return staged.program
+    trace = written_by(stage, program)
+    assert not trace.captured
+    return trace.program

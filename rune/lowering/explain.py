@@ -1,7 +1,7 @@
-"""Explain: what each stage of a lowering holds, and what it costs. Values and text, no running.
+"""Explain: the value of each stage of a lowering, and its costs, without running anything.
 
-`Lowered` keeps the value after every stage, so that it can be printed, drawn, or checked again.
-Costs are functions of the sizes where those are symbolic.
+`Lowered` has the value after every stage, so that it can be printed, drawn, or checked again. Costs
+are functions of the sizes if these are symbolic.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DUMP = "RUNE_DUMP"  # environment variable: stages to print, as in RUNE_DUMP=pro
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What one run of the plan costs."""
+    """The costs of one run of a plan."""
 
     launches: Size  # kernels started
     calls: Size  # library routines called
@@ -55,7 +55,7 @@ class Costs:
 class Lowered:
     """Every stage of one lowering, for a target.
 
-    seconds: by stage name. origins: of schedules, by kernel.
+    seconds: by the name of a stage. origins: where schedules come from, by kernel.
     """
 
     program: Program
@@ -87,8 +87,8 @@ class Lowered:
                 return f"{costs_text(self.costs())}\n{steps_text(self.steps())}"
             case "predictions":
                 return "\n".join(map(str, self.predictions().values()))
-        shown = ", ".join((*STAGES, PREDICTIONS, "source", "runners-up"))
-        raise ArgumentError(f"explain: cannot show {stage!r} (stages: {shown})")
+        names = ", ".join((*STAGES, PREDICTIONS, "source", "runners-up"))
+        raise ArgumentError(f"explain: cannot show {stage!r} (stages: {names})")
 
     def graph(self, stage: str) -> Graph:
         """One stage as a graph."""
@@ -104,16 +104,16 @@ class Lowered:
         raise ArgumentError(f"explain: cannot draw {stage!r} (stages: {', '.join(GRAPHS)})")
 
     def predictions(self) -> dict[str, Cost]:
-        """What a launch of each kernel is predicted to take, by what is tabled of the device."""
+        """The predicted cost of a launch of each kernel, by the figures of the device."""
         cost = late_modules.costs().cost
         return {name: cost(code, self.target) for name, code in self.plan.kernels.items()}
 
     def steps(self) -> tuple[StepCost, ...]:
-        """What each step of the plan costs."""
+        """The cost of each step of the plan."""
         return step_costs(self.kernels, self.plan)
 
     def costs(self) -> Costs:
-        """What one run costs."""
+        """The costs of one run."""
         return costs(self.steps(), self.plan)
 
     def __repr__(self) -> str:
@@ -127,17 +127,17 @@ class Lowered:
         return "" if seconds is None else f"  ({1e3 * seconds:.1f} ms)"
 
 
-def dump(lowered: Lowered) -> None:
+def dump(lowering: Lowered) -> None:
     """Print to stderr the stages that RUNE_DUMP names."""
     for stage in filter(None, os.environ.get(DUMP, "").split(",")):
-        print(f"-- {stage}\n{lowered.text(stage.strip())}", file=sys.stderr)
+        print(f"-- {stage}\n{lowering.text(stage.strip())}", file=sys.stderr)
 
 
 # --- costs ------------------------------------------------------------------------------------
 
 
 def costs(steps: Sequence[StepCost], plan: Plan) -> Costs:
-    """What one run of a plan costs, from the costs of its steps."""
+    """The costs of one run of a plan, from those of its steps."""
     return Costs(
         launches=total(s.launches for s in steps),
         calls=total(s.calls for s in steps),
@@ -167,7 +167,7 @@ def steps_text(steps: Sequence[StepCost]) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """Rows with their columns under each other: the first two to the left, amounts to the right."""
+    """Rows with aligned columns: the first two to the left, amounts to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)

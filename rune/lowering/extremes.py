@@ -1,9 +1,9 @@
-"""Where the largest or the least element of a long row is, where threads work in groups.
+"""The position of the largest or the least element of a long row, found by groups of threads.
 
-    tiles   each walked once by a group: the extremum and its position
+    tiles   a group walks each tile once: its extremum, and the position of that
     row     the extrema of its tiles, in the same way
 
-Of equal elements the first counts, and the first NaN before all numbers.
+Of equal elements the first counts, and the first NaN comes before all numbers.
 
 Cost: every element is read once; two kernels.
 """
@@ -31,17 +31,17 @@ from rune.ops.reduction import argmax, argmin
 
 THREADS = 128
 TILE = 1 << 14  # elements that a group walks
-LANES = 4  # neighbours that a thread reads together, where it may
-LONG = 1 << 16  # elements of a row that is walked in tiles
+LANES = 4  # neighbours that a thread reads together, where they are aligned
+LONG = 1 << 16  # fewest elements of a row that is walked in tiles
 _SIGNS = {"max": ">", "min": "<"}
 
 
 def expansions(target: Target) -> Mapping[Primitive, Rule]:
-    """What a device does in place of the primitives' own expansions."""
+    """The rules of a device in place of the primitives' own expansions."""
     if target.is_processor or target.threads_per_workgroup < THREADS:
         return {}
     rows = cost.parallel_rows(target.cores)
-    # Four accesses of neighbours are one there, where the last axis is walked.
+    # Along the last axis, four accesses of neighbours are one on CUDA.
     lanes = LANES if target.language == "cuda" else 1
     return {p: functools.partial(_position, p, c, rows, lanes) for p, c in ((argmax, "max"), (argmin, "min"))}
 
@@ -116,7 +116,7 @@ def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: i
 
 
 def _element(number: int, dtype: str, is_after: str, place: str) -> str:
-    """A thread takes one of the elements that it has read, if it is better."""
+    """The code by which a thread takes an element that it has read, if that is better."""
     is_better = is_after.replace("v", f"v_{number}").replace("u", f"u_{number}")
     return f"""
               u_{number}: {dtype} = best
@@ -127,9 +127,10 @@ def _element(number: int, dtype: str, is_after: str, place: str) -> str:
 
 
 def best_of(threads: int, dtype: str, is_after: str) -> str:
-    """The first of `values` and `places` become the best of so many, and where it is; a barrier.
+    """Code that leaves the best of so many values, and its place, in `values[0]` and `places[0]`.
 
-    is_after: whether v comes before u, whose places are compared where they are alike
+    It ends with a barrier.
+    is_after: whether v beats u; if neither beats the other, the first place does
     """
     steps = []
     while threads := threads // 2:
@@ -138,7 +139,7 @@ def best_of(threads: int, dtype: str, is_after: str) -> str:
 
 
 def _step(threads: int, dtype: str, is_after: str) -> str:
-    """Each of so many threads takes the better one of its own and that of a thread beyond them."""
+    """One step: each of so many threads takes the better of its value and another thread's."""
     return f"""
           if index(t) < {threads}_i64 {{
             u: {dtype} = values[t]
@@ -155,8 +156,8 @@ def _step(threads: int, dtype: str, is_after: str) -> str:
           barrier"""
 
 
-# The extremum of each tile of an axis, and its position, or what operand 1 has there; of the whole
-# axis for no tile.
+# The extremum of each tile of an axis (the whole axis for tile 0), and its position, or the element
+# of operand 1 at that position.
 extreme_of_tiles = Primitive(
     "extreme_of_tiles", "reduction", _type, _reference, lower=Written(_loops), multiple_results=True
 )

@@ -1,6 +1,6 @@
-"""Calls of routines that factor matrices, or solve by them: their sizes, shapes and meanings.
+"""Calls of routines that factor matrices, or solve with factors: sizes, shapes and meanings.
 
-In memory a complex matrix has an axis more, of the two parts.
+In memory a complex matrix has one more axis, for the two parts.
 
 cholesky            [batch, n, n] -> [batch, n, n]
 triangular_solve    [batch, n, n], [batch, n, k] -> [batch, n, k]
@@ -36,7 +36,7 @@ class Factor:
     sides: int = 0
     lower: int = 1
     unit_diagonal: int = 0
-    parts: int = 1  # of a number; the two of a complex one lie along the last axis
+    parts: int = 1  # of a number; 2 for a complex number, along the last axis
 
     @property
     def results(self) -> list[tuple[int, ...]]:
@@ -69,20 +69,20 @@ class Factor:
 
     @property
     def flops(self) -> int:
-        """Scalar operations, of which a multiply-add is two."""
+        """Scalar operations, counting a multiply-add as two."""
         m, n, k = self.rows, self.columns, min(self.rows, self.columns)
         match self.routine:
             case "triangular_solve":
-                each = n * n * self.sides
+                of_matrix = n * n * self.sides
             case "geqrf":
-                each = 2 * (2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3)
+                of_matrix = 2 * (2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3)
             case "reflections_product":
-                each = 4 * m * n * self.sides
+                of_matrix = 4 * m * n * self.sides
             case "lu":
-                each = 2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3
+                of_matrix = 2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3
             case _:
-                each = n**3 // 3
-        return self.batch * each
+                of_matrix = n**3 // 3
+        return self.batch * of_matrix
 
 
 def is_factor(call: Call) -> bool:
@@ -96,7 +96,7 @@ def factor_of(call: Call) -> Factor:
 
 
 def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
-    """The routine on flat arrays: results, then operands."""
+    """Run the routine in NumPy on flat arrays: results, then operands."""
     count = len(factor.results)
     pairs = zip(arrays[count:], factor.operands, strict=True)
     operands = [_numbers(factor, x).reshape(shape if factor.parts == 1 else shape[:-1]) for x, shape in pairs]
@@ -105,8 +105,8 @@ def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
             lower, unit = bool(factor.lower), bool(factor.unit_diagonal)
             values = solve_in_numpy(*operands, lower=lower, unit_diagonal=unit)
         case "reflections_product":
-            packed, taus = operands
-            values = qr_numpy.reflections_product(packed, taus, factor.sides)
+            reflectors, taus = operands
+            values = qr_numpy.reflections_product(reflectors, taus, factor.sides)
         case "lu":
             values = lu_numpy.factored(*operands)
         case "geqrf":
@@ -119,5 +119,5 @@ def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
 
 
 def _numbers(factor: Factor, array: np.ndarray) -> np.ndarray:
-    """The numbers whose parts a flat array holds."""
+    """The complex numbers of a flat array of parts; the array itself if it has real numbers."""
     return array if factor.parts == 1 else array.view(WHOLE[array.dtype])

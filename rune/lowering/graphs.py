@@ -1,7 +1,7 @@
-"""Graphs of a kernel program and of a plan: steps as boxes, what flows between them as edges.
+"""Graphs of a kernel program and of a plan: steps are nodes, and values that they pass are edges.
 
-An edge of a kernel program that fusion did not remove says why; an edge of a plan says where in
-memory the value lies: whoever wrote there last has made it.
+An edge that fusion did not remove from a kernel program says why. An edge of a plan says where in
+memory the value lies: it comes from the step that wrote there last.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rune.lowering.plan_text import slot_text
 from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import memory, slots_read, slots_written, step_name
 
-WRAP = 24  # letters of a line that stands at an edge
+WRAP = 24  # most letters in a line of an edge's label
 
 
 def kernels_graph(program: KernelProgram) -> Graph:
-    """Kernels and routines, and the values that they hand on."""
+    """Kernels and routines, and the values that they pass on."""
     # Keyed by consumer as well: a value may be fused into one reader and not into another.
     why = {(n.value, n.consumer): n.why for n in program.not_fused}
     makers = {v: f"v{n}" for n, v in enumerate(program.inputs)}
@@ -73,7 +73,7 @@ def plan_graph(plan: Plan) -> Graph:
         nodes.append(Node(f"s{number}", f"{number}: {step_name(step)}", _kind(step)))
         for slot in slots_written(plan, step):
             makers[memory(slot)] = f"s{number}"
-            if slot.space is Space.RESULT:  # which may hold another value first
+            if slot.space is Space.RESULT:  # the last write counts: others may use its memory before
                 results[f"r{slot.number}"] = slot
     nodes += [Node(name, _outside(plan, slot), "value") for name, slot in results.items()]
     edges += [Edge(makers[memory(slot)], name) for name, slot in results.items()]

@@ -1,7 +1,7 @@
 """Calls of Python functions as equations: callbacks of users, library routines, collectives.
 
-An equation `host_call` holds the function, the types of its results, and whether it takes a token
-from the call before it and gives one to the next (call_order.py puts tokens there).
+An equation `host_call` has the function, the types of its results, and whether it takes a token
+from the call before it and returns one for the next (call_order.py adds tokens).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Meaning = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostFunction:
-    """What the step of a plan calls: NumPy arrays, types of the results -> NumPy arrays.
+    """A function that a step of a plan calls: NumPy arrays, types of the results -> NumPy arrays.
 
-    With `has_token` the last array in and the last result are the token. One that `borrows` keeps
-    none of the arrays that it is given: they need not be copies. `operands` and `results` are the
-    types that the program says, which the slots of the step must have (plan_check.py).
+    With `has_token`, the last argument and the last result are the token. A function that `borrows`
+    keeps no array after the call, so its arguments need not be copies. `operands` and `results` are
+    the types in the program, which the slots of the step must have (plan_types.py).
     """
 
     call: Call
@@ -65,7 +65,7 @@ host_call = Primitive("host_call", "host", _type_rule, multiple_results=True, ef
 
 
 def write_host_call(args: Sequence[Value], *, call: Any, results: Any, effect: Effect | None, **_: object) -> Any:
-    """Bind a call whose order is not settled yet."""
+    """Bind a call, without a token so far."""
     types = tuple(s.array_type for s in results)
     return host_call(*args, call=call, results=types, effect=effect, has_token=False)
 
@@ -79,16 +79,16 @@ class LibraryCall:
 
     @property
     def borrows(self) -> bool:
-        """Whether it keeps none of the arrays that it is given."""
+        """Whether it keeps no reference to an argument after the call."""
         return isinstance(self.primitive.lower, Library) and self.primitive.lower.borrows
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
-        """The results, of the types that the plan holds."""
+        """The results, of the types in the plan."""
         assert self.primitive.reference is not None
         return self.by(self.primitive.reference, arrays, types)
 
     def by(self, function: Meaning, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
-        """What a function gives that means the same."""
+        """The results of a function with the same meaning."""
         # NaN and infinity are ordinary results, as in a kernel, so NumPy should not warn.
         with np.errstate(all="ignore"):
             results = function(*arrays, **dict(self.params))
@@ -110,7 +110,7 @@ def write_library_call(primitive: Primitive, args: Sequence[Value], params: Mapp
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """An array, as a host function that gives it."""
+    """An array, as a host function that returns it."""
 
     value: np.ndarray
 
@@ -123,7 +123,7 @@ class Constant:
 
 
 def write_constant(value: Value) -> Var:
-    """Bind an array that the program brings along; it is handed over in every run."""
+    """Bind an array that the program contains; it is passed to the device in every run."""
     type = type_of(value)
     call = Constant(np.asarray(value, type.dtype))
     (out,) = host_call(call=call, results=(type,), effect=None, has_token=False)
@@ -131,7 +131,7 @@ def write_constant(value: Value) -> Var:
 
 
 def write_collective(primitive: Primitive, args: Sequence[Value], params: Mapping[str, Hashable]) -> Value:
-    """Bind what the devices of a mesh tell each other; all of them do so in one order."""
+    """Bind a collective of the devices of a mesh, all of which make them in one order."""
     type = primitive.type_rule(*map(type_of, args), **params)
     if not args:
         return host_call(call=PlaceCall(params["axis_name"]), results=(type,), effect=None, has_token=False)[0]
@@ -168,11 +168,11 @@ class AsComplex:
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results, complex ones as their parts."""
         operands = [_joined(a, t.dtype) for a, t in zip(arrays, self.operands, strict=True)]
-        wanted = [
+        result_types = [
             t if t.dtype == result_type.dtype else result_type.with_shape(t.shape[:-1])
             for t, result_type in zip(types, self.results, strict=True)
         ]
-        results = self.call(operands, wanted)
+        results = self.call(operands, result_types)
         return [_apart(x, t.dtype) for x, t in zip(results, types, strict=True)]
 
     def __str__(self) -> str:
@@ -180,12 +180,12 @@ class AsComplex:
 
 
 def _joined(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    # The two parts lie side by side; the view reduces the last axis from 2 to 1.
+    # The two parts are neighbours, so the view reduces the last axis from 2 to 1.
     return array if array.dtype == dtype else np.asarray(array, order="C").view(dtype)[..., 0]
 
 
 def _apart(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if array.dtype == dtype:
         return array
-    # A single number stays one: np.ascontiguousarray would give it an axis.
+    # np.ascontiguousarray would add an axis to a single number.
     return np.asarray(array, order="C")[..., None].view(dtype)

@@ -1,7 +1,7 @@
-"""Kernels: what is computed together, before anything is said about loops and memory.
+"""Kernels: what is computed together, before loops and memory are decided.
 
-A Kernel runs its body once for every point of `domain`, in any order and side by side. The body
-is a flat sequence; a statement may run over inner axes of its own, in their order:
+A Kernel runs its body once for every point of `domain`, in any order and in parallel. The body is a
+flat sequence; a statement may run over inner axes of its own, in their order:
 
     Let     name = value                                     a scalar of this point
     Reduce  name = combine over axes: value                  a scalar of this point
@@ -9,17 +9,17 @@ is a flat sequence; a statement may run over inner axes of its own, in their ord
     Write   output[indices] = value, for all axes            with `condition`, only where it holds;
                                                              with `combine`, read-modify-write
     Scan    output[indices] = running combine along axis     an inclusive scan
-    Stream  sums over axes, made while the largest of the scores is not known yet
+    Stream  sums over axes, computed while the largest of the scores is not known yet
 
 `lets` are scalars of one inner point. Buffers are arrays: a Load has one index per axis. A kernel
-may load from its own output what the same point has written before. Different points of the
-domain never touch the same element, nor do the inner points of an unordered Write. An output that
-`in_place` pairs with an input starts out with that input's contents, and only changes some. What is
-done by threads that work together has `code` instead, over the same buffers.
+may load from its own output what the same point has written before. Different points of the domain
+never access the same element, nor do the inner points of an unordered Write. An output that
+`in_place` pairs with an input starts out with the contents of that input, of which the kernel
+changes some. A kernel whose threads work together has `code` instead, over the same buffers.
 
 A KernelProgram is the steps of one program over numbered Values: invocations of kernels, calls of
 library routines, and loops and branches, whose bodies are KernelPrograms again. Equal kernels are
-one kernel, invoked several times, here or within.
+one kernel, which several steps invoke, in the program or in bodies.
 
 Invariant: `kernels_check.check` accepts it, and `kernels_text.parse` reads back what it prints.
 Not said here: loop order, tiling, which axes become vectors (build); offsets (memory).
@@ -69,7 +69,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A reduction over `axes`; its dtype is that of `value`. `contract`: a dot, see Accumulate."""
+    """A reduction over `axes`, of the dtype of `value`. `contract`: a dot, see Accumulate."""
 
     name: str
     combine: str
@@ -105,7 +105,7 @@ class Write:
     value: Expr
     condition: Expr | None = None
     combine: str | None = None
-    # Updates of a scatter may meet in one element, and then their order decides.
+    # Several updates of a scatter may change one element, and then their order matters.
     ordered: bool = False
 
 
@@ -113,7 +113,7 @@ class Write:
 class Scan:
     """output[indices] = the values of all points of `axis` up to this one, combined.
 
-    `value` has the accumulator's dtype; the output's dtype is converted to on writing.
+    `value` has the accumulator's dtype, and is converted to the output's dtype when it is written.
     """
 
     output: str
@@ -126,7 +126,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The largest score. While a stream runs, the name is that of the largest one so far."""
+    """The largest score. While a stream runs, the name means the largest one so far."""
 
     name: str
     value: Expr
@@ -136,7 +136,7 @@ class Peak:
 class Sum:
     """A sum of a stream: of `weight`, a scalar, or of rows weight * factor over `columns`.
 
-    Whenever the peak grows, what is summed up is multiplied by exp(degree * (before - after)).
+    Whenever the peak grows, the sum so far is multiplied by exp(degree * (before - after)).
     """
 
     name: str
@@ -153,7 +153,7 @@ class Stream:
 
     scores:  scalars of an inner point, some of them dots, from which the peak is updated
     weights: scalars that may also depend on the peak
-    The peak counts as 0 while it is -inf; then the sums that it is part of are not NaN yet.
+    While the peak is -inf it counts as 0, so that sums which depend on it do not become NaN.
     """
 
     axes: Axes
@@ -185,7 +185,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of a KernelProgram: a number that is its own, and its type."""
+    """A value of a KernelProgram: its number, which no other value has, and its type."""
 
     # Identifies the value: two values of one type are not the same.
     number: int
@@ -197,7 +197,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Invoke:
-    """Run a kernel: operands in the order of its inputs, results in that of its outputs."""
+    """Run a kernel, with operands in the order of its inputs and results in that of its outputs."""
 
     kernel: str
     results: tuple[Value, ...]
@@ -219,7 +219,7 @@ class Routine:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Run a body again and again: `count` times, or as long as `condition` yields true.
+    """Run a body repeatedly: `count` times, or as long as `condition` yields true.
 
     operands:   `consts` values, then the first value of each carry
     results:    the last value of each carry, then arrays that the steps fill in place
@@ -237,7 +237,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """Run a branch on the operands behind the first: the one of that number, or the nearest."""
+    """Run the branch whose number is operand 0, or the nearest, on the other operands."""
 
     results: tuple[Value, ...]
     operands: tuple[Value, ...]
@@ -249,7 +249,7 @@ KernelStep = Invoke | Routine | Repeat | Choose
 
 @dataclass(frozen=True, slots=True)
 class NotFused:
-    """Why the kernel that makes `value` and one that reads it are two kernels."""
+    """Why the kernel that computes `value` and a reader of it are separate kernels."""
 
     value: Value
     producer: str
@@ -259,9 +259,9 @@ class NotFused:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelProgram:
-    """Steps over values. A result may be an input, or one value under two types of equal size.
+    """Steps over values. A result may be an input, or a value under another type of equal size.
 
-    `kernels` are those of its own steps and of the programs within.
+    `kernels` are those of its own steps and of the programs of its loops and branches.
     """
 
     name: str
@@ -279,7 +279,7 @@ class KernelProgram:
 
 
 def inner_programs(step: KernelStep) -> tuple[KernelProgram, ...]:
-    """The programs that a step runs: a body behind its condition, or branches."""
+    """The programs that a step runs: a condition, if there is one, and a body; or branches."""
     match step:
         case Repeat(body=body, condition=condition):
             return (body,) if condition is None else (condition, body)
@@ -290,7 +290,7 @@ def inner_programs(step: KernelStep) -> tuple[KernelProgram, ...]:
 
 
 def kernel_names(step: KernelStep) -> tuple[str, ...]:
-    """The kernels that a step runs, itself or within."""
+    """The kernels that a step runs, including those of its programs."""
     if isinstance(step, Invoke):
         return (step.kernel,)
     return tuple(name for inner in inner_programs(step) for name in inner.kernels)
@@ -311,7 +311,7 @@ def inner_axes(statement: Statement) -> Axes:
 
 
 def stream_parts(stream: Stream) -> tuple[Let | Reduce | Sum, ...]:
-    """What a stream does at an inner point, without the peak."""
+    """The parts of a stream at an inner point, without the peak."""
     return (*stream.scores, *stream.weights, *stream.sums)
 
 
@@ -349,29 +349,29 @@ def _stream_values(stream: Stream) -> Iterator[Expr]:
 
 
 def evaluations(statement: Statement) -> Iterator[tuple[Size, tuple[Expr, ...], int]]:
-    """Some points, the expressions that are evaluated at each, and the results combined there."""
+    """Numbers of points, the expressions evaluated at each point, and how many it combines."""
     if not isinstance(statement, Stream):
         yield points(inner_axes(statement)), expressions(statement), int(isinstance(statement, Reduce | Scan))
         return
-    each = points(statement.axes)
+    count = points(statement.axes)
     if statement.peak is not None:
-        yield each, (statement.peak.value,), 1
+        yield count, (statement.peak.value,), 1
     for part in stream_parts(statement):
         match part:
             case Let(value=value):
-                yield each, (value,), 0
+                yield count, (value,), 0
             case Reduce():
-                yield each * points(part.axes), expressions(part), 1
+                yield count * points(part.axes), expressions(part), 1
             case Sum(weight=weight, factor=factor):
-                yield each, (weight,), 0
+                yield count, (weight,), 0
                 inner = (*(let.value for let in part.lets), *(() if factor is None else (factor,)))
                 # A product and its sum.
-                yield each * points(part.columns), inner, 1 if factor is None else 2
+                yield count * points(part.columns), inner, 1 if factor is None else 2
 
 
 def points(axes: Axes) -> Size:
     """Number of points of some axes."""
-    # No axes are one point, not none.
+    # Without axes there is one point, not zero.
     count: Size = 1
     for axis in axes:
         count = count * axis.size

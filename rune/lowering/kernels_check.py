@@ -1,11 +1,11 @@
-"""Check kernels: every rule that order, memory and build may take for granted.
+"""Check kernels: every rule on which order, memory and build rely.
 
-Names     bound before use and once; an index symbol is an axis, a size or an integer Let
+Names     are bound once, and before use; an index symbol is an axis, a size or an integer Let
 Types     of every expression, of writes and sums; as many indices as a buffer has axes
 Outputs   every output is written; a kernel reads back only what it has written before
-Programs  a step reads inputs and what earlier steps wrote; kernels and types fit
+Programs  a step reads inputs and what earlier steps wrote; kernels and types match
 
-That indices stay within bounds is left to the interpreter.
+Bounds of indices are checked by the interpreter.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class _Checker:
     locals: dict[str, np.dtype] = field(default_factory=dict)
     symbols: set[str] = field(default_factory=set)
     buffers: dict[str, tuple[np.dtype, int]] = field(default_factory=dict)
-    written: set[str] = field(default_factory=set)
+    written_buffers: set[str] = field(default_factory=set)
 
-    def require(self, holds: object, what: str) -> None:
+    def require(self, holds: object, reason: str) -> None:
         if not holds:
-            self.fail(what)
+            self.fail(reason)
 
-    def fail(self, what: str) -> NoReturn:
-        raise CheckError(f"check: cannot accept kernel {self.kernel.name} ({what})")
+    def fail(self, reason: str) -> NoReturn:
+        raise CheckError(f"check: cannot accept kernel {self.kernel.name} ({reason})")
 
     def run(self) -> None:
         kernel = self.kernel
@@ -80,7 +80,7 @@ class _Checker:
         self.axes(kernel.domain)
         for statement in kernel.body:
             self.statement(statement)
-        missing = [b.name for b in kernel.outputs if b.name not in self.written]
+        missing = [b.name for b in kernel.outputs if b.name not in self.written_buffers]
         self.require(not missing, f"{', '.join(missing)} is never written")
 
     def in_place(self) -> None:
@@ -89,11 +89,11 @@ class _Checker:
         for a, b in self.kernel.in_place:
             fits = a in inputs and b in outputs and self.is_one(types[a], types[b])
             self.require(fits, f"{b} cannot be {a} in place")
-            # It starts out with the input's contents, so it may be read back at once.
-            self.written.add(b)
+            # It starts out with the input's contents, so it may be read before it is written.
+            self.written_buffers.add(b)
 
     def is_one(self, a: ArrayType, b: ArrayType) -> bool:
-        """Whether an array may become the other in place; given loops know no shapes."""
+        """Whether an array may become the other in place; given loops do not see shapes."""
         if not self.kernel.code:
             return a is b
         return a.dtype == b.dtype and product(a.shape) == product(b.shape)
@@ -136,7 +136,7 @@ class _Checker:
             self.fail(f"{load.buffer} does not hold {load.dtype}")
         self.require(len(load.indices) == ndim, f"{load.buffer} has {ndim} axes")
         output = any(b.name == load.buffer for b in self.kernel.outputs)
-        self.require(not output or load.buffer in self.written, f"{load.buffer} is read too early")
+        self.require(not output or load.buffer in self.written_buffers, f"{load.buffer} is read too early")
 
     def let(self, let: Let) -> None:
         self.expr(let.value)
@@ -224,7 +224,7 @@ class _Checker:
         if isinstance(statement, Write) and statement.condition is not None:
             self.expr(statement.condition)
             self.require(statement.condition.dtype == dtypes.bool_, "a condition is not bool")
-        self.written.add(name)
+        self.written_buffers.add(name)
 
 
 def check_kernel(kernel: Kernel) -> None:
@@ -248,8 +248,7 @@ def check(program: KernelProgram) -> None:
     known = set(program.inputs)
     for number, step in enumerate(program.steps):
         for value in step.operands:
-            # A value written in parts is complete after its last writer; an empty one has no
-            # writer.
+            # A value written in parts is complete after its last writer; an empty one has none.
             if not _is_empty(value.type) and (value not in known or pending.get(value)):
                 _fail(program, f"step {number} reads {value} before it is written")
         _check_types(program, number, step)
@@ -259,16 +258,16 @@ def check(program: KernelProgram) -> None:
     for value, type in zip(program.outputs, program.output_types):
         unwritten = value not in known and not _is_empty(type)
         if unwritten or not _same_memory(value, type.shape):
-            _fail(program, f"result {value} of type {value.type} is not written or no {type}")
+            _fail(program, f"result {value} of type {value.type} is not written, or is not {type}")
 
 
 def _is_empty(type: ArrayType) -> bool:
-    """Whether there is nothing to write."""
+    """Whether an array has no elements, so that no step writes it."""
     return any(isinstance(d, int) and d == 0 for d in type.shape)
 
 
-def _fail(program: KernelProgram, what: str) -> NoReturn:
-    raise CheckError(f"check: cannot accept kernels of {program.name} ({what})")
+def _fail(program: KernelProgram, reason: str) -> NoReturn:
+    raise CheckError(f"check: cannot accept kernels of {program.name} ({reason})")
 
 
 def _writers(program: KernelProgram) -> dict[Value, int]:
@@ -286,30 +285,30 @@ def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
         return
     kernel = program.kernels.get(step.kernel)
     if kernel is None:
-        _fail(program, f"step {number} runs {step.kernel}, which is not there")
+        _fail(program, f"step {number} runs {step.kernel}, which does not exist")
     # Weak and strong values share kernels, because their memory is the same.
     actual_types = [v.type.strong() for v in (*step.operands, *step.results)]
-    wanted = [b.type.strong() for b in (*kernel.inputs, *kernel.outputs)]
-    if actual_types != wanted:
+    expected_types = [b.type.strong() for b in (*kernel.inputs, *kernel.outputs)]
+    if actual_types != expected_types:
         _fail(program, f"step {number} gives {step.kernel} other types than it takes")
 
 
 def _check_within(program: KernelProgram, number: int, step: KernelStep, inner: KernelProgram) -> None:
-    """A program that a loop or branch runs takes and gives what the step does."""
+    """Check that a program of a loop or branch takes and returns the types of the step."""
     operand_types = [v.type for v in step.operands]
-    wanted = [v.type for v in inner.inputs]
+    expected_types = [v.type for v in inner.inputs]
     if isinstance(step, Choose):
         operand_types = operand_types[1:]
     elif isinstance(step, Repeat):
         # The first input is the step number; arrays behind the carries have no operand.
-        wanted = wanted[1 : 1 + len(operand_types)]
-    fits = len(operand_types) == len(wanted) and all(map(_same_type, operand_types, wanted))
+        expected_types = expected_types[1 : 1 + len(operand_types)]
+    fits = len(operand_types) == len(expected_types) and all(map(_same_type, operand_types, expected_types))
     if not fits:
         _fail(program, f"step {number} gives {inner.name} other types than it takes")
     output_types = [t.strong() for t in inner.output_types]
     if isinstance(step, Repeat) and inner is step.condition:
         if output_types != [ArrayType((), dtypes.bool_)]:
-            _fail(program, f"the condition of step {number} gives no bool[]")
+            _fail(program, f"the condition of step {number} does not yield bool[]")
     elif output_types != [v.type.strong() for v in step.results]:
         _fail(program, f"step {number} takes other types than {inner.name} gives")
     check(inner)

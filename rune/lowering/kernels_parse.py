@@ -1,4 +1,4 @@
-"""Read kernels from text; the grammar stands in kernels_text.py.
+"""Read kernels from text; kernels_text.py has the grammar.
 
 Expressions, sizes and ranges are read by the parser of kernel code.
 """
@@ -56,9 +56,9 @@ class _KernelReader(Reader):
         """`kernel name(...) -> (...) sizes ... { ... }`."""
         self.take("kernel")
         # Buffer types mention sizes whose bounds are declared after them, so those are read first.
-        name, opened = self.word(), self.at
+        name, start = self.word(), self.at
         self.declare_sizes()
-        self.at = opened
+        self.at = start
         inputs = self.typed_buffers()
         self.take("-")
         self.take(">")
@@ -83,7 +83,7 @@ class _KernelReader(Reader):
         return Kernel(name, inputs, outputs, domain, tuple(body), tuple(in_place))
 
     def declare_sizes(self) -> None:
-        """Sizes stand behind the buffers whose types mention them: they are read first."""
+        """Read sizes first: they come after the buffers whose types mention them."""
         while not self.peek("{"):
             if self.peek("sizes"):
                 self.at += 1
@@ -151,7 +151,7 @@ class _KernelReader(Reader):
         return statement
 
     def results(self, stream: Stream) -> None:
-        """What later statements may read of a stream."""
+        """Declare what later statements may read of a stream."""
         if stream.peak is not None:
             self.locals[stream.peak.name] = stream.peak.value.dtype
         for total in stream.sums:
@@ -170,7 +170,7 @@ class _KernelReader(Reader):
             peak = Peak(name, self.expr())
             self.locals[name] = peak.value.dtype
         else:
-            # Without a peak nothing tells scores from weights: all of them are weights.
+            # Without a peak nothing separates scores from weights, so all of them are weights.
             return Stream(axes, (), None, scores, self.totals())
         return Stream(axes, scores, peak, self.parts(), self.totals())
 
@@ -240,7 +240,7 @@ class _KernelReader(Reader):
 
     def write(self) -> Write:
         """`write y0[i0, j0] over j0 in 7 ...`: indices may mention axes and lets that follow."""
-        ordered = self.skip("ordered")
+        is_ordered = self.skip("ordered")
         self.take("write")
         output, start = self.word(), self.at
         self.skip_brackets()
@@ -248,22 +248,22 @@ class _KernelReader(Reader):
         axes = self.axes(":", "{") if self.skip("over") else ()
         lets, value, condition = self.tail()
         indices = self.indices_at(start)
-        return Write(output, axes, indices, lets, value, condition, combine, ordered)
+        return Write(output, axes, indices, lets, value, condition, combine, is_ordered)
 
     def skip_brackets(self) -> None:
-        """Move behind `[...]`."""
+        """Move past `[...]`."""
         while not self.skip("]"):
             self.pass_over()
 
     def indices_at(self, start: int) -> tuple[Size, ...]:
-        """Read indices that stand further up, now that their symbols are known."""
-        here, self.at = self.at, start
+        """Read indices at an earlier place, now that their symbols are known."""
+        position, self.at = self.at, start
         indices = self.indices()
-        self.at = here
+        self.at = position
         return indices
 
     def tail(self, word: str = "if") -> tuple[tuple[Let, ...], Expr, Expr | None]:
-        """`: expr if expr`, or `{ lets : expr if expr }`; or by another word than `if`."""
+        """`: expr if expr`, or `{ lets : expr if expr }`, possibly with another word than `if`."""
         lets: list[Let] = []
         block = self.skip("{")
         while block and not self.peek(":"):
@@ -303,7 +303,7 @@ def parse_program(text: str) -> KernelProgram:
 
 
 def _block(first: str, lines: Iterator[str], kernels: Mapping[str, Kernel]) -> KernelProgram:
-    """The program whose first line this is; its last one is taken from `lines`."""
+    """The program with this first line; its other lines are taken from `lines`."""
     symbols = {
         name: dims.symbol(name, int(low), int(high) if high else None)
         for name, low, high in _SIZES.findall(first.rpartition(" sizes ")[2])
@@ -318,14 +318,14 @@ def _block(first: str, lines: Iterator[str], kernels: Mapping[str, Kernel]) -> K
     for number, type in results:  # a result of no elements has no step
         values.setdefault(number, Value(int(number), _type(type, symbols)))
     assert next_line(lines) == "}"
-    used = {name for step in steps for name in kernel_names(step)}
+    names = {name for step in steps for name in kernel_names(step)}
     return KernelProgram(
         first.removeprefix("kernels ").partition("(")[0],
         inputs,
         tuple(steps),
         tuple(values[n] for n, _ in results),
         tuple(_type(t, symbols) for _, t in results),
-        {name: kernel for name, kernel in kernels.items() if name in used},
+        {name: kernel for name, kernel in kernels.items() if name in names},
     )
 
 
@@ -335,7 +335,7 @@ def _with_programs(step: KernelStep, lines: Iterator[str], kernels: Mapping[str,
     while (first := next_line(lines)) != "}":
         programs.append(_block(first, lines, kernels))
     if isinstance(step, Repeat):
-        # A condition stands before the body, as `inner_programs` lists them.
+        # A condition comes before the body, as in `inner_programs`.
         condition = programs[0] if len(programs) > 1 else None
         return replace(step, condition=condition, body=programs[-1])
     assert isinstance(step, Choose)

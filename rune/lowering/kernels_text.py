@@ -4,7 +4,7 @@
     block    := "kernels" name "(" [binding {"," binding}] ")" ["sizes" size {"," size}] "{"
                 {step} "return" [result {"," result}] "}"
     binding  := value ":" type                          value := "%" number
-    result   := value ":" type                          the value under the type that is returned
+    result   := value ":" type                          the value, under the type of the result
     step     := binding {"," binding} "=" name [value {"," value}] [parameters]
               | binding "=" "call" name value {"," value} parameters
               | bindings "=" "repeat" (dim | "while") "consts" number values "{" {block} "}"
@@ -88,13 +88,13 @@ def to_text(kernel: Kernel) -> str:
 
 
 def program_text(program: KernelProgram) -> str:
-    """The steps, then every kernel once, then why kernels were not fused."""
+    """The steps, then each kernel once, then the reasons why kernels were not fused."""
     kernels = [to_text(k) for k in program.kernels.values()]
     return "\n".join([*_block(program), *kernels, *_reasons(program, "")])
 
 
 def _reasons(program: KernelProgram, where: str) -> Iterator[str]:
-    """Why kernels were not fused, here and in the programs within."""
+    """Why kernels were not fused, in the program and in those of its loops and branches."""
     for n in program.not_fused:
         # As comments, so that the text with reasons still parses to the same program.
         yield f"# {where}{n.producer} -> {n.consumer} ({n.value}): {n.why}"
@@ -204,8 +204,8 @@ def _head(statement: Reduce | Fill | Write | Scan) -> str:
             return f"fill {name}[{_axes(axes)}]"
         case Scan(output=output, combine=combine, axis=axis, indices=indices):
             return f"scan {output}[{_dims(indices)}] {COMBINE_WORDS[combine]} {_axes((axis,))}"
-        case Write(output=output, axes=axes, indices=indices, combine=combine, ordered=ordered):
-            head = f"{'ordered ' if ordered else ''}write {output}[{_dims(indices)}]"
+        case Write(output=output, axes=axes, indices=indices, combine=combine, ordered=is_ordered):
+            head = f"{'ordered ' if is_ordered else ''}write {output}[{_dims(indices)}]"
             head += f" {COMBINE_WORDS[combine]}" if combine else ""
             return head + (f" over {_axes(axes)}" if axes else "")
 
@@ -244,8 +244,8 @@ def kernel_sizes(kernel: Kernel) -> dict[str, Dim]:
 
 
 def _in_order(symbols: Mapping[str, Dim]) -> list[tuple[str, Dim]]:
-    """By name, but what bounds mention comes before what they bound."""
-    return sorted(symbols.items(), key=lambda named: (len(symbols_within(named[1])), named[0]))
+    """Symbols by name, but those that bounds mention come before those that they bound."""
+    return sorted(symbols.items(), key=lambda item: (len(symbols_within(item[1])), item[0]))
 
 
 def program_sizes(program: KernelProgram) -> dict[str, Dim]:

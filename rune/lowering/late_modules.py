@@ -10,83 +10,83 @@ from rune import locks
 
 @functools.cache
 def costs() -> ModuleType:
-    """The model of costs: for the first prediction."""
+    """The model of costs: loaded for the first prediction."""
     return locks.load("rune.lowering.costs")
 
 
 @functools.cache
 def graphs() -> ModuleType:
-    """Kernels and plans as graphs: for the first that is drawn."""
+    """Kernels and plans as graphs: loaded for the first one that is drawn."""
     return locks.load("rune.lowering.graphs")
 
 
 @functools.cache
 def groups() -> ModuleType:
-    """Loops of groups of threads: for the first device that has them."""
+    """Loops of groups of threads: loaded for the first device that has groups."""
     return locks.load("rune.lowering.build.groups")
 
 
 @functools.cache
 def legal_schedules() -> ModuleType:
-    """Which schedules a kernel may have: for the first that is asked for."""
+    """Which schedules a kernel may have: loaded for the first schedule that is requested."""
     return locks.load("rune.lowering.build.legal")
 
 
 @functools.cache
 def streams() -> ModuleType:
-    """Loops of streams, as of attention: for the first that is built."""
+    """Loops of streams, such as attention: loaded for the first one that is built."""
     return locks.load("rune.lowering.build.streams")
 
 
 @functools.cache
 def kernels_check() -> ModuleType:
-    """Checks of kernels: for `check_stages`."""
+    """Checks of kernels: loaded for `check_stages`."""
     return locks.load("rune.lowering.kernels_check")
 
 
 @functools.cache
 def plan_types() -> ModuleType:
-    """Checks of the types in a plan: likewise."""
+    """Checks of the types in a plan: loaded for `check_stages`."""
     return locks.load("rune.lowering.plan_types")
 
 
 @functools.cache
 def plan_check() -> ModuleType:
-    """Checks of the memory in a plan: likewise."""
+    """Checks of the memory in a plan: loaded for `check_stages`."""
     return locks.load("rune.lowering.plan_check")
 
 
 @functools.cache
 def plan_text() -> ModuleType:
-    """Plans as text: for the first that is shown."""
+    """Plans as text: loaded for the first one that is printed."""
     return locks.load("rune.lowering.plan_text")
 
 
 @functools.cache
 def scatters() -> ModuleType:
-    """What devices do in place of scatters: for the first program that has one."""
+    """Rules of devices in place of scatters: loaded for the first program with a scatter."""
     return locks.load("rune.lowering.scatters")
 
 
 @functools.cache
 def sorts() -> ModuleType:
-    """Sorts on a device, likewise."""
+    """Sorts on a device: loaded for the first program with a sort."""
     return locks.load("rune.lowering.sorting.sorts")
 
 
 @functools.cache
 def cholesky() -> ModuleType:
-    """Factorisations by groups of threads: for the first device that has groups."""
+    """Cholesky factors by groups of threads: loaded for the first device that has groups."""
     return locks.load("rune.lowering.factorisations.cholesky")
 
 
 @functools.cache
 def triangular() -> ModuleType:
-    """Solutions by triangles, likewise."""
+    """Triangular solves by groups of threads, likewise."""
     return locks.load("rune.lowering.factorisations.triangular")
 
 
 @functools.cache
 def lu() -> ModuleType:
-    """Eliminations, likewise."""
+    """LU factors by groups of threads, likewise."""
     return locks.load("rune.lowering.factorisations.lu")

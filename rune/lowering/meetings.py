@@ -1,17 +1,17 @@
 """Meetings: how the devices that run one program exchange values, in the middle of it.
 
 A run of a program on a mesh has a `Table`, and each device a `Seat` at it. A collective is a host
-function: it takes the seat of the device whose thread calls it, and meets the group of devices
-that differ from it along one axis. The last to arrive combines what all have brought, in the order
-of their places, so that nothing depends on timing.
+function: it finds the seat of the device whose thread calls it, and meets the group of devices that
+differ from it along one axis. The last to arrive combines the operands of all, in the order of
+their places, so that nothing depends on timing.
 
     table = Table({"data": 2}, ("cpu:0", "cpu:1"))
     table.run(0, executable, buffers)                # in the thread of the first device
 
-Nobody waits for ever. A device that fails, ends, or meets for something else ends the wait of all;
-so does the last device to begin a wait when none is left that could end one.
+No device waits forever. A device that fails, ends, or comes to another collective ends the waits of
+all; so does the last device to begin a wait if no running device could end one.
 
-Where a mesh has devices of other processes, those of this one meet here, and the last of them to
+If a mesh has devices of other processes, those of this process meet first, and the last of them to
 arrive crosses to the others (lowering/crossings.py).
 """
 
@@ -35,7 +35,7 @@ from rune.records import dataclass
 
 R = TypeVar("R")
 Arrays = list[np.ndarray]
-Wait = SimpleQueue[None]  # of one device: empty until the end of a meeting
+Wait = SimpleQueue[None]  # of one device; it gets an item at the end of a meeting
 Key = tuple[Hashable, int]  # of a group: the axis, None for all, and the number of its first member
 Params = Mapping[str, Hashable]  # of a collective
 HostFunction = Callable[[Sequence[np.ndarray], Sequence[ArrayType]], Arrays]
@@ -45,19 +45,19 @@ HostFunction = Callable[[Sequence[np.ndarray], Sequence[ArrayType]], Arrays]
 class CollectiveCall:
     """A collective as a host function, which the thread of a device calls.
 
-    It may have several operands: as many collectives of one kind, in one message (messages.py).
+    With several operands it is as many collectives of one kind, in one message (messages.py).
     """
 
     primitive: Collective
     params: tuple[tuple[str, Hashable], ...]
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
-        """What this device receives."""
+        """The results of this device."""
         return _here().exchange(self, list(arrays), types)
 
     @property
     def axis_name(self) -> Hashable:
-        """The axis between whose devices it is."""
+        """The axis along which the devices of a group differ."""
         return dict(self.params)["axis_name"]
 
     def among(self, operands: Sequence[Arrays], types: Sequence[ArrayType]) -> list[Arrays]:
@@ -80,16 +80,16 @@ def axis_of(params: Params, name: str) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnceCall:
-    """A host function that one device calls for all of them, which give it the same operands.
+    """A host function that one device calls for all of them, as all have the same operands.
 
-    Of several processes each calls it once.
+    With several processes, each process calls it once.
     """
 
     call: HostFunction
     axis_name: None = None
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
-        """Its results."""
+        """The results of the function."""
         return _here().exchange(self, list(arrays), types)
 
     def among(self, operands: Sequence[Arrays], types: Sequence[ArrayType]) -> list[Arrays]:
@@ -126,24 +126,24 @@ class Crosses(Protocol):
     local: frozenset[int]
 
     def meet(self, call: CollectiveCall, members: Sequence[int], operands: Mapping[int, Arrays]) -> dict[int, Arrays]:
-        """What the local members of a group receive for what they bring.
+        """The results of the local members of a group, from their operands and those of others.
 
         Errors: DistributedError.
         """
         ...
 
     def alarm(self, error: BaseException) -> None:
-        """Tell the other processes that this one cannot go on with the run."""
+        """Tell the other processes that this one cannot continue the run."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class Meeting:
-    """One call of one group: who takes part, what they bring, and what they receive.
+    """One call of one group: its members, operands and results.
 
     members:  the numbers of the devices, in the order of their places along the axis
-    local:    those of this process, who meet here
-    operands: of those who have come
+    local:    the members of this process
+    operands: of the members that have arrived
     results:  of the local members, once `combine` has computed them
     """
 
@@ -156,7 +156,7 @@ class Meeting:
     waits: list[Wait] = field(default_factory=list)
 
     def combine(self, crossing: Crosses | None) -> None:
-        """Compute what everyone receives, when all have come: in the thread of the last."""
+        """Compute all results, in the thread of the last member to arrive."""
         if self.local != self.members and crossing is not None and isinstance(self.call, CollectiveCall):
             self.results.update(crossing.meet(self.call, self.members, self.operands))
             return
@@ -164,19 +164,19 @@ class Meeting:
         self.results.update(zip(self.local, results, strict=True))
 
     def new_wait(self) -> Wait:
-        """What a device waits for until the end."""
+        """The wait of one more device for the end of the meeting."""
         wait: Wait = SimpleQueue()
         self.waits.append(wait)
         return wait
 
     def end(self) -> None:
-        """Let everyone go on."""
+        """Let all waiting members continue."""
         while self.waits:
             self.waits.pop().put(None)
 
     @property
     def absent(self) -> list[int]:
-        """Who has not come yet."""
+        """The local members that have not arrived yet."""
         return [n for n in self.local if n not in self.operands]
 
 
@@ -197,7 +197,7 @@ class Grid:
         return number // self._stride(axis_name) % self.axes[axis_name]
 
     def group(self, number: int, axis_name: Hashable) -> tuple[int, ...]:
-        """The devices that differ from this one along the axis, in order, and itself; or all."""
+        """This device and those that differ from it along the axis, in order; all for no axis."""
         if axis_name is None:
             return tuple(range(len(self.devices)))
         stride = self._stride(axis_name)
@@ -205,33 +205,35 @@ class Grid:
         return tuple(range(first, first + stride * self.axes[axis_name], stride))
 
     def _stride(self, axis_name: Hashable) -> int:
-        """How far neighbours along an axis are apart in the order of the devices."""
+        """The distance of neighbours along an axis in the order of the devices."""
         sizes = itertools.dropwhile(lambda item: item[0] != axis_name, self.axes.items())
         return math.prod(size for name, size in sizes if name != axis_name)
 
     def disagreement(self, number: int, call: object, other: int, other_call: object) -> CollectiveError:
-        """The error of two devices of a group that come to different meetings."""
+        """The error of two devices of a group that make different calls."""
         pair = f"{self.devices[number]} cannot meet {self.devices[other]}"
         return CollectiveError(
             f"{call}: {pair}, which is in {other_call}", hint="all devices run the same collectives in one order"
         )
 
     def mismatch(self, number: int, call: object, operands: str, other: int, others: str) -> CollectiveError:
-        """The error of two devices that come to one meeting with operands of different types."""
+        """The error of two devices that make one call with operands of different types."""
         pair = f"{self.devices[number]} cannot meet {self.devices[other]}"
         return CollectiveError(f"{call}: {pair} ({operands} and {others})")
 
     def standstill(self, meetings: Iterable[tuple[object, Sequence[int], Sequence[int]]]) -> CollectiveError:
-        """The error of devices that wait in vain: calls, who came, and who did not."""
-        shown = "; ".join(f"{self._names(here)} in {call} for {self._names(absent)}" for call, here, absent in meetings)
-        return CollectiveError(f"collective: cannot go on, since devices wait for others in vain ({shown})")
+        """The error of devices that wait in vain: calls, members that arrived, and those absent."""
+        waits = "; ".join(
+            f"{self._names(present)} in {call} for {self._names(absent)}" for call, present, absent in meetings
+        )
+        return CollectiveError(f"collective: cannot go on, since devices wait for others in vain ({waits})")
 
     def _names(self, numbers: Sequence[int]) -> str:
         return ", ".join(self.devices[n] for n in numbers)
 
 
 class Table:
-    """The meetings of one run on the devices of a grid, all of this process but for a crossing."""
+    """The meetings of one run on a grid; with a crossing, some devices are in other processes."""
 
     def __init__(self, axes: Mapping[Hashable, int], devices: Sequence[str], crossing: Crosses | None = None):
         self.grid = Grid(axes, devices)
@@ -243,9 +245,9 @@ class Table:
         self._running, self._waiting = len(self._local), 0
 
     def run(self, number: int, function: Callable[..., R], *args: object) -> R:
-        """`function(*args)` as this device's part of the program, in a thread of its own.
+        """`function(*args)` as this device's part of the program, in the current thread.
 
-        An error of it ends the waits of all other devices.
+        An error in it ends the waits of all other devices.
         """
         _seats.seat = Seat(self, number)
         try:
@@ -259,7 +261,7 @@ class Table:
         return result
 
     def exchange(self, number: int, call: Call, operands: Arrays, types: Sequence[ArrayType]) -> Arrays:
-        """What a device receives for what it brings. Errors: CollectiveError; what others raise."""
+        """The results of a device for its operands. Errors: CollectiveError; those of its call."""
         meeting, wait = self._attend(number, call, operands, types)
         if wait is None:
             self._combine(meeting)
@@ -270,7 +272,7 @@ class Table:
         return meeting.results[number]
 
     def _broken(self, call: Call) -> BaseException:
-        """The error of a device whose collective will never end."""
+        """The error of a device whose collective cannot end."""
         if isinstance(self.failure, CollectiveError):
             return self.failure
         return CollectiveError(f"{call}: cannot go on (another device raised {self.failure!r})")
@@ -278,7 +280,7 @@ class Table:
     def _attend(
         self, number: int, call: Call, operands: Arrays, types: Sequence[ArrayType]
     ) -> tuple[Meeting, Wait | None]:
-        """The meeting of a device's group, and what to wait for; None for the last."""
+        """The meeting of a device's group, and its wait; no wait for the last to arrive."""
         members = self.grid.group(number, call.axis_name)
         local = tuple(n for n in members if n in self._local)
         key = call.axis_name, members[0]
@@ -306,34 +308,34 @@ class Table:
             meeting.end()
 
     def _check_agreement(self, meeting: Meeting, number: int, call: Call, operands: Arrays) -> None:
-        """Errors: CollectiveError where the device cannot take part in the meeting."""
+        """Raise CollectiveError if the device cannot take part in the meeting."""
         if not meeting.operands:
             return
-        other, theirs = next(iter(meeting.operands.items()))
+        other, other_operands = next(iter(meeting.operands.items()))
         if meeting.call != call:
             raise self.grid.disagreement(number, call, other, meeting.call)
-        if [(x.shape, x.dtype) for x in operands] != [(x.shape, x.dtype) for x in theirs]:
-            raise self.grid.mismatch(number, call, _described(operands), other, _described(theirs))
+        if [(x.shape, x.dtype) for x in operands] != [(x.shape, x.dtype) for x in other_operands]:
+            raise self.grid.mismatch(number, call, _described(operands), other, _described(other_operands))
 
     def _leave(self) -> None:
-        """A device has come to the end of its program."""
+        """Record that a device has reached the end of its program."""
         with self._lock:
             self._running -= 1
             try:
                 self._check_progress()
             except CollectiveError as error:
-                stuck = error
+                standstill = error
             else:
                 return
-        self.fail(stuck)
+        self.fail(standstill)
 
     def _check_progress(self) -> None:
-        """Errors: CollectiveError if no device is left that could end a wait."""
+        """Raise CollectiveError if devices wait and no running device could end a wait."""
         if self._waiting and self._waiting >= self._running:
             raise self.grid.standstill((m.call, sorted(m.operands), m.absent) for m in self._open.values())
 
     def fail(self, error: BaseException) -> None:
-        """End all waits: a device cannot go on."""
+        """End all waits, since a device cannot continue."""
         with self._lock:
             is_first = self.failure is None
             self.failure = self.failure or error
@@ -360,12 +362,12 @@ class Seat:
         return self.table.grid.place(self.number, axis_name)
 
     def exchange(self, call: Call, operands: Arrays, types: Sequence[ArrayType]) -> Arrays:
-        """What the device receives for what it brings."""
+        """The results of the device for its operands."""
         return self.table.exchange(self.number, call, operands, types)
 
 
 class _Seats(threading.local):
-    """Whose thread this is."""
+    """The seat of the device whose part of a program this thread runs."""
 
     seat: Seat | None = None
 

@@ -3,14 +3,14 @@
 Before   %1 = launch @a;  %2 = launch @b %1;  %3 = launch @c %2     3 buffers of 4 KiB
 After    %1 @ 0,  %2 @ 4096,  %3 @ 0                                arena 8 KiB
 
-Arguments and results are memory of their own. A value whose last reader may write its result in
-place (the kernel's `aliases`, a loop's carries, what every branch updates or passes on) lends it
-its memory, and so does a donated argument to a result. The programs within a loop or branch are
-planned first: their arenas, and the second buffers of carries that are not updated in place, are
-values of the step.
+Arguments and results have their own memory. If the last reader of a value may write its result in
+place (the kernel's `aliases`, a loop's carries, values that every branch updates or passes on), the
+result takes over the value's memory; so does a result that of a donated argument. The programs of a
+loop or branch are planned first: their arenas, and the second buffers of carries that are not
+updated in place, are values of the step.
 
-Invariant: two values alive at the same step never share a byte, but for such pairs
-(plan_check.py follows the finished plan and verifies it).
+Invariant: two values alive at the same step never share a byte, except for such pairs
+(plan_check.py verifies it on the finished plan).
 Cost:      that of placing the values in the arena (arena.py), at compile time only.
 """
 
@@ -26,7 +26,7 @@ from rune.core.sizes import SizeSource, size_sources
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import DimensionError
-from rune.lowering.arena import Block, Placed, aligned, live_peak, place, type_bytes
+from rune.lowering.arena import Block, Placement, aligned, live_peak, place, type_bytes
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernels import Choose, Invoke, KernelProgram, KernelStep, Repeat, Routine, Value, kernel_names
 from rune.lowering.kernels_text import program_sizes
@@ -54,23 +54,23 @@ Heirs = Mapping[int, tuple[int, ...]]  # per donated argument, the results that 
 
 
 def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, heirs: Heirs) -> Plan:
-    """The plan without the sources of its sizes."""
+    """The plan, without the sources of its sizes."""
     within = _all_within(program, codes, target)
     ranges = live_ranges(program, within)
     pairs = _in_place(program, codes, within, ranges, heirs)
     donations = _donations(program, ranges, pairs, heirs)
     chains = _chains(program, ranges, pairs)
-    held = {program.outputs[r]: program.inputs[a] for a, r in donations}
-    lent = _lent(
+    donors = {program.outputs[r]: program.inputs[a] for a, r in donations}
+    loans = _lent(
         program,
         chains,
         pairs,
-        lambda result, first: result not in held or _is_free(program, codes, within, ranges, held[result], first),
+        lambda result, first: result not in donors or _is_free(program, codes, within, ranges, donors[result], first),
     )
     # Chains that use a result's memory need no space in the arena.
-    lent_chains = [id(chain) for chain in lent.values()]
-    placed, total = place(_block(c, ranges) for c in chains if id(c) not in lent_chains)
-    slots = _slots(program, placed, lent)
+    lent_chains = [id(chain) for chain in loans.values()]
+    placements, total = place(_block(c, ranges) for c in chains if id(c) not in lent_chains)
+    slots = _slots(program, placements, loans)
     steps: list[Step] = []
     for number, step in enumerate(program.steps):
         steps += _steps(program, step, slots, within.get(number))
@@ -85,7 +85,7 @@ def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, 
         total,
         (),
         donations,
-        live_peak(placed),
+        live_peak(placements),
     )
 
 
@@ -94,26 +94,26 @@ def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The plans that a step runs, and the memory that it alone needs while it runs."""
+    """The plans that a step runs, and the memory that only this step needs while it runs."""
 
     plans: tuple[Plan, ...]
     arena: Value | None = None
     counter: Value | None = None
     holds: Value | None = None
-    seconds: Mapping[int, Value] = field(default_factory=dict)  # per result that takes turns
-    in_place: tuple[tuple[int, int], ...] = ()  # (argument, result) that every branch may have as one
+    seconds: Mapping[int, Value] = field(default_factory=dict)  # second buffers, by result
+    in_place: tuple[tuple[int, int], ...] = ()  # (argument, result) that share memory in every branch
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """All of that memory."""
+        """All values in that memory."""
         alone = (self.arena, self.counter, self.holds)
         return (*(v for v in alone if v is not None), *self.seconds.values())
 
 
 def _all_within(program: KernelProgram, codes: Mapping[str, KernelCode], target: str) -> dict[int, Within]:
     """The inner plans and extra memory of the steps, by number."""
-    used = (v.number for s in program.steps for v in (*s.operands, *s.results))
-    first = max((*used, *(v.number for v in program.inputs)), default=0) + 1
+    numbers_in_use = (v.number for s in program.steps for v in (*s.operands, *s.results))
+    first = max((*numbers_in_use, *(v.number for v in program.inputs)), default=0) + 1
     numbers = itertools.count(first)
     plans_within: dict[int, Within] = {}
     for number, step in enumerate(program.steps):
@@ -142,10 +142,10 @@ def _within_loop(step: Repeat, codes: Mapping[str, KernelCode], target: str, num
 
 
 def _branch_plans(step: Choose, codes: Mapping[str, KernelCode], target: str) -> tuple[Plan, ...]:
-    """The plans of branches, for which an argument is donated to the result that some branch has
-    it for unchanged, or else to any of its type.
+    """The plans of branches.
 
-    A donation that others do not share is never made use of.
+    An argument is donated to the result as which some branch returns it unchanged, or else to any
+    result of its type. Only donations that all branches share are used.
     """
     heirs: dict[int, tuple[int, ...]] = {}
     types = step.branches[0].output_types
@@ -157,22 +157,24 @@ def _branch_plans(step: Choose, codes: Mapping[str, KernelCode], target: str) ->
 
 
 def _with_unchanged(plan: Plan, program: KernelProgram, heirs: Heirs) -> Plan:
-    """The plan of a branch, with each argument that it passes on as a donation to that result."""
-    unchanged = tuple((a, rs[0]) for a, rs in heirs.items() if rs and program.outputs[rs[0]] == program.inputs[a])
-    return replace(plan, donations=(*plan.donations, *unchanged))
+    """The plan of a branch, which donates each argument that it returns unchanged to its result."""
+    passed_arguments = tuple(
+        (a, rs[0]) for a, rs in heirs.items() if rs and program.outputs[rs[0]] == program.inputs[a]
+    )
+    return replace(plan, donations=(*plan.donations, *passed_arguments))
 
 
 def _in_position(body: Plan, program: KernelProgram, start: int) -> Plan:
-    """The plan of a body, with each carry that it does not change as a donation to its own result.
+    """The plan of a body, which donates each carry that it does not change to its own result.
 
-    Every donation of a body is sure, so the copies between such slots do nothing.
+    Every donation of a body takes place, so the copies between such slots do nothing.
     """
-    unchanged = tuple((start + k, k) for k, v in enumerate(program.outputs) if v == program.inputs[start + k])
-    return replace(body, donations=(*body.donations, *unchanged))
+    constant_carries = tuple((start + k, k) for k, v in enumerate(program.outputs) if v == program.inputs[start + k])
+    return replace(body, donations=(*body.donations, *constant_carries))
 
 
 def _arena(plans: Iterable[Plan], numbers: Iterator[int]) -> Value | None:
-    """Memory for the arena of whichever plan runs."""
+    """Memory that is large enough for the arena of each plan."""
     total: Size = 0
     for plan in plans:
         # Only one of the plans runs at a time, so the largest arena serves all.
@@ -208,24 +210,23 @@ def _in_place(
 ) -> dict[Value, Value]:
     """{result: operand} where the result may take over the memory of an operand that dies.
 
-    A donated argument is taken before any other operand, but only by a result that may.
+    Donated arguments come before other operands, but only results that may have them take them.
     """
     # Only a value written by one step can take memory over; parts of it would come too late.
     writers = Counter(v for step in program.steps for v in step.results)
-    donated = {program.inputs[a]: {program.outputs[r] for r in rs} for a, rs in heirs.items()}
-    live_inputs = set(program.inputs) - donated.keys()
+    heirs_of = {program.inputs[a]: {program.outputs[r] for r in rs} for a, rs in heirs.items()}
+    live_inputs = set(program.inputs) - heirs_of.keys()
     in_place: dict[Value, Value] = {}
-    reused: set[Value] = set()
+    reused_operands: set[Value] = set()
     for number, step in enumerate(program.steps):
         pairs, times = _alias_values(step, codes, within.get(number)), Counter(step.operands)
-        for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
-            # A step that reads an operand twice could overwrite it through one name and read it by
-            # the other.
+        for operand, result in sorted(pairs, key=lambda pair: pair[0] not in heirs_of):
+            # A step that has an operand twice could write it by one name and read it by the other.
             dies = ranges[operand][1] == number and times[operand] == 1
-            fits = operand not in live_inputs and result in donated.get(operand, (result,))
-            if dies and fits and writers[result] == 1 and operand not in reused:
+            fits = operand not in live_inputs and result in heirs_of.get(operand, (result,))
+            if dies and fits and writers[result] == 1 and operand not in reused_operands:
                 if in_place.setdefault(result, operand) is operand:
-                    reused.add(operand)
+                    reused_operands.add(operand)
     return in_place
 
 
@@ -239,7 +240,7 @@ def _alias_values(
             values = dict(zip(names, (*step.operands, *step.results)))
             return [(values[a], values[b]) for a, b in codes[kernel].aliases]
         case Repeat(consts=consts):
-            # The first values of carries; the arrays behind them start empty.
+            # The first values of carries; the arrays after them start empty.
             return list(zip(step.operands[consts:], step.results))
         case Choose() if within is not None:
             return [(step.operands[1 + a], step.results[r]) for a, r in within.in_place]
@@ -248,12 +249,12 @@ def _alias_values(
 
 
 def _chains(program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value]) -> list[Chain]:
-    """The values that need memory, those together that take over from each other."""
+    """The values that need memory, in chains of values that take over from each other."""
     # Inputs and outputs are the caller's memory, not the arena's.
-    owned = {*program.inputs, *program.outputs}
+    caller_memory = {*program.inputs, *program.outputs}
     chains: dict[Value, Chain] = {}
     for value in ranges:
-        if value in owned:
+        if value in caller_memory:
             continue
         before = pairs.get(value)
         chain = chains.get(before) if before is not None else None
@@ -272,17 +273,17 @@ def _lent(
 ) -> dict[Value, Chain]:
     """Results whose memory a chain may use before them, because they take over from it.
 
-    is_free: whether nothing else needs a result's memory when the first value of a chain is made.
+    is_free: whether nothing else needs a result's memory when a chain's first value is computed
     """
     takers = {operand: result for result, operand in pairs.items()}
     inputs, outputs = set(program.inputs), set(program.outputs)
-    lent: dict[Value, Chain] = {}
+    loans: dict[Value, Chain] = {}
     for chain in chains:
         result = takers.get(chain[-1])
-        if result in outputs and result not in inputs and result not in lent:
+        if result in outputs and result not in inputs and result not in loans:
             if is_free(result, chain[0]) and all(v.type.dtype == result.type.dtype for v in chain):
-                lent[result] = chain
-    return lent
+                loans[result] = chain
+    return loans
 
 
 def _is_free(
@@ -290,14 +291,13 @@ def _is_free(
     codes: Mapping[str, KernelCode],
     within: Mapping[int, Within],
     ranges: Mapping,
-    held: Value,
+    donor: Value,
     first: Value,
 ) -> bool:
-    """Whether a donated argument, `held`, is read no more when `first` is made, or just for that:
-    in place."""
-    last, birth = ranges[held][1], ranges[first][0]
+    """Whether no step reads a donated argument once `first` is computed, perhaps in place."""
+    last, birth = ranges[donor][1], ranges[first][0]
     step = program.steps[birth]
-    in_place = (held, first) in _alias_values(step, codes, within.get(birth)) and step.operands.count(held) == 1
+    in_place = (donor, first) in _alias_values(step, codes, within.get(birth)) and step.operands.count(donor) == 1
     return last < birth or (last == birth and in_place)
 
 
@@ -310,15 +310,15 @@ def _block(chain: Chain, ranges: Mapping) -> Block:
 # --- the plan ---------------------------------------------------------------------------------
 
 
-def _slots(program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value, Chain]) -> dict[Value, Slot]:
-    slots = {v: Slot(Space.ARENA, v.type, offset=p.offset) for p in placed for v in p.block.values}
+def _slots(program: KernelProgram, placements: Iterable[Placement], loans: Mapping[Value, Chain]) -> dict[Value, Slot]:
+    slots = {v: Slot(Space.ARENA, v.type, offset=p.offset) for p in placements for v in p.block.values}
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
-        for user in (value, *lent.get(value, ())):
-            # What the steps mean by it: a result may be the same elements in another shape.
-            held = type if user.type.strong() is type.strong() else user.type
-            slots.setdefault(user, Slot(Space.RESULT, held, number))
+        for user in (value, *loans.get(value, ())):
+            # The type in the steps: a result may have the same elements in another shape.
+            slot_type = type if user.type.strong() is type.strong() else user.type
+            slots.setdefault(user, Slot(Space.RESULT, slot_type, number))
     for number, value in enumerate(program.inputs):
-        # Last and unconditional: a result that is an argument is read where the argument lies.
+        # Last and unconditional: a result that is an argument is read from the argument.
         slots[value] = Slot(Space.ARGUMENT, value.type, number)
     return slots
 
@@ -326,7 +326,7 @@ def _slots(program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value
 def _steps(
     program: KernelProgram, step: KernelStep, slots: Mapping[Value, Slot], within: Within | None
 ) -> Iterator[Step]:
-    """A step, behind the copies that what it makes in place starts out from."""
+    """A step, after copies of the values that it changes in place."""
     results = tuple(slots[v] for v in step.results)
     operands = tuple(slots[v] for v in step.operands)
     match step:
@@ -345,9 +345,9 @@ def _steps(
 
 def _launch(program: KernelProgram, step: Invoke, operands: Sequence[Slot], results: Sequence[Slot]) -> Iterator[Step]:
     kernel, slots = program.kernels[step.kernel], list(operands)
-    for source, changed in kernel.in_place:
+    for source, output in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
-        result = results[[b.name for b in kernel.outputs].index(changed)]
+        result = results[[b.name for b in kernel.outputs].index(output)]
         # The input is still needed, so the output starts as a copy of it.
         if not is_one_place(slots[k], result):
             yield Copy(result, slots[k])
@@ -358,7 +358,7 @@ def _launch(program: KernelProgram, step: Invoke, operands: Sequence[Slot], resu
 def _repeat(
     step: Repeat, operands: Sequence[Slot], results: Sequence[Slot], slots: Mapping[Value, Slot], within: Within
 ) -> Iterator[Step]:
-    """A loop, behind the copies that give each carry its first value."""
+    """A loop, after the copies that give each carry its first value."""
     for first, carry in zip(operands[step.consts :], results):
         if not is_one_place(first, carry):
             yield Copy(carry, first)
@@ -380,7 +380,7 @@ def _offset(within: Within, slots: Mapping[Value, Slot]) -> Size:
 
 
 def _copies(program: KernelProgram, slots: Mapping[Value, Slot]) -> list[Copy]:
-    """Results that are arguments, or other results."""
+    """Copies to results that are arguments, or equal to other results."""
     copies = []
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
         result_slot = Slot(Space.RESULT, type, number)
@@ -393,7 +393,7 @@ def _copies(program: KernelProgram, slots: Mapping[Value, Slot]) -> list[Copy]:
 def _donations(
     program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value], heirs: Heirs
 ) -> tuple[tuple[int, int], ...]:
-    """(argument, result) pairs of one type whose lives do not meet."""
+    """(argument, result) pairs of one type whose live ranges do not meet."""
     donations: list[tuple[int, int]] = []
     recipients: set[int] = set()
     for argument, numbers in heirs.items():
@@ -409,7 +409,7 @@ def _donations(
 def _recipient(
     program: KernelProgram, ranges: Mapping, pairs: Mapping, donor: Value, free: Iterable[int]
 ) -> int | None:
-    """The result that takes over a donated argument: one that does so in place, or a later one."""
+    """The result that takes over a donated argument: in place, or one that is written later."""
     last = ranges[donor][1]
     later = []
     for number in free:

@@ -1,14 +1,14 @@
-"""Messages: collectives of one kind that are ready at about the same time travel together.
+"""Messages: combine collectives of one kind that are ready at about the same time.
 
 Before   %2 = host_call %0 {psum over 'd'};  %3 = tanh %1;  %4 = host_call %3 {psum over 'd'}
 After    %3 = tanh %1;  %2, %4 = host_call %0, %3 {psum over 'd'}
 
-The devices then meet once, each with several operands, which lie where they did: nothing is put
-together in memory. Two collectives wait for each other only if as many others lead to both, so
-neither can need the other's result, nor can two messages. The whole message stands where the last
-of them stood. Large ones stay alone, as their operands would have to be kept.
+The devices then meet once, each with several operands, which stay where they are in memory. Two
+collectives share a message only if equally many others lead to both, so neither can need the result
+of the other, nor can two messages. The message takes the place of the last of its collectives.
+Large collectives stay alone, since their operands would have to be kept until then.
 
-Invariant: nothing passes a call of Python, nor a loop or branch with calls in it.
+Invariant: no equation moves past a call of Python, or a loop or branch with calls in it.
 Cost:      n log n in the number of equations.
 """
 
@@ -25,25 +25,25 @@ from rune.lowering.host_calls import host_call
 from rune.lowering.meetings import CollectiveCall
 from rune.lowering.passes import Pass, nested
 
-MOST_BYTES = 1 << 20  # of a collective that waits for others: moving it takes as long as a meeting
+MOST_BYTES = 1 << 20  # of a collective in a message: moving that much takes as long as a meeting
 
 
 def merge(program: Program) -> Program:
-    """The program with small collectives put together."""
+    """The program with messages in place of small collectives."""
     messages = [m for m in _messages(program.equations) if len(m) > 1]
     if not messages:
         return program
     last = {member: members[-1] for members in messages for member in members}
-    merged = {members[-1]: _message(members) for members in messages}
-    # Where the last stood there is the whole, and where the others stood there is nothing.
-    equations = [merged.get(e, e) for e in program.equations if last.get(e, e) is e]
+    last_members = {members[-1]: _message(members) for members in messages}
+    # The message replaces the last of its collectives, and the others disappear.
+    equations = [last_members.get(e, e) for e in program.equations if last.get(e, e) is e]
     return program.with_equations(_in_order(equations), program.outputs)
 
 
 def _messages(equations: Sequence[Equation]) -> list[list[Equation]]:
     """The collectives of each message."""
     messages: dict[Hashable, list[Equation]] = {}
-    depths: dict[Atom, int] = {}  # of a variable, how many collectives in a row lead to it
+    depths: dict[Atom, int] = {}  # for a variable, how many collectives lead to it, one after another
     barriers = 0
     for equation in equations:
         depth = max((depths.get(a, 0) for a in equation.operands), default=0)
@@ -60,7 +60,7 @@ def _messages(equations: Sequence[Equation]) -> list[list[Equation]]:
 
 
 def is_collective(equation: Equation) -> bool:
-    """Whether the devices of a group meet for it."""
+    """Whether an equation is a collective, for which the devices of a group meet."""
     return equation.primitive is host_call and isinstance(equation.params["call"], CollectiveCall)
 
 
@@ -70,7 +70,7 @@ def _is_small(equation: Equation) -> bool:
 
 
 def _message(members: Sequence[Equation]) -> Equation:
-    """One call with all their operands and results."""
+    """One call with the operands and results of all members."""
     operands = tuple(a for e in members for a in e.operands)
     results = tuple(v for e in members for v in e.results)
     params = {**members[-1].params, "results": tuple(v.type for v in results)}
@@ -78,7 +78,7 @@ def _message(members: Sequence[Equation]) -> Equation:
 
 
 def _in_order(equations: Sequence[Equation]) -> Iterator[Equation]:
-    """The equations, each behind those whose results it takes, and else as they stand."""
+    """The equations, each after those whose results it reads, and otherwise in their order."""
     makers = {v: number for number, e in enumerate(equations) for v in e.results}
     needs = [{makers[a] for a in _variables(e) if a in makers} for e in equations]
     readers: list[list[int]] = [[] for _ in equations]

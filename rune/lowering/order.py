@@ -3,8 +3,8 @@
 Before   a = f x;  b = f y;  c = sum a;  d = sum b        peak: a and b
 After    a = f x;  c = sum a;  b = f y;  d = sum b        peak: a or b
 
-Of the steps whose operands are ready, the one that frees most and allocates least comes next; the
-order of the program decides between equals. Greedy, hence not optimal, and deterministic.
+Of the steps whose operands are ready, the one that frees most and allocates least comes next; among
+equals, the first in the program. This is greedy, so not optimal, and deterministic.
 
 Invariant: every step comes after those that write what it reads.
 Cost: O(s log s) in the number of steps and uses s.
@@ -23,19 +23,19 @@ from rune.records import dataclass
 
 @dataclass(slots=True)
 class _State:
-    """What is known of values and steps while steps are put in order."""
+    """The state of values and steps while steps are put in order."""
 
     steps: tuple[KernelStep, ...]
-    owned: frozenset[Value]  # memory that is not the arena's: inputs and results
+    caller_values: frozenset[Value]  # inputs and results, whose memory is not in the arena
     readers: dict[Value, list[int]] = field(default_factory=dict)
     writers: dict[Value, list[int]] = field(default_factory=dict)
     unread: dict[Value, int] = field(default_factory=dict)  # readers that are still to come
     unwritten: dict[Value, int] = field(default_factory=dict)
-    started: set[Value] = field(default_factory=set)
+    allocations: set[Value] = field(default_factory=set)
 
 
 def with_steps_ordered(program: KernelProgram) -> KernelProgram:
-    """The same steps in a better order, within loops and branches as well."""
+    """The same steps in a better order, in the programs of loops and branches as well."""
     program = replace(program, steps=tuple(map(_ordered_within, program.steps)))
     state = _prepare(program)
     # The number of pending writes to the operands; several steps may write parts of one value.
@@ -46,22 +46,22 @@ def with_steps_ordered(program: KernelProgram) -> KernelProgram:
         if count == 0:
             heapq.heappush(ready, (_growth(state, number), number))
     order: list[int] = []
-    done: set[int] = set()
+    positions: set[int] = set()
     while ready:
         growth, number = heapq.heappop(ready)
         # A heap cannot update entries, so a step may be in it several times with outdated growths.
-        if number in done:
+        if number in positions:
             continue
         # What a step frees changes as other readers of its operands finish.
-        now = _growth(state, number)
-        if now != growth:
-            heapq.heappush(ready, (now, number))
+        current_growth = _growth(state, number)
+        if current_growth != growth:
+            heapq.heappush(ready, (current_growth, number))
             continue
         order.append(number)
-        done.add(number)
-        for changed in _finish(state, number, waiting):
-            if waiting[changed] == 0 and changed not in done:
-                heapq.heappush(ready, (_growth(state, changed), changed))
+        positions.add(number)
+        for affected_step in _finish(state, number, waiting):
+            if waiting[affected_step] == 0 and affected_step not in positions:
+                heapq.heappush(ready, (_growth(state, affected_step), affected_step))
     assert len(order) == len(state.steps), "the steps of a kernel program form no cycle"
     return replace(program, steps=tuple(state.steps[n] for n in order))
 
@@ -92,9 +92,9 @@ def _prepare(program: KernelProgram) -> _State:
 def _growth(state: _State, number: int) -> int:
     """Bytes that running a step adds to what is alive."""
     step = state.steps[number]
-    new = sum(_bytes(v) for v in step.results if v not in state.owned and v not in state.started)
-    freed = sum(_bytes(v) for v in set(step.operands) if v not in state.owned and state.unread[v] == 1)
-    return new - freed
+    new_bytes = sum(_bytes(v) for v in step.results if v not in state.caller_values and v not in state.allocations)
+    freed_bytes = sum(_bytes(v) for v in set(step.operands) if v not in state.caller_values and state.unread[v] == 1)
+    return new_bytes - freed_bytes
 
 
 def _bytes(value: Value) -> int:
@@ -103,20 +103,20 @@ def _bytes(value: Value) -> int:
 
 
 def _finish(state: _State, number: int, waiting: list[int]) -> Iterable[int]:
-    """Note that a step has run; the steps for which that changes something."""
-    changed: set[int] = set()
+    """Record that a step has run. Returns the steps that this affects."""
+    affected_steps: set[int] = set()
     step = state.steps[number]
     for value in step.results:
-        state.started.add(value)
+        state.allocations.add(value)
         state.unwritten[value] -= 1
         for reader in state.readers.get(value, ()):
             waiting[reader] -= 1
-            changed.add(reader)
+            affected_steps.add(reader)
         # Now that it is allocated, its other writers have become cheaper.
-        changed.update(state.writers[value])
+        affected_steps.update(state.writers[value])
     for value in set(step.operands):
         state.unread[value] -= 1
-        # One reader is left, which now frees the value and so has become cheaper.
+        # The one remaining reader now frees the value, and so has become cheaper.
         if state.unread[value] == 1:
-            changed.update(state.readers[value])
-    return changed
+            affected_steps.update(state.readers[value])
+    return affected_steps

@@ -1,6 +1,6 @@
 """Passes: named functions from a value to a value of the same language, checked after each.
 
-A pass never changes its argument. `run_passes` checks the value after every pass; where that
+A pass never changes its argument. `run_passes` checks the value after every pass; if the check
 fails, the error names the pass and shows the value before and after it.
 """
 
@@ -15,7 +15,7 @@ from rune.records import dataclass
 
 A = TypeVar("A")
 
-ROUNDS = 100  # of a fixpoint, before it is taken for a cycle
+ROUNDS = 100  # of a fixpoint before it counts as a cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Pass(Generic[A]):
 
 
 def fixpoint(*passes: Pass[A]) -> Pass[A]:
-    """The passes in turn, again and again until a whole round changes nothing.
+    """The passes in turn, repeated until a whole round changes nothing.
 
-    Errors: CheckError when that takes more than ROUNDS rounds: a cycle is an error, not a hang.
+    Errors: CheckError if that takes more than ROUNDS rounds: a cycle is an error, not a hang.
     """
     names = ", ".join(p.name for p in passes)
 
@@ -48,7 +48,7 @@ def fixpoint(*passes: Pass[A]) -> Pass[A]:
 
 
 def nested(p: Pass[Program]) -> Pass[Program]:
-    """The pass on the programs that equations hold, then on the program itself."""
+    """The pass on the programs of equations, then on the program itself."""
 
     def run(program: Program) -> Program:
         return p.run(map_subprograms(program, run))

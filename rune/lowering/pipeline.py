@@ -3,7 +3,7 @@
     program -> program_passes -> kernelize -> order -> build -> kernel_passes -> plan memory
 
 Every arrow is a pure function between immutable values that print, parse and check themselves;
-lowering/stages.py applies them. Any order of passes keeps every value: this is the one that pays.
+lowering/stages.py applies them. Any order of passes keeps every value; this order pays best.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rune.lowering.simplify import (
 def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
     """The passes over programs for a target. reproducible: the same bits on every run."""
     return (
-        # First: what nothing reads need not have a lowering.
+        # First: equations that nothing reads need no lowering.
         live.PASS,
         # Then: everything later sees only primitives with a lowering.
         Pass(
@@ -56,21 +56,21 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
                 device=target.name,
             ),
         ),
-        # Before they get an order, which would keep them apart.
+        # Before collectives get an order, which would keep them apart.
         messages.PASS,
-        # Before anything moves: what has side effects gets an order.
+        # Before anything moves: calls with side effects get an order.
         call_order.PASS,
-        # Before anything is simplified: real programs are all that later passes know.
+        # Before anything is simplified: later passes know only real numbers.
         parts.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.
         nested(fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)),
-        # Once broadcasts of broadcasts are one; what it leaves of them nothing needs.
+        # After broadcasts of broadcasts have been merged. It leaves broadcasts that nothing needs.
         nested(repeated_products.PASS),
-        # Once equal conditions are one, and before anything asks how often a loop's array is read.
+        # After equal conditions have been merged, and before reads of loops' arrays are counted.
         nested(chosen_writes.PASS),
-        # Inner loops first, so that what they give up may leave the outer ones as well.
+        # Inner loops first, so that what leaves them may leave the outer ones as well.
         nested(hoist_loops.PASS),
-        # Last: all of them leave equations that nothing needs.
+        # Last: all of these leave equations that nothing needs.
         nested(eliminate_dead.PASS),
     )
 
@@ -78,23 +78,23 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
 def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     """The passes over kernel code for a target."""
     return (
-        # Before all others, which then share what the elements of a product have in common.
+        # First: the other passes then share what the elements of a product have in common.
         units.write_out(target),
         # Then: later passes share what the bit expressions of several values have in common.
         storage.legalize_storage(target),
-        # Before expressions are taken apart, which hides what is clamped twice.
+        # Before expressions are taken apart, which hides that a value is clamped twice.
         clamp_upwards_first(target),
-        # Where the types are the target's own: what it does not fuse is two operations.
+        # After types are the target's own: what it does not fuse becomes two operations.
         separate_products(target),
-        # Before indices are simplified: it writes new ones.
+        # Before indices are simplified, since it writes new ones.
         sum_in_blocks.PASS,
-        # Before indices are simplified: their copies know more of theirs.
+        # Before indices are simplified: copies of a body have tighter bounds on theirs.
         short_rows.PASS,
         unroll.PASS,
         join_rounds.join_rounds(target),
-        # Then: what bounds decide disappears before anything is moved.
+        # Then: whatever bounds decide disappears before anything is moved.
         simplify_index.PASS,
-        # After that: values that loops do not change leave them, and equal ones are computed once.
+        # After that: invariant values leave their loops, and equal values are computed once.
         hoist_invariant.PASS,
         common_code.PASS,
         dead_code.PASS,
@@ -106,11 +106,11 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
 def _instead_of_scatter(
     target: Target, reproducible: bool, primitive: Primitive, *operands: ArrayType, **parameters: Hashable
 ) -> Rule | None:
-    """What a device does in place of a scatter; None: one change after the other."""
+    """The rule of a device in place of a scatter; None if it makes one change after another."""
     return late_modules.scatters().expansion(target, reproducible, primitive, *operands, **parameters)
 
 
 def _expansions(target: Target) -> Mapping[Primitive, Rule]:
-    """What a device does in place of the primitives' own expansions."""
+    """The rules of a device in place of the primitives' own expansions."""
     rooms = (sorting, extremes, factorisations)
     return {primitive: rule for room in rooms for primitive, rule in room.expansions(target).items()}

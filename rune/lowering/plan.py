@@ -5,12 +5,12 @@
       1: call dot(m=512, ...)  result 0:f32[512,1] <- arena[0]:f32[512,64], argument 1
     }
 
-Sizes may be symbolic: offsets, grids and shapes are then evaluated per call, from the values that
-`size_sources` read off the arguments' shapes (core/sizes.py). A donated argument lends its memory
-to a result. Loops and branches run plans within, whose arguments and results are slots of this
-one, and whose arenas are a part of its arena.
-Invariant: two buffers alive at the same step never share a byte (plan_check.py), but for
-the pairs that a kernel's `aliases` declare.
+Sizes may be symbolic: offsets, grids and shapes are then evaluated for each call, from the values
+that `size_sources` read from the arguments' shapes (core/sizes.py). A donated argument lends its
+memory to a result. Loops and branches run inner plans, whose arguments and results are slots of the
+outer plan, and whose arenas are a part of its arena.
+Invariant: two buffers alive at the same step never share a byte (plan_check.py), except for the
+pairs that a kernel's `aliases` declare.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Space(StrEnum):
 class Slot:
     """One use of a buffer: `number` for arguments and results, `offset` [B] in the arena.
 
-    The type is what the step means by the bytes, and may be another than that of the argument or
-    result: a value and its reshape are one buffer. plan_check.py says which types fit.
+    The type is the step's view of the bytes, and may differ from that of the argument or result: a
+    value and its reshape are one buffer. plan_types.py says which types fit.
     """
 
     space: Space
@@ -53,7 +53,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Run a kernel of the plan; `slots` in the order of the kernel's parameters."""
+    """Run a kernel of the plan, with slots in the order of its parameters."""
 
     # By name, because several steps may launch the same kernel.
     kernel: str
@@ -75,7 +75,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy one slot to another of the same size: an argument or a value twice in the results."""
+    """Copy a slot to another of equal size, such as an argument that is a result."""
 
     target: Slot
     source: Slot
@@ -83,16 +83,16 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Run `body` again and again: `count` times, or as long as `condition` yields true.
+    """Run `body` repeatedly: `count` times, or as long as `condition` yields true.
 
     arguments:  of the body: its step number i32[], which the executor writes, constants, carries,
                 arrays. The condition takes the first of them
-    results:    of the body, one for each of the last arguments. Where both are one slot the body
-                works in place; else the two take turns, and the end leaves the last value in
-                the argument's slot
-    arrays:     how many of the last arguments hold nothing before the loop
-    holds:      what the condition yields
-    offset:     where the arena of the plans within begins [B]
+    results:    of the body, one for each of the last arguments. If both are one slot, the body
+                works in place; if not, the two take turns, and the loop ends with the last value
+                in the argument's slot
+    arrays:     how many of the last arguments have no value before the loop
+    holds:      the slot of the condition's result
+    offset:     where the arena of the inner plans begins [B]
     """
 
     arguments: tuple[Slot, ...]
@@ -112,7 +112,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Run one of `branches`, whose number i32[] is in a slot; out of range, the nearest."""
+    """Run the branch whose number i32[] is in a slot, or the nearest if that is out of range."""
 
     number: Slot
     arguments: tuple[Slot, ...]
@@ -125,21 +125,21 @@ Step = Launch | Call | Copy | Loop | Branch
 
 
 def shared_donations(plans: Sequence[Plan]) -> tuple[tuple[int, int], ...]:
-    """The (argument, result) pairs that may be one memory whichever of the plans runs."""
+    """The (argument, result) pairs that may share memory, whichever of the plans runs."""
     first, *others = plans
     return tuple(pair for pair in first.donations if all(pair in plan.donations for plan in others))
 
 
 def is_one_place(a: Slot, b: Slot) -> bool:
-    """Whether two slots begin at the same byte, whatever each means by it."""
+    """Whether two slots begin at the same byte, whatever their types are."""
     # Not the type: a value and its reshape are one buffer.
     return (a.space, a.number, a.offset) == (b.space, b.number, b.offset)
 
 
 def slots_of(step: Step) -> tuple[Slot, ...]:
-    """The slots of a step: of a launch in the order of its parameters, else outputs, inputs.
+    """The slots of a step: in the order of a launch's parameters, or outputs before inputs.
 
-    Of a loop, arguments and results; what the plans within use besides is not named.
+    For a loop or branch, its arguments and results; slots of inner plans are not included.
     """
     match step:
         case Launch(slots=slots):
@@ -155,14 +155,14 @@ def slots_of(step: Step) -> tuple[Slot, ...]:
 
 
 def kernel_names(step: Step) -> tuple[str, ...]:
-    """The kernels that a step runs, itself or within."""
+    """The kernels that a step runs, including those of its inner plans."""
     if isinstance(step, Launch):
         return (step.kernel,)
     return tuple(name for inner in inner_plans(step) for name in inner.kernels)
 
 
 def all_steps(plan: Plan) -> Iterator[Step]:
-    """The steps of a plan, each before those within it."""
+    """The steps of a plan, each before those of its inner plans."""
     for step in plan.steps:
         yield step
         for inner in inner_plans(step):
@@ -170,7 +170,7 @@ def all_steps(plan: Plan) -> Iterator[Step]:
 
 
 def inner_plans(step: Step) -> tuple[Plan, ...]:
-    """The plans that a step runs: a body behind its condition, or branches."""
+    """The plans that a step runs: a condition, if there is one, and a body; or branches."""
     match step:
         case Loop(body=body, condition=condition):
             return (body,) if condition is None else (condition, body)
@@ -182,9 +182,9 @@ def inner_plans(step: Step) -> tuple[Plan, ...]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """Steps, kernels, and what memory they need. `donations` are (argument, result) pairs.
+    """Steps, kernels, and the memory that they need. `donations` are (argument, result) pairs.
 
-    The kernels are those of its own steps and of the plans within.
+    The kernels are those of its own steps and of its inner plans.
     """
 
     name: str
@@ -196,9 +196,9 @@ class Plan:
     arena_bytes: Size
     size_sources: tuple[SizeSource, ...] = ()
     donations: tuple[tuple[int, int], ...] = ()
-    # No arena can be smaller; the difference is what packing lost.
+    # No arena can be smaller; the difference to `arena_bytes` is lost in gaps.
     live_peak_bytes: Size = field(default=0)
-    limits: tuple[tuple[Size, int], ...] = ()  # of sizes that kernels use as integers
+    limits: tuple[tuple[Size, int], ...] = ()  # the most that sizes which become integers may be
 
     def __repr__(self) -> str:
         operands, results = (", ".join(map(str, types)) for types in (self.arguments, self.results))
@@ -207,7 +207,7 @@ class Plan:
 
 
 def buffer_type(plan: Plan, slot: Slot) -> ArrayType | None:
-    """The type of the argument or result that a slot uses; None in the arena, or without one."""
+    """The type of the argument or result of a slot; None for the arena, or a wrong number."""
     types = plan.arguments if slot.space is Space.ARGUMENT else plan.results
     # plan_check.py reports a slot that has no argument.
     known = slot.space is not Space.ARENA and slot.number < len(types)

@@ -1,11 +1,11 @@
-"""Check a plan: no two live values share a byte, and nothing is read that was not written.
+"""Check a plan: no two live values share a byte, and nothing is read before it is written.
 
-Every size has a source, which says of an argument's axis what the argument's type says.
+Every size has a source, which agrees with the type of the argument that it is read from.
 
-The check knows only the finished plan. A value lives in a slot from the first step that writes it
-to the last that reads it; a slot that is written again after it was read holds another value. Two
-values may share memory in one step only where the kernel's `aliases` name the pair, or every branch
-takes the one as a donation to the other.
+The check uses only the finished plan. A value lives in a slot from the first step that writes it to
+the last that reads it; a slot that is written again after it was read has another value. Two values
+may share memory in one step only if the kernel's `aliases` name the pair, or if every branch takes
+one as a donation to the other.
 
 Cost: quadratic in the number of values. Offsets of symbolic sizes must be provably apart.
 """
@@ -41,7 +41,7 @@ from rune.records import dataclass
 
 
 def check_sizes(plan: Plan) -> None:
-    """Verify that the plan's sizes can be read off its arguments.
+    """Verify that the plan's sizes can be read from its arguments.
 
     Errors: CheckError "plan f: cannot read the size n (axis 0 of argument 0 is m, not n)".
     """
@@ -79,19 +79,19 @@ def _sizes_used(plan: Plan) -> set[str]:
         sizes += type.shape
     within: set[str] = set()
     for step in plan.steps:
-        # Sizes of inner plans also have to be read off the outer arguments.
+        # Sizes of inner plans also have to be read from the outer arguments.
         within |= {name for inner in inner_plans(step) for name in _sizes_used(inner)}
         sizes += [x for s in slots_of(step) for x in (s.offset, *s.type.shape)]
         if isinstance(step, Call):
             sizes += [v for _, v in step.parameters if isinstance(v, Dim)]
             within.update(kernel_of(step).sizes if is_source(step) else ())
-    used = {name for code in plan.kernels.values() for name in code.sizes}
-    return within | used | {s.name for x in sizes for s in dims.symbols(x)}
+    of_kernels = {name for code in plan.kernels.values() for name in code.sizes}
+    return within | of_kernels | {s.name for x in sizes for s in dims.symbols(x)}
 
 
 @dataclass(slots=True)
 class _Life:
-    """One value in the arena or in a result, as the finished plan shows it."""
+    """The live range of one value in the arena or in a result."""
 
     slot: Slot
     first: int
@@ -99,7 +99,7 @@ class _Life:
 
 
 def check_overlap(plan: Plan) -> None:
-    """Verify the invariant above on a finished plan, from its steps alone.
+    """Verify the invariant above on a finished plan, using only its steps.
 
     Errors: CheckError "check_overlap: cannot keep arena[0]:f32[8] and arena[16]:f32[8] apart ...".
     """
@@ -123,7 +123,7 @@ def check_overlap(plan: Plan) -> None:
 
 
 def _check_within(plan: Plan, step: Step) -> None:
-    """The plans within a step keep their own values apart, and have room in the arena."""
+    """Check the inner plans of a step, and that their arenas lie within that of the plan."""
     if not isinstance(step, (Loop, Branch)):
         return
     for inner in inner_plans(step):
@@ -136,24 +136,24 @@ def _check_within(plan: Plan, step: Step) -> None:
     if isinstance(step, Loop):
         # The step number and the constants precede the state.
         first = len(step.arguments) - len(step.results)
-        for k, (now, then) in enumerate(zip(step.state, step.results)):
-            is_same = _bytes(now) == _bytes(then)
+        for k, (carry, next_value) in enumerate(zip(step.state, step.results)):
+            is_same = _bytes(carry) == _bytes(next_value)
             if is_same != ((first + k, k) in step.body.donations):
                 raise CheckError(
-                    f"check_overlap: cannot give {_name(now)} and {_name(then)} to a loop "
+                    f"check_overlap: cannot give {_name(carry)} and {_name(next_value)} to a loop "
                     f"(argument {first + k} of {step.body.name} is not updated in place)"
                 )
 
 
 def _is_empty(slot: Slot) -> bool:
-    """Whether the slot has no elements: none need be written."""
+    """Whether the slot has no elements, so that no step writes it."""
     return any(isinstance(d, int) and d == 0 for d in slot.type.shape)
 
 
 def _lives(plan: Plan) -> list[_Life]:
     lives: list[_Life] = []
     current: dict[Slot, _Life] = {}
-    # A slot written again after it was read holds another value.
+    # A slot written again after it was read has another value.
     was_read: set[Slot] = set()
     for number, step in enumerate(plan.steps):
         reads, writes = accesses(plan, step)
@@ -162,26 +162,26 @@ def _lives(plan: Plan) -> list[_Life]:
         for slot in (s for s in reads if s.space is not Space.ARGUMENT):
             if _is_empty(slot):
                 continue
-            here = _bytes(slot)
+            place = _bytes(slot)
             # A value must be read back with exactly the range that was written.
-            if here not in current:
+            if place not in current:
                 raise CheckError(
                     f"check_overlap: cannot read {_name(slot)} (step {number} of {plan.name}; "
                     "nothing was written there)"
                 )
-            current[here].last = number
-            was_read.add(here)
+            current[place].last = number
+            was_read.add(place)
         for slot in (s for s in writes if s.space is not Space.ARGUMENT):
-            here = _bytes(slot)
-            goes_on = isinstance(step, Loop) and here in read_bytes  # a carry
-            if here not in current or (here in was_read and not goes_on):
-                current[here] = _Life(slot, number, number)
-                lives.append(current[here])
-                was_read.discard(here)
-            current[here].last = number
+            place = _bytes(slot)
+            goes_on = isinstance(step, Loop) and place in read_bytes  # a carry
+            if place not in current or (place in was_read and not goes_on):
+                current[place] = _Life(slot, number, number)
+                lives.append(current[place])
+                was_read.discard(place)
+            current[place].last = number
         if isinstance(step, (Loop, Branch, Call)):
-            # They write whole values, so the next write there begins another one even if nobody
-            # read these. A kernel may write one part of a value and leave the others to the next.
+            # They write whole values, so the next write there begins another value even if nobody
+            # has read these. A kernel may write a part of a value and leave the others to the next.
             was_read.update(map(_bytes, writes))
         elif isinstance(step, Launch):
             was_read.update(map(_bytes, _written_whole(plan.kernels[step.kernel], step.slots)))
@@ -189,14 +189,14 @@ def _lives(plan: Plan) -> list[_Life]:
 
 
 def _written_whole(code: KernelCode, slots: Sequence[Slot]) -> Iterator[Slot]:
-    """Where a kernel stores as many elements as there are."""
+    """The slots in which a kernel stores as many elements as they have."""
     for param, slot in zip(code.params, slots):
         if param.access is not Access.READ and dims.at_most(param.size, _stores(code.body, param.name)):
             yield slot
 
 
 def _stores(body: Sequence[Stmt], buffer: str) -> Size:
-    """How often statements store into a buffer, at most."""
+    """The most often that statements may store into a buffer."""
     count: Size = 0
     for stmt in body:
         match stmt:
@@ -210,7 +210,7 @@ def _stores(body: Sequence[Stmt], buffer: str) -> Size:
 
 
 def _bytes(slot: Slot) -> Slot:
-    """The slot as its bytes: a copy sees a program's dtype there, a kernel that of the storage."""
+    """The slot as bytes, since a copy uses the program's dtype and a kernel that of the storage."""
     return replace(slot, type=ArrayType((type_bytes(slot.type),), dtypes.u8))
 
 
@@ -233,20 +233,20 @@ def accesses(plan: Plan, step: Step) -> tuple[tuple[Slot, ...], tuple[Slot, ...]
             return inputs, outputs
         case Copy(target=target, source=source):
             return (source,), (target,)
-        case Branch(number=chosen, arguments=arguments, results=results):
-            return (chosen, *arguments), (*results, *_own(step))
+        case Branch(number=branch_number, arguments=arguments, results=results):
+            return (branch_number, *arguments), (*results, *_own(step))
         case Loop():
             return _given(step), (*step.state, *step.results, *_own(step))
 
 
 def _given(step: Loop) -> tuple[Slot, ...]:
-    """What a loop reads before it writes it: constants and carries, but not arrays."""
+    """The slots that a loop reads before it writes them: constants and carries, but not arrays."""
     # Argument 0 is the step number, which the executor writes.
     return step.arguments[1 : len(step.arguments) - step.arrays]
 
 
 def _arena(step: Loop | Branch) -> tuple[Slot, ...]:
-    """The part of the arena that the plans within use, one at a time."""
+    """The part of the arena that the inner plans use, one at a time."""
     sizes = [inner.arena_bytes for inner in inner_plans(step) if inner.arena_bytes != 0]
     # Symbolic sizes may have no single maximum; then several candidates are kept.
     largest = [s for s in dict.fromkeys(sizes) if not _is_covered(s, sizes)]
@@ -258,7 +258,7 @@ def _is_covered(size: Size, sizes: list[Size]) -> bool:
 
 
 def _check_inside(plan: Plan, life: _Life, lives: Sequence[_Life]) -> None:
-    """Symbolic ends are compared with where others begin, too: that is easier to show."""
+    """Check that a value ends within the arena, or before the begin of another: easier to prove."""
     end, arena = life.slot.offset + type_bytes(life.slot.type), plan.arena_bytes
     begins = (other.slot.offset for other in lives if other.slot.space is Space.ARENA)
     if not any(dims.at_most(end, x) and dims.at_most(x, arena) for x in (arena, *begins)):
@@ -286,8 +286,8 @@ def _is_handed_over(plan: Plan, a: _Life, b: _Life) -> bool:
         return False
     pair = _bytes(early.slot), _bytes(late.slot)
     if isinstance(step, Branch):
-        shared = shared_donations(step.branches)
-        return any((_bytes(step.arguments[a]), _bytes(step.results[r])) == pair for a, r in shared)
+        donations = shared_donations(step.branches)
+        return any((_bytes(step.arguments[a]), _bytes(step.results[r])) == pair for a, r in donations)
     code = plan.kernels[step.kernel]
     slots = dict(zip((p.name for p in code.params), map(_bytes, step.slots)))
     return any((slots[x], slots[y]) == pair for x, y in code.aliases)

@@ -16,8 +16,8 @@
     slots := [slot {"," slot}]
     slot  := ("argument" number | "result" number) [":" type] | "arena" "[" dim "]" ":" type
 
-A slot without a type has that of the argument or result. The function of a callback prints as its
-name, and is not read back. Kernel code follows in its own language (kernel/text.py).
+A slot without a type has the type of the argument or result. The function of a callback prints as
+its name, and is not read back. Kernel code follows in its own language (kernel/text.py).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def to_text(plan: Plan, *, codes: bool = True) -> str:
 
 
 def _block(plan: Plan) -> Iterator[str]:
-    """The steps, and those of the plans within."""
+    """The steps, and those of inner plans."""
     yield f"plan {plan.name} on {plan.target} {{"
     yield from (f"  size {_source(s)}" for s in plan.size_sources)
     yield from (f"  argument {n}: {t}" for n, t in enumerate(plan.arguments))
@@ -148,7 +148,7 @@ _TYPE = re.compile(r"(\w+(?:<\w+>)?)(\*?)\[(.*)\]$")
 
 
 class _Reader:
-    """The parts of a plan that the lines so far have given."""
+    """The parts of a plan from the lines that have been read."""
 
     def __init__(self, lines: Iterator[str], kernels: Mapping[str, KernelCode]) -> None:
         self.lines = lines
@@ -206,14 +206,14 @@ class _Reader:
         are_read = [p.access is Access.READ for p in params]
         if (sum(are_read), len(params)) != (len(reads), len(reads) + len(writes)):
             slots = f"reads {sum(are_read)} and writes {len(params) - sum(are_read)} slots"
-            what = f"{kernel} {slots}, not {len(reads)} and {len(writes)}"
-            raise CheckError(f"parse: cannot read a plan ({what})")
+            difference = f"{kernel} {slots}, not {len(reads)} and {len(writes)}"
+            raise CheckError(f"parse: cannot read a plan ({difference})")
         return Launch(kernel, tuple((reads if is_read else writes).pop(0) for is_read in are_read))
 
     def loop(self, times: str, arrays: str, offset: str, results: str, arguments: str) -> Loop:
         """Read a loop."""
         sides = self.slots(arguments), self.slots(results), int(arrays)
-        # A condition stands before its body.
+        # A condition comes before its body.
         *conditions, body = self.blocks()
         if not conditions:
             return Loop(*sides, body, None, None, self.dim(times), self.dim(offset))
@@ -221,7 +221,7 @@ class _Reader:
         return Loop(*sides, body, conditions[0], holds, None, self.dim(offset))
 
     def blocks(self) -> Iterator[Plan]:
-        """Read the plans of a step, and the bracket behind them."""
+        """Read the plans of a step, and the bracket after them."""
         while (line := next_line(self.lines)) != "}":
             yield _read_block(line, self.lines, self.kernels, self.symbols)
 
@@ -275,14 +275,14 @@ def _read_block(head: str, lines: Iterator[str], kernels: Mapping[str, KernelCod
     reader.symbols.update(symbols)
     while (line := next_line(lines)) != "}":
         reader.line(line)
-    used = {name for step in reader.steps for name in kernel_names(step)}
+    names = {name for step in reader.steps for name in kernel_names(step)}
     return Plan(
         words[1],
         words[3],
         tuple(reader.types["argument"]),
         tuple(reader.types["result"]),
         tuple(reader.steps),
-        {n: c for n, c in kernels.items() if n in used},
+        {n: c for n, c in kernels.items() if n in names},
         reader.arena[0],
         tuple(reader.sizes),
         tuple(reader.donations),

@@ -1,10 +1,10 @@
-"""Check what the steps of a plan mean by the buffers that they use.
+"""Check the types with which the steps of a plan use buffers.
 
     result 0: f32[2,3]
     0: call callback {sort} arena[0]:f32[6] <- result 0:f32[6]
 
-An argument or result that a step uses has as many bytes as it was declared with, in whatever shape;
-a Python function gets and yields the very types that the program says; a kernel, the dtypes and
+An argument or result that a step uses has as many bytes as were declared, in whatever shape. A
+Python function takes and returns exactly the types in the program. A kernel takes the dtypes and
 numbers of elements of its parameters.
 
 Cost: linear in the number of slots.
@@ -43,11 +43,11 @@ def check_types(plan: Plan) -> None:
 
 
 def _check_bytes(plan: Plan, slot: Slot, where: str) -> None:
-    declared = buffer_type(plan, slot)
+    declared_type = buffer_type(plan, slot)
     # Refused only if surely different: symbolic sizes may be equal without a proof.
-    if declared is not None and dims.equal(type_bytes(declared), type_bytes(slot.type)) is False:
+    if declared_type is not None and dims.equal(type_bytes(declared_type), type_bytes(slot.type)) is False:
         name = f"{slot.space.value} {slot.number}"
-        raise CheckError(f"check_types: cannot use {name} as {slot.type} ({where}; it is {declared})")
+        raise CheckError(f"check_types: cannot use {name} as {slot.type} ({where}; it is {declared_type})")
 
 
 def _check_launch(plan: Plan, step: Launch, code: KernelCode, where: str) -> None:
@@ -73,7 +73,7 @@ def _is_same(a: ArrayType, b: ArrayType) -> bool:
     return a.strong() is b.strong()
 
 
-def _refuse(plan: Plan, slot: Slot, step: Launch | Call, accepted: str, where: str) -> NoReturn:
+def _refuse(plan: Plan, slot: Slot, step: Launch | Call, accepted_type: str, where: str) -> NoReturn:
     name = step.kernel if isinstance(step, Launch) else dict(step.parameters)["function"]
-    used = slot_text(plan, slot)
-    raise CheckError(f"check_types: cannot give {used} to {name} as {slot.type} ({where}; it takes {accepted})")
+    why = f"{where}; it takes {accepted_type}"
+    raise CheckError(f"check_types: cannot give {slot_text(plan, slot)} to {name} as {slot.type} ({why})")

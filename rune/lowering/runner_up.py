@@ -1,14 +1,14 @@
-"""runner_up: the schedule that the cost model puts next to a kernel's own, and what sets it back.
+"""runner_up: the best schedule other than a kernel's own, by the cost model, and what slows it.
 
     dot_0: 3289.1 µs by tile(i0=2, i1=2) stage(i0=16, i1=16, j0=64), bound by f32 units
       next tile(i0=2, i1=2) stage(i0=16, i1=16, j0=32): 1.04 times as long, by requests
 
-All that differs from the schedule in one step is looked at, and a share of the other candidates,
-spread evenly. Where a runner-up is predicted to be faster, the line says so: defaults follow rules
-that were measured, and `rune.tune` measures.
+All schedules that differ in one step are compared, and an evenly spaced sample of the others. If a
+runner-up is predicted to be faster, the line says so: defaults follow rules that were measured, and
+`rune.tune` measures.
 
-Invariant: nothing runs, nothing is timed; the same for the same kernel and target.
-Cost:      about 20 ms for each schedule; MOST of them, and all neighbours.
+Invariant: nothing runs or is timed; the result is the same for the same kernel and target.
+Cost:      about 20 ms for each schedule: about MOST of them, and all neighbours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST = 32  # candidates other than neighbours
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A schedule of a kernel, and what a launch by it is predicted to cost."""
+    """A schedule of a kernel, and the predicted cost of a launch."""
 
     schedule: Schedule
     cost: Cost
@@ -38,28 +38,28 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """The schedule of a kernel beside the best other one; None where it has no other."""
+    """The schedule of a kernel and the best other one, or None if there is no other."""
 
     kernel: str
-    chosen: Choice
+    current: Choice
     runner_up: Choice | None
 
     @property
     def ratio(self) -> float:
-        """Of the runner-up's predicted time to that of the schedule; 1 without one."""
-        return self.runner_up.cost.seconds / self.chosen.cost.seconds if self.runner_up else 1.0
+        """The runner-up's predicted time over that of the schedule; 1 without a runner-up."""
+        return self.runner_up.cost.seconds / self.current.cost.seconds if self.runner_up else 1.0
 
     @property
     def cause(self) -> str:
-        """The part of the device that takes the most time more, or less if it is faster."""
+        """The part of the device whose time grows most, or shrinks most if the ratio is below 1."""
         assert self.runner_up is not None
-        mine, others = self.chosen.cost.parts, self.runner_up.cost.parts
+        current_parts, other_parts = self.current.cost.parts, self.runner_up.cost.parts
         sign = 1 if self.ratio >= 1 else -1
-        return max(others, key=lambda part: sign * (others[part] - mine.get(part, 0.0)))
+        return max(other_parts, key=lambda part: sign * (other_parts[part] - current_parts.get(part, 0.0)))
 
     def __str__(self) -> str:
-        cost = self.chosen.cost
-        head = f"{self.kernel}: {1e6 * cost.seconds:.1f} µs by {self.chosen.schedule}, bound by {cost.bound}"
+        cost = self.current.cost
+        head = f"{self.kernel}: {1e6 * cost.seconds:.1f} µs by {self.current.schedule}, bound by {cost.bound}"
         if self.runner_up is None:
             return f"{head}\n  no other schedule"
         line = f"{head}\n  next {self.runner_up.schedule}: {self.ratio:.2f} times as long, by {self.cause}"
@@ -69,11 +69,11 @@ class Comparison:
 
 
 def compared(kernel: Kernel, schedule: Schedule, target: Target) -> Comparison:
-    """The schedule of a kernel beside the best of its neighbours and of a share of the others."""
-    chosen = Choice(schedule, _cost(kernel, schedule, target))
+    """The schedule of a kernel and the best of its neighbours and of a sample of the others."""
+    current = Choice(schedule, _cost(kernel, schedule, target))
     space = list(candidates(kernel, target)) if has_schedules(kernel) else []
     costs = [Choice(s, c) for s in _sample(space, schedule) for c in _legal_cost(kernel, s, target)]
-    return Comparison(kernel.name, chosen, min(costs, key=lambda c: c.cost.seconds, default=None))
+    return Comparison(kernel.name, current, min(costs, key=lambda c: c.cost.seconds, default=None))
 
 
 def _sample(space: Sequence[Schedule], schedule: Schedule) -> Sequence[Schedule]:
@@ -83,7 +83,7 @@ def _sample(space: Sequence[Schedule], schedule: Schedule) -> Sequence[Schedule]
 
 
 def _legal_cost(kernel: Kernel, schedule: Schedule, target: Target) -> Iterator[Cost]:
-    """The cost of a schedule, or none if the kernel cannot have it."""
+    """The cost of a schedule; nothing if the kernel cannot have it."""
     try:
         yield _cost(kernel, schedule, target)
     except RuneError:

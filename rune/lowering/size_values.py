@@ -1,7 +1,7 @@
-"""Sizes as values: what integers of a kernel hold of sizes, and which of them may be too small.
+"""Sizes as values: the integers into which kernels convert sizes, and the limits of these.
 
-A size that is worked out has no bound of its own; an i32 made of it holds 2**31 - 1 at most. Which
-sizes those are stands in a plan, as `limits`, and each call looks at them before it runs.
+A computed size has no bound of its own, but an i32 made of it is at most 2**31 - 1. The plan has
+such sizes as `limits`, and each call checks them before it runs.
 
     code f(...) sizes n in 1.. { store y[0] = i32(index(65536*n)) }     65536*n <= 2**31 - 1
 """
@@ -23,7 +23,7 @@ Limits = tuple[tuple[Size, int], ...]  # (size, the most that it may be)
 
 
 def value_limits(codes: Mapping[str, KernelCode]) -> Limits:
-    """The sizes that are converted to an integer which may not hold them, with its largest."""
+    """The sizes that are converted to an integer which may be too small, with its largest value."""
     limits = (limit for code in codes.values() if code.sizes for limit in _limits(code))
     return tuple(dict.fromkeys(limits))
 
@@ -37,7 +37,7 @@ def _limits(code: KernelCode) -> Iterator[tuple[Size, int]]:
 
 
 def _converted(code: KernelCode) -> Iterator[tuple[Size, np.dtype]]:
-    """Index expressions, and the integers that are made of them."""
+    """Index expressions, and the integer dtypes to which they are converted."""
     for part in (p for s in walk(code.body) for e in expressions(s) for p in walk_expr(e)):
         match part:
             case Cast(arg=Index(dim=size), dtype=dtype) if dtype in dtypes.INTEGER:

@@ -4,7 +4,7 @@ Before   %1 = scale %0 {factor=2.0}
 After    %1 = source_call %0 {kernel=scale[4 of 256], ...}    on a device of its language
 Plan     call cuda_source {kernel=scale[4 of 256]} result 0 <- argument 0
 
-It is never fused: its operands are in memory, whole, and so are its results.
+Such a kernel is never fused: its operands and results are complete arrays in memory.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     program -> decompose, simplify -> kernelize -> order -> build, optimise -> plan memory
 
-The passes of each stage, and the reasons for their order, stand in lowering/pipeline.py. With
-`check`, each stage's value is checked, and after every pass as well: a failure names the pass and
-shows the value before and after it. RUNE_DUMP=program,kernels prints chosen stages.
+lowering/pipeline.py has the passes of each stage, and the reasons for their order. With `check`,
+the value is checked after each stage and after every pass: a failure names the pass and shows the
+value before and after it. RUNE_DUMP=program,kernels prints these stages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rune.lowering.order import with_steps_ordered
 from rune.lowering.passes import run_passes
 from rune.lowering.plan import Plan
 
-# The loops that a search has found, if any, and where a kernel's come from.
+# The loops that a search has found for a kernel, if any, and the origin of its schedule.
 Stored = Callable[[Kernel], tuple[Built | None, str]]
 
 
@@ -52,12 +52,11 @@ def stages(
     check: bool = False,
     reproducible: bool = True,
 ) -> Lowered:
-    """Lower a program and keep every stage.
+    """Lower a program, with the value of every stage.
 
-    schedules: how the loops of some kernels are laid out, by name, in the grammar of
-               build/schedule.py
-    stored:    what a search has found for a kernel; where it has nothing there is the default.
-    Errors: ArgumentError for a kernel that there is not, and a schedule that one cannot have.
+    schedules: for some kernels by name, in the grammar of build/schedule.py
+    stored:    the loops that a search has found for a kernel; without any, the default is used
+    Errors: ArgumentError for a name that no kernel has, or a schedule that the kernel cannot have.
     """
     seconds: dict[str, float] = {}
     require_dtypes(program, target)
@@ -69,19 +68,19 @@ def stages(
         if check:
             late_modules.kernels_check().check(kernels)
     with _timed(seconds, "code"):
-        built = _built(kernels, target, schedules or {}, stored)
-        codes = {name: optimised(b.code, target, check=check) for name, (b, _) in built.items()}
+        loops = _built(kernels, target, schedules or {}, stored)
+        codes = {name: optimised(b.code, target, check=check) for name, (b, _) in loops.items()}
     with _timed(seconds, "plan"):
         plan = memory.plan_memory(kernels, codes, target.name, donated)
         plan = slot_types.kernel_types(slot_types.outer_types(plan, program))
         if check:
             late_modules.plan_types().check_types(plan)
             late_modules.plan_check().check_overlap(plan)
-    chosen = {name: b.schedule for name, (b, _) in built.items()}
-    origins = {name: origin for name, (_, origin) in built.items()}
-    lowered = Lowered(program, simplified, kernels, chosen, origins, codes, plan, target, seconds)
-    explain.dump(lowered)
-    return lowered
+    kernel_schedules = {name: b.schedule for name, (b, _) in loops.items()}
+    origins = {name: origin for name, (_, origin) in loops.items()}
+    lowering = Lowered(program, simplified, kernels, kernel_schedules, origins, codes, plan, target, seconds)
+    explain.dump(lowering)
+    return lowering
 
 
 def lower(program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False) -> Plan:
@@ -104,16 +103,16 @@ def optimised(code: KernelCode, target: Target, *, check: bool = False) -> Kerne
 def _built(
     kernels: KernelProgram, target: Target, schedules: Mapping[str, str], stored: Stored
 ) -> dict[str, tuple[Built, str]]:
-    """The loops of each kernel, and where its schedule comes from."""
+    """The loops of each kernel, and the origin of its schedule."""
     unknown = [name for name in schedules if name not in kernels.kernels]
     if unknown:
         names = ", ".join(kernels.kernels) or "none"
         raise ArgumentError(f"schedule: cannot find the kernel {unknown[0]!r} of {kernels.name} (it has: {names})")
-    asked = {name: parse(text) for name, text in schedules.items()}
+    requests = {name: parse(text) for name, text in schedules.items()}
 
     def built(kernel: Kernel) -> tuple[Built, str]:
-        if kernel.name in asked:
-            return Built(asked[kernel.name], build(kernel, asked[kernel.name], target)), ASKED
+        if kernel.name in requests:
+            return Built(requests[kernel.name], build(kernel, requests[kernel.name], target)), ASKED
         winner, origin = stored(kernel)
         return winner or build_by_default(kernel, target), origin
 

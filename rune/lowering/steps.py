@@ -1,10 +1,10 @@
-"""What the steps of a plan do: which slots each reads and writes, its name, and what it costs.
+"""The steps of a plan: the slots that each reads and writes, its name, and its costs.
 
-A launch reads and writes as the parameters of its kernel say; one that does both counts twice.
-Bytes are those of the elements that it touches, each once (traffic.py). Operations are the scalar
-ones of the kernel's text, a multiply-add as two. A loop costs its steps times its count, or once
-where the count is unknown; a branch costs its most expensive choice. The copy of a value that a
-loop changes in place is not made, and costs nothing.
+A launch reads and writes by the parameters of its kernel; a parameter that is both counts twice.
+Bytes are those of the elements that it accesses, each counted once (traffic.py). Operations are the
+scalar operations in the kernel's text, a multiply-add counting as two. A loop costs its steps times
+its count, or once if the count is unknown; a branch costs as much as its most expensive choice. A
+value that a loop changes in place is not copied, which costs nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What one step of a plan costs. Of a loop, `inner` is what its steps cost each time."""
+    """The costs of one step of a plan. `inner`: the costs of a loop's steps in each round."""
 
     name: str
     bytes_read: Size = 0  # [B]
@@ -43,12 +43,12 @@ class StepCost:
 
     @property
     def bytes_moved(self) -> Size:
-        """Read and written [B]."""
+        """Bytes read and written [B]."""
         return self.bytes_read + self.bytes_written
 
     @property
     def is_kernel(self) -> bool:
-        """One kernel, and no routine, copy, loop or branch."""
+        """Whether the step is one kernel, and no routine, copy, loop or branch."""
         return self.launches == 1 and not self.inner
 
 
@@ -119,32 +119,32 @@ def total(sizes: Iterable[Size]) -> Size:
 
 
 def step_costs(program: KernelProgram, plan: Plan) -> tuple[StepCost, ...]:
-    """What each step of the plan costs; `program` holds its kernels as they were before loops."""
+    """The costs of each step of the plan; `program` has its kernels before they became loops."""
     return tuple(step_cost(program, plan, step) for step in plan.steps)
 
 
 def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
-    """What a step of the plan, or of a plan within it, costs."""
+    """The costs of a step of the plan, or of an inner plan."""
     match step:
         case Loop(count=count):
             inner = (c for p in inner_plans(step) for c in _costs_in_loop(program, p))
             return _sum(step, tuple(inner), 1 if count is None else count)
         case Branch(branches=branches):
-            each = (_sum(step, step_costs(program, p), 1) for p in branches)
+            branch_costs = (_sum(step, step_costs(program, p), 1) for p in branches)
             # Most steps are limited by memory, so operations only break ties.
-            return max(each, key=lambda c: (estimate(c.bytes_moved), estimate(c.flops)))
+            return max(branch_costs, key=lambda c: (estimate(c.bytes_moved), estimate(c.flops)))
         case Launch(kernel=kernel):
-            touched, params = traffic(plan.kernels[kernel]), plan.kernels[kernel].params
-            read = total(p.dtype.itemsize * touched[p.name].read for p in params)
-            written = total(p.dtype.itemsize * touched[p.name].written for p in params)
+            elements, params = traffic(plan.kernels[kernel]), plan.kernels[kernel].params
+            bytes_read = total(p.dtype.itemsize * elements[p.name].reads for p in params)
+            bytes_written = total(p.dtype.itemsize * elements[p.name].writes for p in params)
             # Counted in the kernel and not in its code, which may be unrolled or tiled.
             flops = kernel_flops(program.kernels[kernel])
-            return StepCost(kernel, read, written, flops, launches=1)
+            return StepCost(kernel, bytes_read, bytes_written, flops, launches=1)
         case Call() if step.routine == "callback" or is_source(step):
             return StepCost(step_name(step), *_sides(plan, step), calls=1)
         case Call(routine="line_fft"):
             outer, n, inner = transform_sizes(step)
-            # As many as transforms of n elements are said to have.
+            # The usual count for transforms of n elements.
             flops = outer * inner * round(5 * n * math.log2(n))
             return StepCost(step_name(step), *_sides(plan, step), flops, calls=1)
         case Call() if is_factor(step):
@@ -161,7 +161,7 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
 def transform_sizes(call: Call) -> tuple[int, ...]:
     """outer, n, inner of the arrays that a `line_fft` transforms along n.
 
-    One with a single operand takes and gives complex numbers, one with two their parts.
+    A call with one operand takes and returns complex numbers, a call with two their parts.
     """
     sizes = dict(call.parameters)
     return tuple(size for size in map(sizes.get, ("outer", "n", "inner")) if isinstance(size, int))
@@ -173,7 +173,7 @@ def is_inverse(call: Call) -> bool:
 
 
 def _costs_in_loop(program: KernelProgram, plan: Plan) -> Iterator[StepCost]:
-    """What each step of a loop's body costs; donated values stay in place, without a copy."""
+    """The costs of each step of a loop's body; donated values stay in place, without a copy."""
     for step in plan.steps:
         if isinstance(step, Copy) and _is_in_place(plan, step):
             yield StepCost(step_name(step))
@@ -183,25 +183,25 @@ def _costs_in_loop(program: KernelProgram, plan: Plan) -> Iterator[StepCost]:
 
 def _is_in_place(plan: Plan, copy: Copy) -> bool:
     ends = copy.source.space, copy.target.space
-    donated = (copy.source.number, copy.target.number) in plan.donations
-    return donated and ends == (Space.ARGUMENT, Space.RESULT)
+    is_donated = (copy.source.number, copy.target.number) in plan.donations
+    return is_donated and ends == (Space.ARGUMENT, Space.RESULT)
 
 
 def _sides(plan: Plan, step: Call | Copy) -> tuple[Size, Size]:
-    """Bytes read and written, of slots that are touched whole."""
+    """Bytes read and written by a step that accesses its slots as a whole."""
     sides = slots_read(plan, step), slots_written(plan, step)
-    read, written = (total(type_bytes(s.type) for s in slots) for slots in sides)
-    return read, written
+    bytes_read, bytes_written = (total(type_bytes(s.type) for s in slots) for slots in sides)
+    return bytes_read, bytes_written
 
 
 def _sum(step: Step, inner: tuple[StepCost, ...], times: Size) -> StepCost:
-    """What the steps within cost together."""
+    """The total costs of the inner steps."""
     sums = {name: times * total(getattr(c, name) for c in inner) for name in _SUMMED}
     return StepCost(step_name(step), **sums, inner=inner)
 
 
 def numbered(steps: Iterable[StepCost], prefix: str = "") -> Iterator[tuple[str, StepCost]]:
-    """The steps and those within them, with their numbers: "2", "2.0", "2.1", "3"."""
+    """The steps and their inner steps, with numbers: "2", "2.0", "2.1", "3"."""
     for number, cost in enumerate(steps):
         yield f"{prefix}{number}", cost
         yield from numbered(cost.inner, f"{prefix}{number}.")
@@ -216,7 +216,7 @@ def kernel_flops(kernel: Kernel) -> Size:
 
 def _statement_flops(statement: Statement) -> Size:
     operations: Size = 0
-    for count, exprs, combined in evaluations(statement):
-        each = sum(isinstance(part, Op) for e in exprs for part in walk_expr(e))
-        operations = operations + count * (each + combined)
+    for count, exprs, combinations in evaluations(statement):
+        operators = sum(isinstance(part, Op) for e in exprs for part in walk_expr(e))
+        operations = operations + count * (operators + combinations)
     return operations

@@ -1,14 +1,14 @@
-"""Trades: what the processes of a group tell each other in a collective.
+"""Trades: the messages between the processes of a group in a collective.
 
-A process tells each other one what the devices there are to receive, and no more:
+A process sends each other process what the devices there are to receive, and no more:
 
     all_gather                 every operand
     psum_scatter, all_to_all   of every operand the parts for the devices there
     ppermute                   the operands whose receivers are there
-    psum, pmax, pmin           a share of every operand, which one process adds up for everyone
+    psum, pmax, pmin           a share of every operand, which one process combines for all
 
-Sums are taken in the tree of ops/among.py, so that the bits do not depend on how the devices are
-dealt out. Where the devices of each process are a subtree, their sum alone is sent.
+Sums are taken in the tree of ops/among.py, so that the bits do not depend on how devices are
+distributed. If the devices of each process are a subtree, only their sum is sent.
 Source: R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of Collective Communication
 Operations in MPICH", 2005.
 """
@@ -26,19 +26,19 @@ from rune.lowering.meetings import Arrays, CollectiveCall, axis_of
 from rune.ops.among import in_tree
 from rune.records import dataclass
 
-SMALL_BYTES = 32 << 10  # sums of no more are made by everyone: one message, and not two
+SMALL_BYTES = 32 << 10  # up to here every process adds up everything: one message in place of two
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Operands = Mapping[int, Arrays]  # of places in a group
-Parts = Callable[[np.ndarray, int, int], Arrays]  # (operand, its place, process) -> what goes there
+Parts = Callable[[np.ndarray, int, int], Arrays]  # (operand, its place, process) -> parts for it
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The devices of a group, and where their processes talk.
+    """The devices of a group, and the topics of their processes' messages.
 
-    call:    what they do, for errors
+    call:    the collective, for errors
     homes:   the process of each place
-    senders: the places that send; one may speak for all of its process
+    senders: the places that send; one of them may send for its whole process
     """
 
     call: str
@@ -54,7 +54,7 @@ class Group:
 
     @property
     def processes(self) -> list[int]:
-        """Those that take part."""
+        """The processes that take part."""
         return sorted({*self.homes})
 
     def places(self, process: int) -> list[int]:
@@ -63,7 +63,7 @@ class Group:
 
 
 def traded(call: CollectiveCall, group: Group, operands: Operands) -> dict[int, Arrays]:
-    """The results of the places of this process, for its operands.
+    """The results of the places of this process, from their operands and those of other processes.
 
     Errors: DistributedError if a process fails, is silent, or comes to another call.
     """
@@ -89,26 +89,26 @@ def traded(call: CollectiveCall, group: Group, operands: Operands) -> dict[int, 
 
 
 def _trade(group: Group, operands: Operands, parts: Parts) -> dict[int, list[Arrays]]:
-    """What each sender has for this process, of each of its operands.
+    """The parts of each sender's operands that are for this process.
 
-    operands: of the senders here; those elsewhere have operands of the same types
+    operands: of the senders in this process; those in others have operands of the same types
     """
     world, others = processes.current(), [p for p in group.processes if p != group.here]
     head, columns = _head(group.call, operands), next(iter(operands.values()))
     for process in others:
         arrays = [x for place, operand in operands.items() for c in operand for x in parts(c, place, process)]
         world.tell(group.topic, _packed(head, arrays), [process])
-    received = {place: [parts(c, place, group.here) for c in operand] for place, operand in operands.items()}
+    arrivals = {place: [parts(c, place, group.here) for c in operand] for place, operand in operands.items()}
     for process, message in world.hear(group.call, group.topic, others, group.alarm).items():
         senders = [place for place in group.senders if group.homes[place] == process]
-        # Types are the same everywhere, so this process's operands say how long theirs are.
+        # Types are the same everywhere, so this process's operands tell the lengths of all others.
         types = [[parts(c, place, group.here) for c in columns] for place in senders]
-        received.update(zip(senders, _unpacked(_body(group.call, process, message, head), types), strict=True))
-    return received
+        arrivals.update(zip(senders, _unpacked(_body(group.call, process, message, head), types), strict=True))
+    return arrivals
 
 
 def _head(call: str, operands: Operands) -> bytes:
-    """What processes compare before they read each other's arrays."""
+    """The text that processes compare before they read each other's arrays."""
     columns = next(iter(operands.values()))
     return f"{call} of {', '.join(f'{c.dtype}{list(c.shape)}' for c in columns)}".encode()
 
@@ -122,17 +122,17 @@ def _body(call: str, process: int, message: processes.Message, head: bytes) -> m
     """The bytes of the arrays. Errors: DistributedError unless the head is that of this process."""
     view = memoryview(message)
     end = 4 + int.from_bytes(view[:4], "little")
-    theirs = bytes(view[4:end])
-    if theirs != head:
+    other_head = bytes(view[4:end])
+    if other_head != head:
         raise DistributedError(
-            f"{call}: cannot meet process {process} (it is in {theirs.decode()}, this one in {head.decode()})",
+            f"{call}: cannot meet process {process} (it is in {other_head.decode()}, this one in {head.decode()})",
             hint="all devices run the same collectives in one order",
         )
     return view[end:]
 
 
 def _unpacked(body: memoryview, types: Sequence[Sequence[Arrays]]) -> list[list[Arrays]]:
-    """Arrays like these, in their order, from the bytes of a message."""
+    """Arrays of these shapes and dtypes, in order, from the bytes of a message."""
     position = 0
 
     def array(like: np.ndarray) -> np.ndarray:
@@ -156,38 +156,38 @@ def _columns(operands: Operands) -> range:
 
 
 def _gathered(group: Group, operands: Operands, axis: int) -> dict[int, Arrays]:
-    """All of them along a new axis, for everyone."""
-    received = _trade(group, operands, _everything)
-    stacks = [np.stack([received[s][c][0] for s in group.senders], axis) for c in _columns(operands)]
+    """All operands along a new axis, for every place."""
+    arrivals = _trade(group, operands, _everything)
+    stacks = [np.stack([arrivals[s][c][0] for s in group.senders], axis) for c in _columns(operands)]
     return dict.fromkeys(group.places(group.here), stacks)
 
 
 def _by_receivers(group: Group, axis: int) -> Parts:
-    """The parts along an axis that are for the places of a process."""
+    """The parts along an axis that belong to the places of a process."""
     return lambda x, place, process: [np.moveaxis(x, axis, 0)[n] for n in group.places(process)]
 
 
 def _scattered(group: Group, operands: Operands, axis: int) -> dict[int, Arrays]:
-    """The sum of the parts that are for each."""
+    """For each place, the sum of the parts that belong to it."""
     group, partials = _with_partials(group, operands, np.add)
-    received = _trade(group, partials, _by_receivers(group, axis))
+    arrivals = _trade(group, partials, _by_receivers(group, axis))
     return {
-        place: [in_tree(np.add, [received[s][c][n] for s in group.senders]) for c in _columns(operands)]
+        place: [in_tree(np.add, [arrivals[s][c][n] for s in group.senders]) for c in _columns(operands)]
         for n, place in enumerate(group.places(group.here))
     }
 
 
 def _exchanged(group: Group, operands: Operands, split_axis: int, concat_axis: int) -> dict[int, Arrays]:
-    """The parts that are for each, along a new axis."""
-    received = _trade(group, operands, _by_receivers(group, split_axis))
+    """For each place, the parts that belong to it, along a new axis."""
+    arrivals = _trade(group, operands, _by_receivers(group, split_axis))
     return {
-        place: [np.stack([received[s][c][n] for s in group.senders], concat_axis) for c in _columns(operands)]
+        place: [np.stack([arrivals[s][c][n] for s in group.senders], concat_axis) for c in _columns(operands)]
         for n, place in enumerate(group.places(group.here))
     }
 
 
 def _permuted(group: Group, operands: Operands, permutation: Hashable) -> dict[int, Arrays]:
-    """What each is sent; zeros for those to whom nobody sends."""
+    """For each place, the operand that is sent to it; zeros if nobody sends to it."""
     assert isinstance(permutation, tuple)
     receiver = dict(permutation)
     sender = {b: a for a, b in permutation}
@@ -195,10 +195,10 @@ def _permuted(group: Group, operands: Operands, permutation: Hashable) -> dict[i
     def parts(x: np.ndarray, place: int, process: int) -> Arrays:
         return [x] if place in receiver and group.homes[receiver[place]] == process else []
 
-    received = _trade(group, operands, parts)
+    arrivals = _trade(group, operands, parts)
     return {
         place: [
-            np.array(received[sender[place]][c][0]) if place in sender else np.zeros_like(x)
+            np.array(arrivals[sender[place]][c][0]) if place in sender else np.zeros_like(x)
             for c, x in enumerate(columns)
         ]
         for place, columns in operands.items()
@@ -209,7 +209,7 @@ def _permuted(group: Group, operands: Operands, permutation: Hashable) -> dict[i
 
 
 def _combined(group: Group, operands: Operands, combine: Combine) -> dict[int, Arrays]:
-    """The sum, or the extreme, for everyone."""
+    """The sum or extremum, for every place."""
     places = group.places(group.here)
     group, partials = _with_partials(group, operands, combine)
     is_small = sum(x.nbytes for x in next(iter(partials.values()))) <= SMALL_BYTES
@@ -218,7 +218,7 @@ def _combined(group: Group, operands: Operands, combine: Combine) -> dict[int, A
 
 
 def _with_partials(group: Group, operands: Operands, combine: Combine) -> tuple[Group, Operands]:
-    """The same with one sender for each process, where the tree combines its devices first."""
+    """The same with one sender for each process, if the tree combines its devices first."""
     places = [group.places(process) for process in group.processes]
     size = len(places[0])
     are_subtrees = (
@@ -232,17 +232,17 @@ def _with_partials(group: Group, operands: Operands, combine: Combine) -> tuple[
 
 
 def _by_everyone(group: Group, operands: Operands, combine: Combine) -> Arrays:
-    """Each process hears all operands."""
-    received = _trade(group, operands, _everything)
-    return [in_tree(combine, [received[s][c][0] for s in group.senders]) for c in _columns(operands)]
+    """The totals, which each process combines from all operands."""
+    arrivals = _trade(group, operands, _everything)
+    return [in_tree(combine, [arrivals[s][c][0] for s in group.senders]) for c in _columns(operands)]
 
 
 def _by_shares(group: Group, operands: Operands, combine: Combine) -> Arrays:
-    """Each process combines a share of all operands, and tells the others."""
-    received = _trade(group, operands, lambda x, place, process: [_share(group, x, process)])
+    """The totals, of which each process combines a share and sends it to the others."""
+    arrivals = _trade(group, operands, lambda x, place, process: [_share(group, x, process)])
     totals = [np.empty(x.shape, x.dtype) for x in next(iter(operands.values()))]
     for c, total in enumerate(totals):
-        _share(group, total, group.here)[...] = in_tree(combine, [received[s][c][0] for s in group.senders])
+        _share(group, total, group.here)[...] = in_tree(combine, [arrivals[s][c][0] for s in group.senders])
     speakers = replace(group, senders=tuple(group.places(process)[0] for process in group.processes))
     shares = _trade(
         speakers, {group.places(group.here)[0]: totals}, lambda x, place, _: [_share(group, x, group.homes[place])]

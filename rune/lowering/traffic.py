@@ -3,9 +3,10 @@
     t: i32 = row[0]
     for i in 8 grid { for j in 4 serial { s add= x[i] * w[4*t + j] } }    1 of row, 8 of x, 4 of w
 
-An access touches at most one element for each point of the loops on which its index depends; and a
-parameter is touched at most whole, by all accesses together.
-Invariant: never less than what is touched, but for the bounds of symbolic sizes, which are typical.
+An access counts at most one element for each point of the loops on which its index depends, and all
+accesses together count at most the whole parameter.
+Invariant: never fewer elements than are accessed, except that symbolic sizes are compared at
+typical values.
 """
 
 from __future__ import annotations
@@ -19,44 +20,44 @@ from rune.lowering.kernel.rewrite import bodies, expressions, loads_in, names_in
 from rune.lowering.kernelize.cost import estimate
 from rune.records import dataclass
 
-# What an index may mention -> the loops on which its value depends, with their extents.
+# For each name that an index may mention, the loops on which its value depends, with extents.
 Scope = Mapping[str, Mapping[str, Size]]
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Elements of one parameter."""
+    """Numbers of elements of one parameter that are read and written."""
 
-    read: Size = 0
-    written: Size = 0
+    reads: Size = 0
+    writes: Size = 0
 
 
 def traffic(code: KernelCode) -> dict[str, Traffic]:
-    """What the kernel touches of each parameter."""
-    read: dict[str, Size] = {}
-    written: dict[str, Size] = {}
+    """The traffic of each parameter of a kernel."""
+    reads: dict[str, Size] = {}
+    writes: dict[str, Size] = {}
     # A value computed only from these depends on no loop.
     constant = [*code.sizes, *(p.name for p in code.params if p.access is Access.READ)]
     for stmt, scope in _statements(code.body, {name: {} for name in constant}, {}):
         for load in _loads(stmt):
-            read[load.buffer] = read.get(load.buffer, 0) + _points(load.indices[0], scope)
+            reads[load.buffer] = reads.get(load.buffer, 0) + _points(load.indices[0], scope)
         if isinstance(stmt, Store):
             points = _points(stmt.index, scope)
-            written[stmt.buffer] = written.get(stmt.buffer, 0) + points
+            writes[stmt.buffer] = writes.get(stmt.buffer, 0) + points
             # An update reads the element first.
             if stmt.combine is not None:
-                read[stmt.buffer] = read.get(stmt.buffer, 0) + points
+                reads[stmt.buffer] = reads.get(stmt.buffer, 0) + points
         if isinstance(stmt, Fetch):
-            read[stmt.source] = read.get(stmt.source, 0) + stmt.count * _points(stmt.source_index, scope)
+            reads[stmt.source] = reads.get(stmt.source, 0) + stmt.count * _points(stmt.source_index, scope)
     return {
-        # Caches are assumed to hold what is read again, so no element counts twice.
-        p.name: Traffic(_least(read.get(p.name, 0), p.size), _least(written.get(p.name, 0), p.size))
+        # Caches are assumed to hold elements that are read again, so no element counts twice.
+        p.name: Traffic(_least(reads.get(p.name, 0), p.size), _least(writes.get(p.name, 0), p.size))
         for p in code.params
     }
 
 
 def _statements(body: Iterable[Stmt], scope: Scope, loops: Mapping[str, Size]) -> Iterator[tuple[Stmt, Scope]]:
-    """All statements, each with the names that its indices may mention."""
+    """All statements, each with the scope of its indices."""
     for stmt in body:
         yield stmt, scope
         inside, around = scope, loops
@@ -70,7 +71,7 @@ def _statements(body: Iterable[Stmt], scope: Scope, loops: Mapping[str, Size]) -
 
 
 def _depends(value: Expr, scope: Scope, loops: Mapping[str, Size]) -> Mapping[str, Size]:
-    """The loops on which a value depends: all around it, where it reads what may be changed."""
+    """The loops on which a value depends: all around it if it reads something that may change."""
     names = names_in(value) | loads_in(value)
     if names <= scope.keys():
         return {k: v for name in names for k, v in scope[name].items()}

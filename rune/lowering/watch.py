@@ -1,16 +1,16 @@
-"""Watching: programs that say where an index left its array, or a NaN or infinity was made.
+"""Watching: programs that report where an index left its array, or a NaN or infinity arose.
 
-A watched program has two results more, numbers of rank 0 that its kernels write as they go: which
-site was the first to fail (0: none), and what was found there. They pass through loops and
-branches like any carry, so that this works on every executor, and what was computed and dropped
-again is seen too. Results that are not watched are the same numbers as before.
+A watched program has two more results, numbers of rank 0 that its kernels compute on the way: the
+first site that failed (0: none), and the offending value there. They pass through loops and
+branches like any carry, so this works on every executor, and finds values that are computed but not
+used. The other results are the same numbers as before.
 
     while holds(c) { c = body(c) }  ->  go = holds(c); while go { c = body(c); go = holds(c) }
 
-so that a condition is watched like the body that it now belongs to.
-Watched are indices without a mode of their own (`x[i]`, `x.at[i]`, dynamic_slice), as they are
-after negative ones were counted from the end; and floats of every operation that computes, where
-none of its operands has a NaN, or an infinity.
+so that a condition is watched as a part of the body.
+Indices without a mode are watched (`x[i]`, `x.at[i]`, dynamic_slice), after negative ones have been
+counted from the end; and so are float results of every operation that computes, if no operand has a
+NaN, or an infinity.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from rune.ops.windows import dynamic_slice, dynamic_update_slice
 from rune.records import dataclass
 
 COMPUTING = frozenset("arithmetic transcendental rounding reduction cumulative contraction conversion".split())
-STATE = (ArrayType((), dtypes.i32), ArrayType((), dtypes.i32))  # site, what was found there
+STATE = (ArrayType((), dtypes.i32), ArrayType((), dtypes.i32))  # site, offending value
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place that is watched: the operation, what it works on, its line."""
+    """A place that is watched: the operation, its array, and its line."""
 
     operation: str
     type: ArrayType  # of the array that is indexed, or of the result
-    axis: int | None  # of an index; None where a kind of number is looked for
+    axis: int | None  # of an index; None for a site of a kind of number
     frame: Frame | None
     kind: str = ""  # "NaN", "infinity" or "zero divisor"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is watched."""
+class Modes:
+    """The things to watch."""
 
     bounds: bool = False
     nans: bool = False
@@ -64,20 +64,20 @@ class Wanted:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of numbers that are looked for."""
+        """The kinds of numbers to look for."""
         return ("NaN",) * self.nans + ("infinity",) * self.infs
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A program with two results more, and its sites, the first being number 1."""
+    """A program with two more results, and its sites, numbered from 1."""
 
     program: Program
     sites: tuple[Site, ...]
 
 
-def watched(program: Program, wanted: Wanted) -> Watched:
-    """The program that watches what is wanted."""
+def watched(program: Program, modes: Modes) -> Watched:
+    """The program that watches itself in these modes."""
     sites: list[Site] = []
     # Decomposed first, so that every operation inside calls and expansions is watched.
     flat = decompose(program)
@@ -86,7 +86,7 @@ def watched(program: Program, wanted: Wanted) -> Watched:
         # Read only here, because the state changes with every operation.
         return [*eval_program(flat, inputs), stage.site, stage.offence]
 
-    watched_program = _staged(wanted, sites, flat.input_types, flat.name, run)
+    watched_program = _staged(modes, sites, flat.input_types, flat.name, run)
     return Watched(watched_program, tuple(sites))
 
 
@@ -94,57 +94,57 @@ Run = Callable[["_Watch", Sequence[Any]], list[Any]]
 
 
 class _Watch(Stage):
-    """Writes equations, and after each one those that watch it."""
+    """Writes equations, each followed by those that watch it."""
 
-    __slots__ = ("offence", "site", "sites", "wanted")
+    __slots__ = ("modes", "offence", "site", "sites")
 
-    def __init__(self, wanted: Wanted, sites: list[Site]):
+    def __init__(self, modes: Modes, sites: list[Site]):
         super().__init__(None)
-        self.wanted, self.sites = wanted, sites
+        self.modes, self.sites = modes, sites
         self.site: Value = np.int32(0)
         self.offence: Value = np.int32(0)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
-        """The equation, or one of watched programs, and what looks at its operands or result."""
+        """The equation, or one with watched programs, and those that check operands or result."""
         if primitive is loop:
             return self.loop(args, params)
         if primitive is branch:
             return self.branch(args, params)
         out = self.write(primitive, args, params)
-        if self.wanted.bounds:
+        if self.modes.bounds:
             for axis, start, limit in _starts(primitive, args, params):
                 self.look_at_index(primitive, args[0], axis, start, limit)
-        if self.wanted.divisors and primitive in (ops.div, ops.rem):
+        if self.modes.divisors and primitive in (ops.div, ops.rem):
             self.look_for_zero(primitive, args[1], out)
         if primitive.family in COMPUTING and _is_float(out):
-            for kind in self.wanted.kinds:
+            for kind in self.modes.kinds:
                 self.look_for(kind, primitive, args, out)
         return out
 
     # --- programs within ----------------------------------------------------------------------
 
     def loop(self, args: Sequence[Value], params: Mapping[str, Any]) -> list[Value]:
-        """A loop that carries behind its own carries whether it goes on, if it asks, and the state.
+        """A loop with further carries: the outcome of its condition, if it has one, and the state.
 
-        Its steps ask for the next one, where what the condition reads is watched.
+        Its steps evaluate the condition of the next step, so that they watch it.
         """
         form = LoopParams(**params)
         consts, body, condition = form.consts, form.body, form.condition
         # Input 0 of a body is the step number.
         carries, first = len(args) - consts, 1 + len(args)
-        goes_on = [] if condition is None else self.asked(condition, [np.int32(0), *args])
+        goes_on = [] if condition is None else self.holds(condition, [np.int32(0), *args])
         more = (*(condition.output_types if condition else ()), *STATE)
         arrays = body.input_types[first:]
 
         def step(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
-            leading, filled = inputs[:first], inputs[first + len(more) :]
+            leading, rows = inputs[:first], inputs[first + len(more) :]
             stage.site, stage.offence = inputs[first + len(more) - 2 : first + len(more)]
-            outs = eval_program(body, [*leading, *filled])
+            outs = eval_program(body, [*leading, *rows])
             # The condition for the next step is evaluated at the end of this one.
             number = ops.add(leading[0], np.int32(1))
-            now = [number, *leading[1 : 1 + consts], *outs[:carries]]
-            asked = [] if condition is None else stage.asked(condition, now)
-            return [*outs[:carries], *asked, stage.site, stage.offence, *outs[carries:]]
+            next_operands = [number, *leading[1 : 1 + consts], *outs[:carries]]
+            answer = [] if condition is None else stage.holds(condition, next_operands)
+            return [*outs[:carries], *answer, stage.site, stage.offence, *outs[carries:]]
 
         types = (*body.input_types[:first], *more)
         asking = condition and _plain(types, condition.name, lambda inputs: [inputs[first]])
@@ -155,12 +155,12 @@ class _Watch(Stage):
         self.site, self.offence = outs[end - 2 : end]
         return [*outs[:carries], *outs[end:]]
 
-    def asked(self, condition: Program, operands: Sequence[Value]) -> Sequence[Value]:
+    def holds(self, condition: Program, operands: Sequence[Value]) -> Sequence[Value]:
         """Whether a loop goes on, watched."""
         return eval_program(condition, operands[: len(condition.inputs)])
 
     def branch(self, args: Sequence[Value], params: Mapping[str, object]) -> list[Value]:
-        """A branch that takes and gives the state last."""
+        """A branch whose last operands and results are the state."""
 
         def watched_branch(program: Program) -> Program:
             def run(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
@@ -175,13 +175,13 @@ class _Watch(Stage):
         return outs
 
     def staged(self, types: Sequence[ArrayType], name: str, run: Run) -> Program:
-        """A program within; its sites are counted with those of the whole."""
-        return _staged(self.wanted, self.sites, types, name, run)
+        """An inner program, whose sites are numbered with those of the whole program."""
+        return _staged(self.modes, self.sites, types, name, run)
 
     # --- what is looked at --------------------------------------------------------------------
 
     def look_at_index(self, primitive: Primitive, operand: Value, axis: int, start: Value, limit: Size) -> None:
-        """Note an element of `start` that is not in 0...limit."""
+        """Record an element of `start` that is not in 0...limit."""
         dtype = type_of(start).dtype
         zero = np.zeros((), dtype)
         below = ops.lt(start, zero)
@@ -194,18 +194,17 @@ class _Watch(Stage):
         self.note(outside, value, Site(primitive.name, type_of(operand), axis, user_frame()))
 
     def look_for_zero(self, primitive: Primitive, divisor: Value, out: Value) -> None:
-        """Note a divisor of 0."""
+        """Record a divisor of 0."""
         is_zero = ops.eq(divisor, np.zeros((), type_of(divisor).dtype))
         first = _first(is_zero, _in_order(type_of(is_zero).shape))
         self.note(is_zero, first, Site(primitive.name, type_of(out), None, user_frame(), "zero divisor"))
 
     def look_for(self, kind: str, primitive: Primitive, args: Sequence[Value], out: Value) -> None:
-        """Note such a number in a result where no operand has one."""
+        """Record such a number in a result, if no operand has one."""
         is_such = self.is_of(kind, out)
         for arg in args:
             if _is_float(arg):
-                # Only the operation that produces the number is reported, not those that pass it
-                # on.
+                # Only the operation that produces the number is reported, not its readers.
                 clean = ops.eq(_count(self.is_of(kind, arg)), np.int32(0))
                 is_such = ops.logical_and(is_such, fit(clean, type_of(is_such).shape))
         first = _first(is_such, _in_order(type_of(is_such).shape))
@@ -213,37 +212,37 @@ class _Watch(Stage):
         self.note(is_such, first, site)
 
     def is_of(self, kind: str, value: Value) -> Value:
-        """Where a number is of a kind. A NaN is unequal to itself, as is x - x for infinite x."""
+        """Flags of numbers of a kind. A NaN is unequal to itself, as is x - x for infinite x."""
         if kind == "NaN":
             return ops.ne(value, value)
         difference = self.write(ops.sub, [value, value], {})  # the result is never read
         return ops.logical_and(ops.ne(difference, difference), ops.eq(value, value))
 
     def note(self, fails: Value, value: Value, site: Site) -> None:
-        """Remember the site and the value if this is the first to fail."""
+        """Record the site and the value if this is the first failure."""
         self.sites.append(site)
         number = np.int32(len(self.sites))
-        # Sites count from 1, so 0 says that nothing has failed.
+        # Sites count from 1, so 0 means that nothing has failed.
         is_first = ops.logical_and(ops.eq(self.site, np.int32(0)), ops.gt(_count(fails), np.int32(0)))
         self.site = ops.select(is_first, number, self.site)
         self.offence = ops.select(is_first, value, self.offence)
 
 
-def _staged(wanted: Wanted, sites: list[Site], types: Sequence[ArrayType], name: str, run: Run) -> Program:
-    """The watched program of inputs of these types that `run` writes."""
-    stage = _Watch(wanted, sites)
+def _staged(modes: Modes, sites: list[Site], types: Sequence[ArrayType], name: str, run: Run) -> Program:
+    """The watched program that `run` writes for inputs of these types."""
+    stage = _Watch(modes, sites)
     return trace_program(stage, lambda *inputs: run(stage, inputs), types, name).closed()
 
 
 def _plain(types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Value]], list[Value]]) -> Program:
     """A program that is not watched."""
-    return _staged(Wanted(), [], types, name, lambda _, inputs: run(inputs))
+    return _staged(Modes(), [], types, name, lambda _, inputs: run(inputs))
 
 
 def _starts(
     primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]
 ) -> Iterator[tuple[int, Value, Size]]:
-    """(axis, first index, its greatest value) of windows for which no mode was asked."""
+    """(axis, first index, its greatest value) of windows whose indices have no mode."""
     if primitive in (dynamic_slice, dynamic_update_slice):
         operand, first_start = type_of(args[0]), len(args) - type_of(args[0]).ndim
         sizes = params["sizes"] if primitive is dynamic_slice else type_of(args[1]).shape
@@ -293,5 +292,5 @@ def _first(flags: Value, positions: Value) -> Value:
 
 
 def _sum_where(flags: Value, values: Value) -> Value:
-    chosen = ops.select(flags, values, np.zeros((), type_of(values).dtype))
-    return ops.convert(reduce_sum(chosen, axes=_axes(chosen)), dtype=dtypes.i32)
+    values_there = ops.select(flags, values, np.zeros((), type_of(values).dtype))
+    return ops.convert(reduce_sum(values_there, axes=_axes(values_there)), dtype=dtypes.i32)

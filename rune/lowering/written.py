@@ -1,10 +1,10 @@
-"""Kernels that are written in kernel code: what threads do together is not said by a domain.
+"""Kernels that are written in kernel code, since a domain cannot say what threads do together.
 
-A primitive whose lowering is Written has a rule that gives `Loops`: their text, over the buffers
-x0, x1, … (its operands) and y0, y1, … (its results), each flat. Such an equation is a kernel of its
-own. What it reads is in memory, or computed where it is read (kernelize/write_loops.py).
+A primitive whose lowering is Written has a rule that returns `Loops`: their text, over the flat
+buffers x0, x1, … (its operands) and y0, y1, … (its results). Such an equation is a kernel of its
+own. Its operands are in memory, or computed where they are read (kernelize/write_loops.py).
 
-Invariant: what these kernels compute depends on nothing but their operands.
+Invariant: the results of these kernels depend only on their operands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """The loops of a kernel as text, and which results start out as which operands."""
+    """The loops of a kernel as text, and (operand, result) pairs that are changed in place."""
 
     text: str
     in_place: tuple[tuple[str, str], ...] = ()
@@ -46,7 +46,7 @@ def code_for(equation: Equation) -> Code:
     assert isinstance(lower, Written)
     operands, results = ([v.type.strong() for v in side] for side in (equation.operands, equation.results))
     sizes = type_sizes([*operands, *results])
-    # The text has names of its own, so the sizes have other ones until it is read.
+    # Names in the text might equal those of sizes, so sizes have other names until it is parsed.
     others = {name: f"_size{k}" for k, name in enumerate(sizes)}
     apart = [[_renamed(t, others) for t in side] for side in (operands, results)]
     loops = lower.rule(*apart[0], **equation.params)
@@ -79,7 +79,7 @@ def code_of(kernel: Kernel) -> KernelCode:
 
 
 def kernel_params(kernel: Kernel) -> tuple[Param, ...]:
-    """Inputs are read; outputs are new values: what a kernel reads of them it wrote itself."""
+    """Inputs are read; outputs are written, as a kernel reads of them only what it has written."""
     sides = ((kernel.inputs, Access.READ), (kernel.outputs, Access.WRITE))
     return tuple(
         Param(b.name, b.type.dtype, product(b.type.shape), access) for buffers, access in sides for b in buffers

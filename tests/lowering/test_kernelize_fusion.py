@@ -99,8 +99,8 @@ def test_symbolic_sizes_have_typical_values_within_their_bounds():
 
 def names(program) -> list[str]:
     """The primitives of the stored values, in order."""
-    stored = choose(program)
-    return [e.primitive.name for e in stored.equations if e.results[0] in stored.stored]
+    storage = choose(program)
+    return [e.primitive.name for e in storage.equations if e.results[0] in storage.values]
 
 
 def test_softmax_stores_the_exponential_for_two_uses():
@@ -146,9 +146,9 @@ def test_a_stencil_of_dear_values_is_stored():
 
 def grouped(seed: int, length: int = 30):
     program = split_reductions(random_program(seed, length=length), Parallelism(32, 512))
-    stored = choose(program)
-    results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    return fuse(find_roots(program, stored), results, Granularity(32))
+    storage = choose(program)
+    results = frozenset(a for a in storage.outputs if isinstance(a, Var))
+    return fuse(find_roots(program, storage), results, Granularity(32))
 
 
 @pytest.mark.parametrize("window", [groups.WINDOW, 5])
@@ -160,7 +160,7 @@ def test_groups_are_convex_and_hold_every_root_once(window: int, seed: int):
     members = sorted(m for g in state.groups.values() for m in g.members)
     assert members == list(range(len(state.roots)))
     assert all(len({m // window for m in g.members}) == 1 for g in state.groups.values())
-    edges = {(state.owner[q], state.owner[r]) for q, r in state.aligned}
+    edges = {(state.owner[q], state.owner[r]) for q, r in state.alignments}
     assert is_acyclic({(a, b) for a, b in edges if a != b})
 
 
@@ -171,7 +171,7 @@ def test_what_groups_depend_on_is_what_their_edges_lead_to(window: int, seed: in
         state = grouped(seed, length=40)
 
     above: dict[int, set[int]] = {g: set() for g in state.groups}
-    inside = [(q, r) for q, r in state.aligned if q // window == r // window]
+    inside = [(q, r) for q, r in state.alignments if q // window == r // window]
     for _ in state.groups:
         for q, r in inside:
             a, b = state.owner[q], state.owner[r]

@@ -34,7 +34,7 @@ def test_a_runner_up_is_another_schedule_that_the_kernel_can_have(name: str):
     result = comparison(name)
 
     assert result.runner_up is not None
-    assert result.runner_up.schedule != result.chosen.schedule
+    assert result.runner_up.schedule != result.current.schedule
     optimised(build(kernel, result.runner_up.schedule, target()), target())
 
 
@@ -42,7 +42,7 @@ def test_a_runner_up_is_another_schedule_that_the_kernel_can_have(name: str):
 def test_its_line_says_what_the_difference_is_made_of(name: str):
     result = comparison(name)
     assert result.runner_up is not None
-    mine, other = result.chosen.cost, result.runner_up.cost
+    mine, other = result.current.cost, result.runner_up.cost
 
     assert result.ratio == other.seconds / mine.seconds
     change = other.parts[result.cause] - mine.parts.get(result.cause, 0)

@@ -1,14 +1,14 @@
 """Build: from a kernel to loops, as a schedule says.
 
-Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
-steps of the schedule: axes change places, or become one (order, merge), reductions are cut into
+Accesses become flat (flatten); axes that every access walks as one are merged (collapse). Then come
+the steps of the schedule: axes change places or are merged (order, merge); reductions are cut into
 parts (parts); transpositions walk squares (squares), which groups of threads turn in shared memory
-(turn); points compute several vectors of columns or several rows (vectors, rows), dots both (tile,
-remainders), whose operands groups read into shared memory (stage, panels), also ahead (buffers,
-twice), and multiply on units for matrices (units, teams); the domain becomes GRID loops, statements
-become loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal
-schedule (legal) keeps all values. The one that is used where none is asked for is chosen by numbers
-for each kind of device (heuristics, tile_choice, stage_choice, units_choice, teams_choice,
+(turn); points compute several vectors of columns or several rows (vectors, rows), or for dots both
+(tile, remainders). Groups read the operands of a dot into shared memory (stage, panels), also ahead
+of time (buffers, twice), and multiply on units for matrices (units, teams). The domain becomes GRID
+loops, and statements become loops within them (loops); the threads of a group share a point
+(workgroups, barriers). A legal schedule (legal) keeps all values. The default schedule is chosen by
+figures for each kind of device (heuristics, tile_choice, stage_choice, units_choice, teams_choice,
 share_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
@@ -62,12 +62,12 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
 
     Errors: ArgumentError for a schedule that the kernel cannot have, with the step and the reason.
     """
-    fixed = _fixed(kernel, target)
-    if fixed is not None:
+    fixed_code = _fixed(kernel, target)
+    if fixed_code is not None:
         if schedule != PLAIN:
             why = "a stream, or written as loops: no schedule lays it out"
             raise ArgumentError(f"schedule: cannot apply {schedule} to {kernel.name} ({why})")
-        return fixed
+        return fixed_code
     flat = flat_kernel(kernel)
     late_modules.legal_schedules().require_legal(flat, schedule, target)
     flat = rewritten(flat, schedule)
@@ -77,16 +77,17 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
 
 
 def build_by_default(kernel: Kernel, target: Target) -> Built:
-    """The loops of a kernel for a target, by the schedule that is thought to be fast there."""
-    fixed = _fixed(kernel, target)
-    if fixed is not None:
-        return Built(PLAIN, fixed)
+    """The loops of a kernel for a target, by the schedule that is expected to be fast there."""
+    code = _fixed(kernel, target)
+    if code is not None:
+        return Built(PLAIN, code)
     flat = flat_kernel(kernel)
     schedule = _default_walk(flat, target)
     flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
     if schedule.has_groups and not are_few(point, target):
-        # The driver would end such loops in silence; threads that share a point have shorter ones.
+        # The driver would silently end such long loops; threads that share a point have shorter
+        # ones, and panels cannot be combined with that.
         schedule = Schedule(tile=choose_tile(flat, target))
         domain, point = _points(flat, schedule)
     if choices(target).has_groups and not schedule.has_groups:
@@ -95,7 +96,7 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
 
 
 def has_schedules(kernel: Kernel) -> bool:
-    """Whether its loops are laid out by a schedule; not those that are written, nor streams."""
+    """Whether a schedule lays out the kernel's loops: not if they are given, nor for a stream."""
     return not kernel.code and not any(isinstance(s, Stream) for s in kernel.body)
 
 
@@ -105,19 +106,19 @@ def _fixed(kernel: Kernel, target: Target) -> KernelCode | None:
         return None
     if kernel.code:
         return code_of(kernel)
-    # Sums are made while their peak is not known, with barriers of their own.
+    # A stream adds up before its peak is known, and has barriers of its own.
     flat = flatten(kernel)
     body = late_modules.streams().build_stream(flat, target)
     return KernelCode(kernel.name, kernel_params(kernel), tuple(kernel_sizes(kernel)), body, alias_pairs(flat))
 
 
 def flat_kernel(kernel: Kernel) -> Kernel:
-    """The kernel with flat accesses and as few axes as they allow: what schedules speak of."""
+    """The kernel with flat accesses and as few axes as they allow, to which schedules refer."""
     return collapse_domain(flatten(kernel))
 
 
 def rewritten(flat: Kernel, schedule: Schedule) -> Kernel:
-    """The kernel after those steps that make a kernel of a kernel, which come first."""
+    """The kernel after the first steps of a schedule, those from a kernel to a kernel."""
     if schedule.order is not None:
         flat = reordered(flat, schedule.order)
     if schedule.merge is not None:
@@ -126,9 +127,9 @@ def rewritten(flat: Kernel, schedule: Schedule) -> Kernel:
 
 
 def _default_walk(flat: Kernel, target: Target) -> Schedule:
-    """The default without the threads that share a point, which depend on what it does."""
+    """The default schedule, without threads that share a point: they depend on its code."""
     choice, item = choices(target), _widest(flat)
-    # The first form that the kernel fits is taken, so the most particular ones come first.
+    # The kernel gets the first form that it fits, so the most particular forms come first.
     squares = choose_squares(flat, choice.square_side, choice.square_lanes)
     if squares is not None:
         return Schedule(squares=squares)
@@ -136,7 +137,7 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
         return turning
     lanes = choice.column_lanes or max(1, target.vector_bytes // item)
     vectors = choose_vectors(flat, lanes, choice.columns, target.cores * choice.column_points)
-    # A GPU's threads are its lanes: in place of vectors of columns, each reads neighbours at once.
+    # The threads of a GPU are its lanes: each reads neighbours at once in place of whole vectors.
     if vectors is None and choice.access_bytes:
         vectors = choose_neighbours(flat, choice.access_bytes, target.cores * choice.full_threads // 2)
     if vectors is not None:
@@ -144,6 +145,7 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     if choice.row_lanes > 1 and (rows := choose_rows(flat, target.cores * choice.full_threads * choice.row_lanes)):
         return Schedule(rows=rows)
     tile = choose_tile(flat, target)
+    # The sums of a tile already stand side by side, so parts are for other reductions.
     if tile is None:
         parts = choose_parts(flat, choice.parts)
         if parts is not None:
@@ -154,18 +156,18 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what one of its points does."""
-    stored = {b.name: b.type.dtype for b in flat.outputs}
+    output_dtypes = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)
     if schedule.has_groups:
-        return late_modules.groups().points(flat, schedule, stored)
+        return late_modules.groups().points(flat, schedule, output_dtypes)
     if schedule.tile is not None:
-        return tiled_domain(flat, schedule.tile), tiled(flat, schedule.tile, stored)
+        return tiled_domain(flat, schedule.tile), tiled(flat, schedule.tile, output_dtypes)
     if schedule.vectors is not None:
         flat = with_vectors(flat, schedule.vectors)
     if schedule.rows is not None:
         flat = in_rows(flat, schedule.rows)
-    point = loops.body(flat.body, loops.row_sizes(flat.body), stored)
+    point = loops.body(flat.body, loops.row_sizes(flat.body), output_dtypes)
     # Neighbours of one thread load first and compute later, so that their accesses can join.
     if schedule.vectors is not None and schedule.vectors.lanes == 1:
         point = list(apart(point, {a.name for a in flat.domain} | names_bound(point)))
@@ -175,15 +177,15 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
 def _code(
     kernel: Kernel, flat: Kernel, domain: Sequence[Axis], point: Sequence[Stmt], share: Share | None, target: Target
 ) -> KernelCode:
-    """A point, or what the threads of a group do for it, at every point of the domain."""
-    divided = None
+    """The code of a kernel: a point, or what the threads of a group do for it, within the grid."""
+    divided_loops = None
     if share is not None:
-        domain, point, divided = late_modules.groups().shared(flat, domain, point, share, target)
+        domain, point, divided_loops = late_modules.groups().shared(flat, domain, point, share, target)
     body = loops.nest(domain, [Kind.GRID] * len(domain), point)
     sizes = tuple(kernel_sizes(kernel))
     code = KernelCode(kernel.name, kernel_params(kernel), sizes, tuple(body), alias_pairs(flat))
     # Staged tiles have their barriers where they fill and read panels.
-    return code if divided is None else late_modules.groups().insert_barriers(code, divided)
+    return code if divided_loops is None else late_modules.groups().insert_barriers(code, divided_loops)
 
 
 def _widest(kernel: Kernel) -> int:

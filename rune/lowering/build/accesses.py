@@ -1,4 +1,4 @@
-"""Accesses: a body reads before it computes, and writes at its end, neighbours side by side.
+"""Accesses: a body reads before it computes and writes at its end, with neighbours side by side.
 
 Before   store y[4*i] = x[4*i] * t; store y[4*i + 1] = x[4*i + 1] * t
 After    a: f32 = x[4*i]; b: f32 = x[4*i + 1]
@@ -6,11 +6,11 @@ After    a: f32 = x[4*i]; b: f32 = x[4*i + 1]
          store y[4*i] = c; store y[4*i + 1] = d
 
 Then all reads of a thread wait at the same time, and where the language has wider accesses, those
-of neighbours are one (codegen/runs.py).
+of neighbours become one (codegen/runs.py).
 
-Invariant: the same values. A read stays where its body writes the same array, where it has a
-condition, and behind what its index is made of. That an array may share its memory with a result
-does not matter: points read their own elements before they write them, and no others.
+Invariant: the same values. A read stays in place if its body writes the same array or if it has a
+condition, and comes after what its index depends on. That an array may share its memory with a
+result does not matter: a point reads only its own elements, and before it writes them.
 """
 
 from __future__ import annotations
@@ -37,25 +37,26 @@ from rune.lowering.kernel.rewrite import (
     walk_expr,
 )
 
-Held = dict[Load, Local]  # what is in a register already
+Registers = dict[Load, Local]  # loads whose value is in a register already
 _NARROW = frozenset({dtypes.f16, dtypes.bf16})
 
 
 def apart(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
-    """The body, and those within it, with reads of neighbours first and writes last.
+    """The body, and the bodies within it, with reads of neighbours first and writes last.
 
-    names: those that are used; the new ones join them
+    names: the names in use, to which new ones are added
     """
-    done: list[Stmt] = []
+    statements: list[Stmt] = []
     straight: list[Stmt] = []
     for stmt in body:
+        # Only straight code is rearranged: nothing moves past a loop, a branch or a barrier.
         if isinstance(stmt, Let | Var | Assign | Accumulate | Store):
             straight.append(stmt)
             continue
-        done += _straight(straight, names)
+        statements += _straight(straight, names)
         straight = []
-        done.append(map_bodies(stmt, lambda inner: apart(inner, names)))
-    return (*done, *_straight(straight, names))
+        statements.append(map_bodies(stmt, lambda inner: apart(inner, names)))
+    return (*statements, *_straight(straight, names))
 
 
 def _straight(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
@@ -63,38 +64,42 @@ def _straight(body: Sequence[Stmt], names: set[str]) -> tuple[Stmt, ...]:
     return _in_order(body, names, {}, [load for run in runs for load in run])
 
 
-def registered(body: Sequence[Stmt], names: set[str], held: Held) -> tuple[Stmt, ...]:
-    """Statements without bodies that read nothing which is held; what they read joins it."""
-    reads = [x for x in _reads(body) if x not in held]
-    return _in_order(body, names, held, [load for run in _neighbours(reads) for load in run])
+def registered(body: Sequence[Stmt], names: set[str], registers: Registers) -> tuple[Stmt, ...]:
+    """Statements without bodies that load nothing that is in `registers`; new loads join them."""
+    reads = [x for x in _reads(body) if x not in registers]
+    return _in_order(body, names, registers, [load for run in _neighbours(reads) for load in run])
 
 
-def _in_order(body: Sequence[Stmt], names: set[str], held: Held, reads: Sequence[Load]) -> tuple[Stmt, ...]:
-    """Statements without bodies: some reads first, at last all writes."""
+def _in_order(body: Sequence[Stmt], names: set[str], registers: Registers, reads: Sequence[Load]) -> tuple[Stmt, ...]:
+    """Statements without bodies: `reads` as early as possible, and all writes at the end."""
     places: dict[int, list[Stmt]] = {}
+    # Numbered from 1: a name is known after its statement, and 0 stands for the start.
     bound_behind = {bound_name(stmt): number for number, stmt in enumerate(body, 1)}
     for load in reads:
         let = Let(reserve(f"{load.buffer}_element", names), load)
-        held[load] = Local(let.name, load.dtype)
+        registers[load] = Local(let.name, load.dtype)
         places.setdefault(_earliest(load, bound_behind), []).append(let)
-    done, stores = list(places.get(0, ())), list[Stmt]()
+    statements, stores = list(places.get(0, ())), list[Stmt]()
     elsewhere, changing = buffers_read(body), names_assigned(body)
     for number, stmt in enumerate(body):
-        stmt = map_parts(stmt, lambda e: map_expr(lambda x: held.get(x, x) if isinstance(x, Load) else x, e), _same)
+        stmt = map_parts(
+            stmt, lambda e: map_expr(lambda x: registers.get(x, x) if isinstance(x, Load) else x, e), _same
+        )
+        # A store stays in place if something may read its buffer, or if it combines with it.
         if isinstance(stmt, Store) and stmt.combine is None and stmt.buffer not in elsewhere:
-            done += _value(stmt, stores, names, changing)
+            statements += _value(stmt, stores, names, changing)
         else:
-            done.append(stmt)
-        done += places.get(number + 1, ())
-    return (*done, *stores)
+            statements.append(stmt)
+        statements += places.get(number + 1, ())
+    return (*statements, *stores)
 
 
 def _value(store: Store, stores: list[Stmt], names: set[str], changing: frozenset[str]) -> Iterator[Stmt]:
-    """What is written, as a scalar, so that nothing stands between the writes.
+    """Move a store to the end, and bind its value, so that nothing comes between the stores.
 
-    changing: variables that have other values later
+    changing: variables that are assigned again later
     """
-    # A scalar of a half type would be rounded twice.
+    # A local of a half type would be rounded twice.
     is_simple = store.value.dtype in _NARROW or isinstance(store.value, Const | Load | Local)
     if is_simple and not names_in(store.value) & changing:
         stores.append(store)
@@ -105,18 +110,21 @@ def _value(store: Store, stores: list[Stmt], names: set[str], changing: frozense
 
 
 def _reads(body: Sequence[Stmt]) -> list[Load]:
-    """What may be read before anything else, in the order in which it is met."""
-    written = buffers_written(body)
-    # Through a register of f32 a NaN would lose bits.
+    """The loads that may come before anything else, in order of appearance."""
+    written_buffers = buffers_written(body)
+    # A half that is only copied would lose bits of a NaN in a register of f32.
     copies = {s.value for s in body if isinstance(s, Store) and s.value.dtype in _NARROW}
     loads = (x for s in body for e in expressions(s) for x in walk_expr(e) if isinstance(x, Load))
-    return list(dict.fromkeys(x for x in loads if x.guard is None and x.buffer not in written and x not in copies))
+    return list(
+        dict.fromkeys(x for x in loads if x.guard is None and x.buffer not in written_buffers and x not in copies)
+    )
 
 
 def _neighbours(loads: Sequence[Load]) -> list[list[Load]]:
-    """The loads in groups of one array, each at known distances from the others, in order."""
+    """The loads, in groups that read one array at known distances from each other, in order."""
     groups: list[list[Load]] = []
     for load in loads:
+        # The first load stands for its group: distances to it give all others.
         group = next((g for g in groups if _distance(g[0], load) is not None), None)
         if group is None:
             groups.append([load])
@@ -126,13 +134,13 @@ def _neighbours(loads: Sequence[Load]) -> list[list[Load]]:
 
 
 def _distance(a: Load, b: Load) -> int | None:
-    """How far the second lies behind the first, if that is known."""
+    """How far the second element is after the first, if that is known."""
     distance = b.indices[0] - a.indices[0] if a.buffer == b.buffer else None
     return distance if isinstance(distance, int) else None
 
 
 def _earliest(load: Load, bound_behind: Mapping[str | None, int]) -> int:
-    """Behind how many statements everything is known that the index is made of."""
+    """The number of statements after which everything is known that the index depends on."""
     return max((bound_behind.get(name, 0) for name in size_names(load.indices[0])), default=0)
 
 
@@ -140,4 +148,4 @@ def _same(x: Size) -> Size:
     return x
 
 
-__all__ = ["Held", "apart", "registered"]
+__all__ = ["Registers", "apart", "registered"]

@@ -1,12 +1,12 @@
 """Which inputs an output may share memory with.
 
-An output may lie where an input lies if every point reads of that input only the very elements
-that it writes of the output, and reads them no later than it writes them. Index expressions are
-compared as they are: equal expressions over the same axes are the same element.
+An output may lie where an input lies if every point reads only those elements of the input that it
+writes of the output, and reads them no later than it writes them. Index expressions are compared
+literally: equal expressions over the same axes are the same element.
 
-An output that is made in place starts out as its input: for that pair the plan sees to it.
+An output that is changed in place starts out as its input; the plan takes care of such a pair.
 
-Invariant: a pair that is named here may be one allocation; it need not be.
+Invariant: a pair returned here may be one allocation, but need not be.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Access:
 
 
 def alias_pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
-    """All (input, output) pairs of a flat kernel; memory planning takes what it can use."""
+    """All (input, output) pairs of a flat kernel; memory planning uses those that it can."""
     in_place = {b for _, b in kernel.in_place}
     reads = _reads(kernel)
     writes = {b.name: _only_write(kernel, b.name) for b in kernel.outputs if b.name not in in_place}
@@ -36,6 +36,7 @@ def alias_pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
         (source.name, output.name)
         for output in kernel.outputs
         if (write := writes.get(output.name)) is not None
+        # An input that the kernel does not read fits, too: `all` of no reads holds.
         for source in kernel.inputs
         if _fits(source, output) and all(_is_before(r, write) for r in reads.get(source.name, ()))
     ]
@@ -56,7 +57,7 @@ def _is_before(read: _Access, write: _Access) -> bool:
 
 
 def _only_write(kernel: Kernel, output: str) -> _Access | None:
-    """The one plain write of an output."""
+    """The only write of an output, if there is one and it is a plain write."""
     writes = [(n, s) for n, s in enumerate(kernel.body) if isinstance(s, Write | Scan) and s.output == output]
     # `check` has made sure that every output is written at least once.
     (number, write), *more = writes

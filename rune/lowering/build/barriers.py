@@ -1,19 +1,18 @@
-"""Barriers: threads of a workgroup wait where one may read or write what another one has written.
+"""Barriers: threads of a workgroup wait where one may read or write what another has written.
 
-Two accesses conflict if one of them writes, and different threads may mean the same element. A
-barrier goes before the first statement that conflicts with one since the last barrier; in a loop
-also with one of the iteration before. It stands where all threads meet: between the statements of
-the thread's body, or of a loop that they all run equally often.
+Two accesses conflict if one of them writes and different threads may access the same element. A
+barrier goes before the first statement that conflicts with one since the last barrier; in a loop,
+also with one of an earlier iteration. It goes where all threads arrive: between the statements of
+the thread's body, or of a loop that all of them run equally often.
 
-Threads mean different elements where the bounds of the indices exclude each other (t < 64 and
-t + 64). A thread means its elements alone where both indices are c·t + d with the same c, and their
-d's differ by multiples of c·threads (the rounds of a divided loop), by none of c, or by more than
-all threads together; and where an `if` lets only thread 0 pass.
+Threads access different elements if the bounds of the indices exclude each other (t < 64 and
+t + 64). Each thread accesses only its own elements if both indices are c·t + d with the same c, and
+the two d differ by a multiple of c·threads (the rounds of a divided loop), by no multiple of c, or
+by more than all threads span; and if an `if` lets only thread 0 pass.
 
-Invariant: without a conflict nothing is changed. A statement that conflicts with itself is an
-error, as no barrier can stand inside it, unless it is declared independent: by the rules of
-kernels a loop is that if each of its iterations writes its own elements, which indices alone do not
-always show.
+Invariant: code without a conflict is unchanged. A statement that conflicts with itself is an error,
+since no barrier can be placed inside it, unless it is declared independent: by the rules of kernels
+a loop is independent if each iteration writes its own elements, which indices do not always show.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ class Access:
     buffer: str
     index: Size
     writes: bool
-    limits: tuple[tuple[str, int], ...] = ()  # symbols that an `if` around holds below a number
+    limits: tuple[tuple[str, int], ...] = ()  # symbols, each with a number that an `if` keeps it below
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
     """What the analysis knows: the threads, private buffers, and buffers of one allocation."""
 
-    threads: Mapping[str, int]  # loop variables of the threads, and how many there are
+    threads: Mapping[str, int]  # loop variables of the threads, and their extents
     uniform: frozenset[str]  # sizes and grid variables: the same for all threads
     private: frozenset[str]
     same: Mapping[str, str]
@@ -59,8 +58,8 @@ class _Group:
 def insert_barriers(code: KernelCode, independent: Iterable[Stmt] = ()) -> KernelCode:
     """The code with every barrier that it needs.
 
-    independent: statements of a thread's body within which threads do not conflict.
-    Errors:      CheckError where threads conflict within another statement.
+    independent: statements of a thread's body within which threads do not conflict
+    Errors:      CheckError if threads conflict within any other statement.
     """
     if not any(isinstance(s, For) and s.kind is Kind.WORKGROUP for s in walk(code.body)):
         return code
@@ -69,7 +68,8 @@ def insert_barriers(code: KernelCode, independent: Iterable[Stmt] = ()) -> Kerne
 
 
 def _inside_grid(body: Body, code: KernelCode, uniform: frozenset[str], independent: frozenset[Stmt]) -> Body:
-    """Down the loops of the grid, to the statements of a thread."""
+    """Descend the loops of the grid to the statements of a thread."""
+    # Shared memory is allocated first, and the loop comes last.
     *before, last = body
     assert isinstance(last, For)
     threads = _threads(last)
@@ -82,17 +82,20 @@ def _inside_grid(body: Body, code: KernelCode, uniform: frozenset[str], independ
 
 
 def _threads(loop: For) -> dict[str, int]:
-    """The thread variables of the nest that begins here, and their extents."""
+    """The thread variables of the nest that begins with this loop, and their extents."""
     extents: dict[str, int] = {}
     stmt: Stmt = loop
     while isinstance(stmt, For) and stmt.kind is Kind.WORKGROUP:
+        # A launch needs the number of threads when the kernel is compiled.
         assert isinstance(stmt.extent, int)
         extents[stmt.var] = stmt.extent
+        # Barrier() only ends the walk: any statement that is no thread loop would.
         stmt = stmt.body[0] if len(stmt.body) == 1 else Barrier()
     return extents
 
 
 def _in_threads(loop: For, group: _Group) -> For:
+    # The loops of a thread's coordinates are one nest; barriers belong into the innermost.
     inner = loop.body[0]
     if len(loop.body) == 1 and isinstance(inner, For) and inner.kind is Kind.WORKGROUP:
         return replace(loop, body=(_in_threads(inner, group),))
@@ -106,35 +109,35 @@ Seen = tuple[Access, ...]  # since the last barrier
 
 
 def _separate(body: Body, earlier: Seen, group: _Group) -> tuple[Body, Seen]:
-    """The statements with barriers between those that conflict, and what is seen at the end."""
-    done: list[Stmt] = []
+    """The statements with barriers between those that conflict; the accesses since the last one."""
+    statements: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Barrier):
             earlier = ()
         else:
             accesses = tuple(_accesses(stmt, group, ()))
             if _conflict(earlier, accesses, group):
-                done.append(Barrier())
+                statements.append(Barrier())
                 earlier = ()
             stmt, earlier = _within(stmt, accesses, earlier, group)
-        done.append(stmt)
-    return tuple(done), earlier
+        statements.append(stmt)
+    return tuple(statements), earlier
 
 
 def _within(stmt: Stmt, accesses: Seen, earlier: Seen, group: _Group) -> tuple[Stmt, Seen]:
-    """A statement without conflicts inside it, and what is seen after it."""
+    """A statement without conflicts inside it, and the accesses since the last barrier."""
     if stmt in group.independent or not _conflict(accesses, accesses, group):
         return stmt, (*earlier, *accesses)
     if not isinstance(stmt, For) or not _is_uniform(stmt, group):
         raise CheckError(
             f"barriers: cannot separate threads within one statement ({_first(accesses, accesses, group)})"
         )
-    # In one round the loop variable is the same for all threads that no barrier holds apart.
+    # Within one round, the loop variable has the same value for all threads between two barriers.
     inside = replace(group, uniform=group.uniform | {stmt.var})
-    once, after = _separate(stmt.body, earlier, inside)
-    # The second time, what the rounds before have left is seen as well.
-    again, after = _separate(once, tuple(_earlier(a, stmt.var) for a in after), inside)
-    return replace(stmt, body=again), after
+    first_round, after = _separate(stmt.body, earlier, inside)
+    # The second time with the accesses that an earlier round has left after its last barrier.
+    later_rounds, after = _separate(first_round, tuple(_earlier(a, stmt.var) for a in after), inside)
+    return replace(stmt, body=later_rounds), after
 
 
 def _earlier(access: Access, var: str) -> Access:
@@ -143,7 +146,7 @@ def _earlier(access: Access, var: str) -> Access:
 
 
 def _is_uniform(loop: For, group: _Group) -> bool:
-    """Whether all threads run the loop equally often, one iteration after the other."""
+    """Whether all threads run the loop equally often, one iteration after another."""
     return loop.kind is Kind.SERIAL and not size_names(loop.extent) & group.threads.keys()
 
 
@@ -151,14 +154,16 @@ def _is_uniform(loop: For, group: _Group) -> bool:
 
 
 def _accesses(stmt: Stmt, group: _Group, limits: tuple[tuple[str, int], ...]) -> Iterator[Access]:
-    """What a statement, with all inside it, loads and stores that other threads can see."""
+    """The loads and stores of a statement, and of all inside it, that other threads can see."""
     for expr in expressions(stmt):
         yield from _loads(expr, group, limits)
     if isinstance(stmt, Store) and stmt.buffer not in group.private:
         buffer = group.same.get(stmt.buffer, stmt.buffer)
         yield Access(buffer, stmt.index, True, limits)
+    # All bodies together, as if every branch were taken: a conflict in any of them counts.
     for number, inner in enumerate(bodies(stmt)):
         known = limits
+        # The condition bounds symbols only in its first body, not in the `else`.
         if isinstance(stmt, If) and number == 0:
             known = (*limits, *_limits(stmt.condition))
         for s in inner:
@@ -173,7 +178,7 @@ def _loads(expr: Expr, group: _Group, limits: tuple[tuple[str, int], ...]) -> It
 
 
 def _limits(condition: Expr) -> Iterator[tuple[str, int]]:
-    """A symbol that the condition holds below a number."""
+    """A symbol that the condition keeps below a number."""
     if isinstance(condition, Op) and condition.name == "lt":
         low, high = condition.args
         if isinstance(low, Index) and isinstance(high, Const):
@@ -191,7 +196,7 @@ def _conflict(before: Seen, after: Seen, group: _Group) -> bool:
 
 
 def _first(before: Seen, after: Seen, group: _Group) -> str | None:
-    """Two accesses that conflict, in words."""
+    """The first two accesses that conflict, in words."""
     for a, b in _pairs(before, after):
         if not _apart(a, b, group):
             return f"{a.buffer}[{a.index}] and {b.buffer}[{b.index}]"
@@ -199,23 +204,24 @@ def _first(before: Seen, after: Seen, group: _Group) -> str | None:
 
 
 def _pairs(before: Seen, after: Seen) -> Iterable[tuple[Access, Access]]:
+    # Two reads never conflict, nor do different buffers: aliases have one name here.
     return ((a, b) for a in before for b in after if a.buffer == b.buffer and (a.writes or b.writes))
 
 
 def _apart(a: Access, b: Access, group: _Group) -> bool:
-    """Whether no two threads can mean the same element."""
+    """Whether no two threads can access the same element."""
     return _are_disjoint(a, b) or _is_own(a, b, group)
 
 
 def _are_disjoint(a: Access, b: Access) -> bool:
-    """By the bounds of both, whatever their symbols are."""
+    """Whether the bounds of both indices exclude each other."""
     (low_a, high_a), (low_b, high_b) = dims.bounds(_limited(a)), dims.bounds(_limited(b))
     before = high_a is not None and low_b is not None and high_a < low_b
     return before or (high_b is not None and low_a is not None and high_b < low_a)
 
 
 def _limited(access: Access) -> Size:
-    """The index, its symbols bounded as the conditions around say."""
+    """The index, its symbols bounded by the conditions around it."""
     x = access.index
     if not isinstance(x, Dim):
         return x
@@ -225,10 +231,11 @@ def _limited(access: Access) -> Size:
 
 
 def _is_own(a: Access, b: Access, group: _Group) -> bool:
-    """Whether only one and the same thread can mean the same element by both."""
+    """Whether only one and the same thread can access the same element by both."""
     if group.only is None:
         return False
     name, count = group.only
+    # Both pass an `if` that only thread 0 passes.
     if (name, 1) in a.limits and (name, 1) in b.limits:
         return True
     of_a, of_b = _split_off(a.index, name), _split_off(b.index, name)
@@ -236,13 +243,13 @@ def _is_own(a: Access, b: Access, group: _Group) -> bool:
         return False
     step, difference = of_a[0], of_a[1] - _of_another(of_b[1], group)
     if isinstance(difference, int):
-        # The remainders differ, or the threads would have to lie further apart than any do.
+        # The remainders differ, or the threads would have to be further apart than any are.
         return difference % step != 0 or not 0 < abs(difference) < step * count
     return dims.divides(step * count, difference) is True
 
 
 def _of_another(x: Size, group: _Group) -> Size:
-    """An index as another thread has it: only what is uniform has the same value there."""
+    """An index in another thread, where only uniform symbols have the same value."""
     varying = size_names(x) - group.uniform
     return rename_size(x, {name: f"{name}_elsewhere" for name in varying})
 

@@ -1,4 +1,4 @@
-"""Two buffers: while one round of a dot is computed from shared memory, the next one is fetched.
+"""Two buffers: while a round of a dot is computed from shared memory, the next one is fetched.
 
     fetch the first panels
     for round in 32 serial {
@@ -7,7 +7,7 @@
       add the products of this round
     }
 
-One barrier is enough: what it ends is the reading of the half that is filled next.
+One barrier is enough: after it, nobody reads any longer the half that is filled next.
 """
 
 from __future__ import annotations
@@ -26,24 +26,27 @@ BUFFERS = 2
 
 
 def rounds_in_turn(group: Group, panels: Sequence[Panel], products: Callable[[Size], Sequence[Stmt]]) -> Iterator[Stmt]:
-    """All rounds along the axis that is cut, for each point of those before it, as one loop.
+    """All rounds along the axis that is cut, for each point of the axes before it, as one loop.
 
-    products: what a thread adds up in a round
+    products: the statements by which a thread adds up a round
     """
+    # One loop, so that the fetch of the next round also crosses from one point to the next.
     number = Axis("round", prod(int(str(a.size)) for a in group.sums[0]) * along_cut(group))
     following = number.symbol + 1
+    # The first filling has names of its own, since that of the loop is in the same scope.
     yield from _filled(group, panels, 0, "_first")
+    # The last round has no next one.
     more = If(less(following, number.size), tuple(_filled(group, panels, following, "")))
     yield For(number.name, number.size, Kind.SERIAL, (Barrier(), more, *products(number.symbol)))
 
 
 def offset(panel: Panel, number: Size) -> Size:
-    """Where the half of a panel's memory begins that a round has."""
+    """Where the half of a panel's memory that belongs to a round begins."""
     return number % BUFFERS * panel.alloc.size
 
 
 def sums_at(group: Group, number: Size) -> Mapping[str, Size]:
-    """Where a round begins along the axis that is cut, and where it is on those before it."""
+    """Where a round begins along the axis that is cut, and its place on the axes before that."""
     before, cut, _ = group.sums
     count = along_cut(group)
     at: dict[str, Size] = {cut.name: number % count * group.stage.depth}

@@ -1,10 +1,10 @@
-"""Collapse: neighbouring axes that every access walks as one become one.
+"""Collapse: merge neighbouring axes that every access walks as one.
 
 Before   for i in 512, j in 64: y[64*i + j] = x[64*i + j]
 After    for i in 32768: y[i] = x[i]
 
-Two axes are one where, in every index expression, the outer one's coefficient is that of the
-inner one times the inner one's size. Invariant: the same points in the same order.
+Two axes can be merged if, in every index expression, the coefficient of the outer one is that of
+the inner one times the size of the inner one. Invariant: the same points in the same order.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ def collapse_domain(kernel: Kernel) -> Kernel:
 
 def collapse_inner(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """Statements that share their inner axes, with as few of them as accesses allow."""
+    # The statements share one loop nest, so the accesses of all of them decide.
     first = statements[0]
     assert isinstance(first, Reduce | Fill | Write)
-    axes, changed = _collapse(first.axes, statements)
+    axes, new_statements = _collapse(first.axes, statements)
     if axes == first.axes:
         return statements
-    return tuple(replace(s, axes=axes) for s in changed if isinstance(s, Reduce | Fill | Write))
+    return tuple(replace(s, axes=axes) for s in new_statements if isinstance(s, Reduce | Fill | Write))
 
 
 def _collapse(
@@ -73,7 +74,7 @@ def _joined(outer: Axis, inner: Axis) -> Axis:
 
 
 def _merge(outer: Axis, inner: Axis, accesses: Iterable[Dim]) -> Rename | None:
-    """How index expressions change when two axes become one, if they can."""
+    """How index expressions change when two axes are merged; None if they cannot be."""
     a, b, both = outer.symbol, inner.symbol, _joined(outer, inner).symbol
     new: dict[Dim, Size] = {}
     for x in accesses:
@@ -83,5 +84,6 @@ def _merge(outer: Axis, inner: Axis, accesses: Iterable[Dim]) -> Rename | None:
         first, second = dims.coefficient(x, outer.name), dims.coefficient(x, inner.name)
         if first is None or second is None or first != second * inner.size:
             return None
+        # first·a + second·b = second·(size·a + b), and size·a + b is the merged symbol.
         new[x] = x - first * a - second * b + second * both
     return lambda x: new.get(x, x) if isinstance(x, Dim) else x

@@ -1,4 +1,4 @@
-"""Flatten: every access of a kernel gets one row-major position instead of one index per axis.
+"""Flatten: every access of a kernel gets one row-major position in place of one index per axis.
 
 Before   y0[i0, j0] = x0[j0, i0]          x0: f32[3,5], y0: f32[5,3]
 After    y0[3*i0 + j0] = x0[5*j0 + i0]
@@ -25,6 +25,7 @@ def shapes_of(kernel: Kernel) -> dict[str, tuple[Size, ...]]:
     """The shape of every buffer and scratch row."""
     shapes = {b.name: b.type.shape for b in (*kernel.inputs, *kernel.outputs)}
     for statement in kernel.body:
+        # Rows of a point are indexed like arrays.
         if isinstance(statement, Fill):
             shapes[statement.name] = tuple(axis.size for axis in statement.axes)
         elif isinstance(statement, Stream):
@@ -42,6 +43,7 @@ def flatten(kernel: Kernel) -> Kernel:
 
 
 def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size]) -> Statement:
+    # The only position on an axis of one point is 0.
     zeros: dict[str, Size] = {a.name: 0 for a in _droppable(statement) if a.size == 1}
     zeros |= single
 
@@ -54,19 +56,19 @@ def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size])
             return replace(expr, indices=(on_size(flat),))
         return with_sizes(on_size, expr)
 
-    changed = map_statement(statement, lambda e: map_expr(on_expr, e))
-    match changed:
+    result = map_statement(statement, lambda e: map_expr(on_expr, e))
+    match result:
         case Write(output=output, indices=indices) | Scan(output=output, indices=indices):
-            changed = replace(changed, indices=(on_size(flat_index(indices, shapes[output])),))
-    if isinstance(changed, Stream):
-        return _without_single(changed)
-    if isinstance(changed, Reduce | Fill | Write):
-        return replace(changed, axes=tuple(a for a in changed.axes if a.size != 1))
-    return changed
+            result = replace(result, indices=(on_size(flat_index(indices, shapes[output])),))
+    if isinstance(result, Stream):
+        return _without_single(result)
+    if isinstance(result, Reduce | Fill | Write):
+        return replace(result, axes=tuple(a for a in result.axes if a.size != 1))
+    return result
 
 
 def _without_single(stream: Stream) -> Stream:
-    """The stream without axes of size 1, its own and those of its scores."""
+    """The stream without axes of size 1, whether of its own or of its scores."""
 
     def longer(part: Let | Reduce) -> Let | Reduce:
         return part if isinstance(part, Let) else replace(part, axes=tuple(a for a in part.axes if a.size != 1))
@@ -83,7 +85,7 @@ def _droppable(statement: Statement) -> tuple[Axis, ...]:
 
 
 def map_statement(statement: Statement, on_expr: Callable[[Expr], Expr]) -> Statement:
-    """The statement with every expression changed; indices of writes stay."""
+    """The statement with every expression changed, except the indices of writes."""
     if isinstance(statement, Let):
         return Let(statement.name, on_expr(statement.value))
     if isinstance(statement, Stream):
@@ -98,9 +100,9 @@ def map_statement(statement: Statement, on_expr: Callable[[Expr], Expr]) -> Stat
 
 def _map_stream(stream: Stream, on_expr: Callable[[Expr], Expr]) -> Stream:
     def on_part(part: Let | Reduce) -> Let | Reduce:
-        mapped = map_statement(part, on_expr)
-        assert isinstance(mapped, Let | Reduce)
-        return mapped
+        result = map_statement(part, on_expr)
+        assert isinstance(result, Let | Reduce)
+        return result
 
     def on_sum(total: Sum) -> Sum:
         lets = tuple(Let(let.name, on_expr(let.value)) for let in total.lets)
@@ -117,8 +119,8 @@ def _map_stream(stream: Stream, on_expr: Callable[[Expr], Expr]) -> Stream:
 
 
 def map_sizes(statement: Statement, function: Callable[[Size], Size]) -> Statement:
-    """The statement with every index expression changed, those of writes included."""
-    changed = map_statement(statement, lambda e: map_expr(lambda part: with_sizes(function, part), e))
-    if isinstance(changed, Write | Scan):
-        return replace(changed, indices=tuple(map(function, changed.indices)))
-    return changed
+    """The statement with every index expression changed, including the indices of writes."""
+    result = map_statement(statement, lambda e: map_expr(lambda part: with_sizes(function, part), e))
+    if isinstance(result, Write | Scan):
+        return replace(result, indices=tuple(map(function, result.indices)))
+    return result

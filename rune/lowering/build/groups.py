@@ -1,7 +1,8 @@
 """Loops of groups of threads: squares that they turn, tiles they stage, points they share.
 
-What `build` asks of the modules that lay such loops out. It is loaded for the first device that has
-groups (late_modules.py): native code has none, and these modules are a third of the room.
+This is the interface between `build` and the modules that lay out such loops. It is loaded for the
+first device with groups (late_modules.py): native code has none, and these modules are a third of
+the package.
 """
 
 from __future__ import annotations
@@ -29,40 +30,41 @@ from rune.lowering.kernels import Axis, Kernel
 
 
 def turning(flat: Kernel, side: int, target: Target) -> Schedule | None:
-    """The squares that a group turns, where they are worth it."""
+    """The squares that a group turns, if they pay."""
     schedule = Schedule(turn=choose_turn(flat, side))
     return schedule if schedule.turn is not None and is_legal(flat, schedule, target) else None
 
 
 def staging(flat: Kernel, target: Target) -> Schedule | None:
-    """The tiles of a dot that a group reads into shared memory, where they are worth it."""
+    """The tiles of a dot that a group reads into shared memory, if they pay."""
     return choose_units(flat, target) or choose_stage(flat, target)
 
 
-def points(flat: Kernel, schedule: Schedule, stored: Mapping[str, np.dtype]) -> tuple[list[Axis], list[Stmt]]:
-    """The axes of the grid, and what one of its groups does, by a schedule that has groups."""
+def points(flat: Kernel, schedule: Schedule, output_dtypes: Mapping[str, np.dtype]) -> tuple[list[Axis], list[Stmt]]:
+    """The axes of the grid and what one of its groups does, for a schedule with groups."""
     if schedule.turn is not None:
         return turned(flat, schedule.turn)
     tile, stage, units = schedule.tile, schedule.stage, schedule.units
     assert tile is not None
     assert stage is not None
+    # Their number of rows tells units of four subgroups from those of one.
     if units is not None and units.rows == TEAM_ROWS:
-        return multiplied_together(flat, tile, stage, units, stored)
+        return multiplied_together(flat, tile, stage, units, output_dtypes)
     if units is not None:
-        return multiplied(flat, tile, stage, stored)
-    return staged_twice(flat, tile, stage, stored) if stage.twice else staged(flat, tile, stage, stored)
+        return multiplied(flat, tile, stage, output_dtypes)
+    return staged_twice(flat, tile, stage, output_dtypes) if stage.twice else staged(flat, tile, stage, output_dtypes)
 
 
 def shared(
     flat: Kernel, domain: Sequence[Axis], point: Sequence[Stmt], share: Share, target: Target
 ) -> tuple[Sequence[Axis], Sequence[Stmt], Sequence[Stmt]]:
-    """The axes of the grid, a point that threads share, and its loops that they divide."""
+    """The axes of the grid, a point that threads share, and its loops, which they divide."""
     domain, point = placed(point, domain, share)
     group = share_point(point, share, target)
     if group is None:
         memory = f"more memory is needed than the {target.shared_bytes} bytes of a group"
         refuse(flat, share, f"it has no loop that a group could divide like that, or {memory}")
-    return domain, group.point, group.divided
+    return domain, group.point, group.divided_loops
 
 
 __all__ = ["choose_share", "insert_barriers", "points", "shared", "staging", "turning"]

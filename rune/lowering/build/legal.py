@@ -1,7 +1,7 @@
-"""Which schedules a kernel may have, and what is said of the others.
+"""Which schedules a kernel may have, and the reasons against all others.
 
-Legal is what keeps all values, and compiles; whether it is fast is another question. Whether the
-threads of a group may share a point is known when it is built (workgroups.py).
+A schedule is legal if it keeps all values and compiles; whether it is fast is another question.
+Whether the threads of a group may share a point is decided when it is built (workgroups.py).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.matrices import COLUMNS, DEPTH, ROWS, SUBGROUP, TEAM, TEAM_DEPTH, TEAM_ROWS
 from rune.lowering.kernels import Kernel, Let, Reduce, Write
 
-MOST_BLOCK = 16  # of a block's side: its points are written out
-MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
+MOST_BLOCK = 16  # side of a block, whose points are all written out
+MOST_POINTS = 1_024  # side of a square, points of a tile, columns of a point: more take ages to compile
 
 TEAM_COLUMNS = (64, 128, 192, 256)  # of a tile of four subgroups
 TEAMS = Units(TEAM_ROWS, COLUMNS, DEPTH, LEAST_BUFFERS)
@@ -55,13 +55,13 @@ Objections = Iterator[tuple[Step, str]]
 
 
 def require_legal(kernel: Kernel, schedule: Schedule, target: Target) -> None:
-    """Raise ArgumentError unless the kernel, flat and collapsed, may be walked like that."""
+    """Raise ArgumentError unless the kernel, flat and collapsed, may have the schedule."""
     for step, why in objections(kernel, schedule, target):
         refuse(kernel, step, why)
 
 
 def is_legal(kernel: Kernel, schedule: Schedule, target: Target) -> bool:
-    """Whether the kernel may be walked like that."""
+    """Whether the kernel, flat and collapsed, may have the schedule."""
     return next(objections(kernel, schedule, target), None) is None
 
 
@@ -71,11 +71,15 @@ def refuse(kernel: Kernel, step: Step, why: str) -> NoReturn:
 
 
 def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections:
-    """The steps that the kernel cannot have, each with the reason; no other after a wrong axis."""
+    """The steps that the kernel cannot have, each with the reason.
+
+    The first wrong axis ends the list, as later steps would refer to a kernel that does not exist.
+    """
     if schedule.order is not None:
         if sorted(schedule.order.axes) != sorted(a.name for a in kernel.domain):
             yield schedule.order, f"its axes are {', '.join(a.name for a in kernel.domain) or 'none'}"
             return
+        # Later steps refer to the kernel as earlier ones leave it.
         kernel = reordered(kernel, schedule.order)
     if schedule.merge is not None:
         unmergeable = list(_to_axis(kernel, schedule.merge, schedule.merge.axis))
@@ -86,7 +90,7 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
     if schedule.parts is not None:
         wrong = list(_to_parts(kernel, schedule.parts))
         yield from wrong
-        # Only tiles look into reductions, and a search asks about many steps behind the same parts.
+        # Only tiles look into reductions, and a search tries many steps after the same parts.
         kernel = parted(kernel, schedule.parts) if schedule.has_tiles and not wrong else kernel
     if schedule.squares is not None:
         yield from _to_squares(kernel, schedule.squares, schedule)
@@ -148,6 +152,7 @@ def _to_turn(kernel: Kernel, turn: Turn, schedule: Schedule, target: Target) -> 
         yield turn, "it has squares, vectors, rows or a tile already, or points that threads share"
     if not is_pointwise(kernel):
         yield turn, "its points do more than write single elements"
+    # The tests after these look the axis up.
     wrong = [*_to_axis(kernel, turn, turn.axis), *_to_count(turn, turn.side, least=2)]
     yield from wrong
     if wrong:
@@ -157,8 +162,8 @@ def _to_turn(kernel: Kernel, turn: Turn, schedule: Schedule, target: Target) -> 
     elif THREADS > target.threads_per_workgroup:
         yield turn, f"{THREADS} threads are more than {target.threads_per_workgroup}, as on {target.name}"
     elif turn_bytes(kernel, turn) > target.shared_bytes:
-        needed = turn_bytes(kernel, turn)
-        yield turn, f"it needs {needed} bytes of shared memory, of {target.shared_bytes} on {target.name}"
+        size_bytes = turn_bytes(kernel, turn)
+        yield turn, f"it needs {size_bytes} bytes of shared memory, of {target.shared_bytes} on {target.name}"
     elif any(x.dtype not in target.dtypes for x in turned_loads(kernel, turn.axis)):
         yield turn, f"an operand has a dtype that {target.name} keeps as bits of another"
 
@@ -179,7 +184,7 @@ def _to_vectors(kernel: Kernel, vectors: Vectors, schedule: Schedule) -> Objecti
 
 
 def _to_tile(kernel: Kernel, tile: Tile, threads: int = 1) -> Objections:
-    """threads: among which its points are divided"""
+    """threads: the number of threads among which the points of the tile are divided"""
     if not dot_loads(kernel):
         yield tile, "it is not one dot with scalars and plain writes around it"
     yield from _to_axis(kernel, tile, tile.row_axis)
@@ -192,13 +197,15 @@ def _to_tile(kernel: Kernel, tile: Tile, threads: int = 1) -> Objections:
 
 def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) -> Objections:
     tile, most = schedule.tile, target.threads_per_workgroup
+    # A staged tile spreads its columns over the threads itself (stage.Group.column).
     if tile is None or tile.apart or schedule.share is not None:
         yield stage, "it needs a tile that is not apart, and points that threads do not share"
         return
-    # What is against the tile itself is said once, by the tile.
+    # Objections to the tile itself are reported once, for the tile.
     subgroup = _threads(schedule.units)
     if next(_to_tile(kernel, tile, subgroup), None) is not None:
         return
+    # Staged code has the dot first, and everything else after its last round.
     dot, *others = kernel.body
     if not isinstance(dot, Reduce) or any(not isinstance(s, Let | Write) for s in others):
         yield stage, "its dot is not the first statement, or not the only sum"
@@ -207,6 +214,7 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     if (stage.row_axis, stage.column_axis) != names or stage.sum_axis not in sums:
         yield stage, f"rows and columns of the tile are axes {', '.join(names)}, its sum's {', '.join(sums) or 'none'}"
         return
+    # The last round is shorter by a remainder, which has to be known.
     if not all(isinstance(a.size, int) for a in dot.axes):
         yield stage, "its sum is of open size"
         return
@@ -225,12 +233,12 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
         yield stage, "an operand of its dot depends on rows and columns"
     elif any(load.dtype not in target.dtypes for load, _ in reads):
         yield stage, f"an operand has a dtype that {target.name} keeps as bits of another"
-    elif (needed := _shared_bytes(kernel, tile, stage, schedule.units)) > target.shared_bytes:
-        yield stage, f"it needs {needed} bytes of shared memory, of {target.shared_bytes} on {target.name}"
+    elif (size_bytes := _shared_bytes(kernel, tile, stage, schedule.units)) > target.shared_bytes:
+        yield stage, f"it needs {size_bytes} bytes of shared memory, of {target.shared_bytes} on {target.name}"
 
 
 def _threads(units: Units | None) -> int:
-    """Among how many threads the points of a tile are divided."""
+    """The number of threads among which the points of a tile are divided."""
     if units is None:
         return 1
     return SUBGROUP * TEAM if units.rows == TEAM_ROWS else SUBGROUP
@@ -275,13 +283,13 @@ def _to_units(kernel: Kernel, units: Units, schedule: Schedule) -> Objections:
 
 
 def _depth(stage: Stage, dot: Reduce) -> Size:
-    # Axes of the sum behind the staged one are whole in each panel, and multiply its depth.
-    behind = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
-    return prod((stage.depth, *(a.size for a in itertools.islice(behind, 1, None))))
+    # Each panel has the axes of the sum after the staged one in full, which multiplies its depth.
+    inner_axes = itertools.dropwhile(lambda a: a.name != stage.sum_axis, dot.axes)
+    return prod((stage.depth, *(a.size for a in itertools.islice(inner_axes, 1, None))))
 
 
 def _to_teams(kernel: Kernel, units: Units, tile: Tile, stage: Stage, dot: Reduce) -> Objections:
-    """What is against four subgroups that multiply together."""
+    """Objections to four subgroups that multiply together."""
     if tile.rows < 1 or tile.rows % TEAM_ROWS or tile.columns not in TEAM_COLUMNS:
         yield units, f"a tile has 64, 128, ... rows and 64, 128, 192 or 256 columns, not {tile.rows} x {tile.columns}"
     if (depth := _depth(stage, dot)) != TEAM_DEPTH:
@@ -289,7 +297,7 @@ def _to_teams(kernel: Kernel, units: Units, tile: Tile, stage: Stage, dot: Reduc
     if units.buffers < LEAST_BUFFERS:
         yield units, f"there are {LEAST_BUFFERS} buffers at least"
     rows = next(a.size for a in kernel.domain if a.name == tile.row_axis)
-    # Groups abreast walk the same columns, so rows of groups have to come in whole bundles.
+    # Groups abreast walk the same columns, so their number has to divide the rows of groups.
     groups = -(-rows // max(1, tile.rows * stage.rows))
     if units.abreast < 1 or (units.abreast > 1 and not (isinstance(groups, int) and groups % units.abreast == 0)):
         yield units, f"{units.abreast} do not divide {groups} rows of groups"
@@ -299,6 +307,7 @@ def _to_teams(kernel: Kernel, units: Units, tile: Tile, stage: Stage, dot: Reduc
 
 def _to_share(kernel: Kernel, share: Share, schedule: Schedule, target: Target) -> Objections:
     most = target.threads_per_workgroup
+    # Parts of a sum are combined in pairs of threads (team.py).
     if not 2 <= share.threads <= most or share.threads & (share.threads - 1):
         yield share, f"not a power of two from 2 to {most}, the threads of a group of {target.name}"
         return
@@ -316,6 +325,7 @@ def _to_share(kernel: Kernel, share: Share, schedule: Schedule, target: Target) 
 def _points_along(kernel: Kernel, schedule: Schedule) -> int | None:
     """Points along the last axis, each of several columns or rows; None for open size."""
     last, vectors, rows = kernel.domain[-1], schedule.vectors, schedule.rows
+    # Lanes of vectors are an axis of their own, the last one (vectors.py).
     if vectors is not None and vectors.lanes > 1:
         return vectors.lanes
     columns = vectors.count if vectors is not None else 1

@@ -1,11 +1,11 @@
 """Write statements as loops.
 
-Consecutive statements over the same inner axes share one loop nest where none of them needs what
-another one has only when its loop has ended: two sums over one row, or a scratch row and the sum
-of it, are read and written in one go.
+Consecutive statements over the same inner axes share one loop nest, unless one of them needs a
+value that another has only after its loop: two sums over one row, or a scratch row and its sum,
+take a single pass.
 
-Every nest is serial but for its innermost loop, whose iterations are independent (VECTOR); the
-ordered writes of a scatter stay serial throughout, and so does a scan.
+Every nest is serial except for its innermost loop, whose iterations are independent (VECTOR); the
+ordered writes of a scatter are serial throughout, and so is a scan.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Together = tuple[Statement, ...]
 
 
 def group(statements: Iterable[Statement]) -> Iterator[Together]:
-    """Statements in order, those that share a loop nest together."""
+    """Statements in order, grouped by the loop nest that they share."""
     current: Together = ()
     for statement in statements:
         if current and not _joins(current, statement):
@@ -46,21 +46,21 @@ def _joins(current: Together, statement: Statement) -> bool:
         return False
     # A sum has its value only after the loop.
     late = {s.name for s in current if isinstance(s, Reduce)}
-    written = {_target(s): _indices(s) for s in current if isinstance(s, Fill | Write)}
+    positions = {_target(s): _indices(s) for s in current if isinstance(s, Fill | Write)}
     for expr in expressions(statement):
         for part in walk_expr(expr):
             if isinstance(part, Local) and part.name in late:
                 return False
-            if isinstance(part, Load) and part.buffer in written:
-                # The same element was written in this iteration; another one may not be written
-                # yet.
-                if part.indices != written[part.buffer]:
+            if isinstance(part, Load) and part.buffer in positions:
+                # The same element was written in this iteration, but another one may not have been
+                # written yet.
+                if part.indices != positions[part.buffer]:
                     return False
     return True
 
 
 def _is_free(statement: Statement) -> bool:
-    """Over inner axes whose order does not matter."""
+    """Whether a statement runs over inner axes in any order."""
     if isinstance(statement, Let | Scan) or not statement.axes:
         return False
     return not (isinstance(statement, Write) and statement.ordered)
@@ -85,7 +85,7 @@ def row_index(fill: Fill) -> Size:
 # --- statements -------------------------------------------------------------------------------
 
 
-def body(statements: Iterable[Statement], rows: Mapping[str, int], stored: Mapping[str, np.dtype]) -> list[Stmt]:
+def body(statements: Iterable[Statement], rows: Mapping[str, int], output_dtypes: Mapping[str, np.dtype]) -> list[Stmt]:
     """The loops of some statements.
 
     rows:   elements to allocate for each scratch row. stored: the dtype of each output.
@@ -96,7 +96,8 @@ def body(statements: Iterable[Statement], rows: Mapping[str, int], stored: Mappi
         if isinstance(first, Let):
             statements_out.append(first)
         elif isinstance(first, Scan):
-            statements_out += _scan(first, stored[first.output])
+            statements_out += _scan(first, output_dtypes[first.output])
+        # Ordered writes, whose loops are all serial.
         elif isinstance(first, Write) and not _is_free(first):
             kinds = [Kind.SERIAL] * len(first.axes)
             statements_out += nest(first.axes, kinds, _inner(first))
@@ -113,6 +114,7 @@ def _without_axes(together: Together) -> Iterator[Stmt]:
         assert isinstance(statement, Reduce | Fill | Write)
         if isinstance(statement, Reduce):
             yield from statement.lets
+            # A reduction over a single element is that element.
             yield Let(statement.name, statement.value)
         elif isinstance(statement, Fill):
             yield nodes.Alloc(statement.name, statement.value.dtype, 1, AddressSpace.LOCAL)
@@ -122,9 +124,9 @@ def _without_axes(together: Together) -> Iterator[Stmt]:
 
 
 def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
-    """One loop nest for all, the allocations before and the sums after it."""
+    """One loop nest for all, with the allocations before it and the sums after it."""
     indices = {s.name: row_index(s) for s in together if isinstance(s, Fill)}
-    # Before collapsing, which changes the axes that the positions refer to.
+    # Positions are taken before axes are collapsed, since they refer to the axes as they are.
     together = _placed(together, indices)
     for statement in together:
         if isinstance(statement, Write) and statement.output in indices:
@@ -135,6 +137,7 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
             yield nodes.Var(_accumulator(statement), identity)
     together = collapse_inner(together)
     axes = inner_axes(together[0])
+    # Renderers put the innermost loop into vector lanes, and groups divide it among threads.
     kinds = [*[Kind.SERIAL] * (len(axes) - 1), Kind.VECTOR]
     yield from nest(axes, kinds, [s for statement in together for s in _inner(statement)])
     for statement in together:
@@ -144,7 +147,7 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
 
 
 def _placed(together: Together, indices: Mapping[str, Size]) -> Together:
-    """Fills as writes to their flat position, so that all statements store alike."""
+    """The statements with fills as writes to a flat position, so that all store in one way."""
     return tuple(
         Write(s.name, s.axes, (indices[s.name],), s.lets, s.value) if isinstance(s, Fill) else s for s in together
     )
@@ -156,10 +159,10 @@ def _accumulator(statement: Reduce) -> str:
 
 def nest(axes: Iterable[Axis], kinds: Iterable[Kind], inner: Iterable[Stmt]) -> list[Stmt]:
     """`inner` within loops, the first axis outermost."""
-    nested: list[Stmt] = list(inner)
+    statements: list[Stmt] = list(inner)
     for axis, kind in reversed(list(zip(axes, kinds))):
-        nested = [nodes.For(axis.name, axis.size, kind, tuple(nested))]
-    return nested
+        statements = [nodes.For(axis.name, axis.size, kind, tuple(statements))]
+    return statements
 
 
 def _inner(statement: Statement) -> list[Stmt]:
@@ -169,7 +172,7 @@ def _inner(statement: Statement) -> list[Stmt]:
             name = _accumulator(statement)
             return [*lets, nodes.Accumulate(name, combine, value, contract)]
         case Fill(name=name, lets=lets, value=value):
-            # Only a row of one element is still a Fill: `_placed` has made writes of the others.
+            # Only a row of one element is still a Fill: `_placed` has made writes of all others.
             return [*lets, nodes.Store(name, 0, value)]
         case Write(output=output, indices=(index,), lets=lets, value=value):
             store: Stmt = nodes.Store(output, index, value, statement.combine)
@@ -180,13 +183,14 @@ def _inner(statement: Statement) -> list[Stmt]:
             raise AssertionError(statement)
 
 
-def _scan(scan: Scan, stored: np.dtype) -> Iterator[Stmt]:
+def _scan(scan: Scan, output_dtype: np.dtype) -> Iterator[Stmt]:
     """A running value in the accumulator's dtype, stored at every position in the output's."""
     name, dtype = f"{scan.output}_acc", scan.value.dtype
     yield nodes.Var(name, COMBINE[scan.combine].identity(dtype))
-    held: Expr = Local(name, dtype)
-    step = nodes.Assign(name, Op(scan.combine, (held, scan.value), dtype))
-    out = held if dtype == stored else Cast(held, stored)
+    accumulator: Expr = Local(name, dtype)
+    step = nodes.Assign(name, Op(scan.combine, (accumulator, scan.value), dtype))
+    # The accumulator may be wider than the output: f32 for half types.
+    out = accumulator if dtype == output_dtype else Cast(accumulator, output_dtype)
     yield nodes.For(
         scan.axis.name, scan.axis.size, Kind.SERIAL, (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out))
     )

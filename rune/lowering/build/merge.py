@@ -1,10 +1,10 @@
-"""Merge: the last axes of the domain become one.
+"""Merge: combine the last axes of the domain into one.
 
 Before   for o in 64, h in 28, w in 28: y[784*o + 28*h + w] = ... x[30*h + w + ...]
 After    for o in 64, p in 784:         y[784*o + p]        = ... x[30*(p // 28) + p % 28 + ...]
 
-Tiles of a convolution want many columns, and the rows of an image are short. (Axes that every
-access walks as one are one before: collapse.py.)
+Tiles of a convolution need many columns, and the rows of an image are short. (Axes that every
+access walks as one have been merged before: collapse.py.)
 
 Invariant: the same points in the same order.
 """
@@ -29,6 +29,7 @@ def merged(kernel: Kernel, merge: Merge) -> Kernel:
     """The kernel with one axis in place of the last ones."""
     axes = merged_axes(kernel, merge)
     axis = Axis("_".join(a.name for a in axes), points(axes))
+    # Positions on the old axes are quotients and remainders of the new one.
     at: dict[str, Size] = {}
     outer: Size = axis.symbol
     for a in reversed(axes[1:]):

@@ -1,10 +1,10 @@
-"""Order: the axes of the domain in another order, the last of which neighbouring points lie along.
+"""Order: put the axes of the domain in another order; neighbouring points lie along the last one.
 
 Before   for i0 in 64, i1 in 4096: y[4096*i0 + i1] = x[i0 + 64*i1]      neighbours write neighbours
 After    for i1 in 4096, i0 in 64: y[4096*i0 + i1] = x[i0 + 64*i1]      neighbours read neighbours
 
-The outermost axis is the one that cores divide, the last one that of vector lanes, or of the
-threads that run in step; which is best depends on what lies along them in memory, and on caches.
+Cores divide the outermost axis; vector lanes, or threads that run in step, take the last one. Which
+order is best depends on what lies along these axes in memory, and on caches.
 
 Invariant: the same points, each once.
 """
@@ -18,7 +18,7 @@ from dataclasses import replace
 from rune.lowering.build.schedule import Order
 from rune.lowering.kernels import Kernel
 
-MOST_AXES = 3  # up to so many, every order is tried; beyond, only the ends of the domain change
+MOST_AXES = 3  # up to here every order is tried; with more axes, only the ends of the domain change
 
 
 def reordered(kernel: Kernel, order: Order) -> Kernel:

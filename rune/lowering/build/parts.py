@@ -1,16 +1,16 @@
-"""Parts: a reduction along one row is that of several parts, which are combined at its end.
+"""Parts: cut a reduction along a row into several parts, which are combined at the end.
 
 Before   s = sum j in 4096: x[4096*i + j]
 After    s_p0 = sum j in 1024: x[4096*i + 4*j]; s_p1 = sum j in 1024: x[4096*i + 4*j + 1]; ...
          s = (s_p0 + s_p1) + (s_p2 + s_p3)
 
-The parts share one loop. Each addition waits for the one before it in its own part alone, and
-where neighbours are read, compilers put them and the parts into a vector, which they may not do
-with one sum. With lanes a part is a vector of neighbours itself, along a loop around the others:
+The parts share one loop. An addition waits only for the one before it in its own part, and if
+neighbours are read, compilers put them and the parts into a vector, which they may not do with a
+single sum. With lanes, a part is itself a vector of neighbours, along a loop around the others:
 
          s_p0 = sum l in 16, j in 64: x[4096*i + 64*j + l]; s_p1 = ... x[4096*i + 64*j + 16 + l]
 
-What the parts leave over is one part more.
+The remainder that the parts leave is one more part.
 
 Invariant: the same elements are combined, each once, in one fixed order.
 """
@@ -33,18 +33,19 @@ LEAST_ROUNDS = 4  # of a part
 
 
 def choose_parts(kernel: Kernel, most: int) -> Parts | None:
-    """The most parts, at most `most`, in which a reduction of neighbours has rounds enough.
+    """The most parts, up to `most`, that leave a reduction of neighbours enough rounds.
 
     Integers have none: compilers may reorder their sums.
     """
     if not any(_reads_neighbours(s) for s in kernel.body):
         return None
+    # Powers of two, which are combined in pairs without a remainder.
     counts = (most >> k for k in range(most.bit_length() - 1))
     return next((Parts(n) for n in counts if has_long_reduction(kernel, Parts(n))), None)
 
 
 def _reads_neighbours(statement: Statement) -> bool:
-    """Whether it is a reduction of floats whose last axis goes from an element to the next."""
+    """Whether it is a reduction of floats whose last axis walks from one element to the next."""
     if not isinstance(statement, Reduce) or not statement.axes or statement.dtype not in dtypes.FLOATING:
         return False
     name = statement.axes[-1].name
@@ -58,7 +59,7 @@ def parted(kernel: Kernel, parts: Parts) -> Kernel:
 
 
 def has_long_reduction(kernel: Kernel, parts: Parts) -> bool:
-    """Whether some reduction has rounds enough for such parts."""
+    """Whether some reduction has enough rounds for such parts."""
     return any(_is_long(s, parts) for s in kernel.body)
 
 
@@ -79,11 +80,11 @@ def _statement(statement: Statement, parts: Parts) -> Iterator[Statement]:
 
 
 def _parts(reduce: Reduce, parts: Parts) -> Iterator[Reduce]:
-    """The parts of a reduction, and what they leave over."""
+    """The parts of a reduction, and its remainder."""
     *outer, last = reduce.axes
     step = parts.count * parts.lanes
     assert isinstance(last.size, int), "legal.py takes no symbolic axis"
-    # Under other names: their symbols have other bounds.
+    # The symbol of the shorter axis has other bounds.
     axis, lane = Axis(last.name, last.size // step), Axis(f"{last.name}_lane", parts.lanes)
     # Lanes go around all other loops, so that they are combined once.
     axes, first = (*outer, axis), axis.symbol * step
@@ -97,14 +98,16 @@ def _parts(reduce: Reduce, parts: Parts) -> Iterator[Reduce]:
 
 
 def _part(reduce: Reduce, axes: tuple[Axis, ...], at: Size, number: int) -> Reduce:
+    # All parts are in one scope.
     names = {name: f"{name}_p{number}" for name in (reduce.name, *(let.name for let in reduce.lets))}
-    (placed,) = place_body((reduce,), {reduce.axes[-1].name: at}, names)
-    assert isinstance(placed, Reduce)
-    return replace(placed, axes=axes)
+    (part,) = place_body((reduce,), {reduce.axes[-1].name: at}, names)
+    assert isinstance(part, Reduce)
+    return replace(part, axes=axes)
 
 
 def _combined(values: list[Expr], reduce: Reduce) -> Expr:
-    """All values by the operation of a reduction, in pairs."""
+    """All values, combined in pairs by the operation of a reduction."""
+    # In pairs, so that the additions at the end do not wait for each other in one chain.
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2])
         values = [Op(reduce.combine, pair, reduce.dtype) for pair in pairs] + values[len(values) & ~1 :]

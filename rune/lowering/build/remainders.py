@@ -1,4 +1,4 @@
-"""Whole tiles of a dot, and what the tiles leave over: points that are computed one by one."""
+"""Whole tiles of a dot, and the remainder, whose points are computed one by one."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from rune.lowering.kernels import Axis, Kernel
 Stored = Mapping[str, np.dtype]
 
 
-def tiled(kernel: Kernel, tile: Tile, stored: Stored) -> list[Stmt]:
-    """A whole tile; where the tiles leave a remainder, the last points are taken one by one.
+def tiled(kernel: Kernel, tile: Tile, output_dtypes: Stored) -> list[Stmt]:
+    """A whole tile; if the tiles leave a remainder, its points are computed one by one.
 
     stored: the dtype of each output
     """
     # No scratch rows: `dot_loads` accepts only Lets, reductions and plain writes.
-    full_tile = loops.body(tile_body(kernel, tile), {}, stored)
+    full_tile = loops.body(tile_body(kernel, tile), {}, output_dtypes)
     conditions = _whole(kernel, tile)
     if not conditions:
         return full_tile
     # Only the last tiles may be cut off, so all others need no test of their points.
-    return [nodes.If(every(conditions), tuple(full_tile), (_remainder(kernel, tile, stored),))]
+    return [nodes.If(every(conditions), tuple(full_tile), (_remainder(kernel, tile, output_dtypes),))]
 
 
 def _whole(kernel: Kernel, tile: Tile) -> list[Expr]:
@@ -44,14 +44,15 @@ def _whole(kernel: Kernel, tile: Tile) -> list[Expr]:
     return conditions
 
 
-def _remainder(kernel: Kernel, tile: Tile, stored: Stored) -> nodes.For:
+def _remainder(kernel: Kernel, tile: Tile, output_dtypes: Stored) -> nodes.For:
     """The points of a tile that is cut off, one by one."""
     axis, last = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     tiles = axis_of(tiled_domain(kernel, tile), tile.row_axis)
-    # A tile of rows that is whole may lack columns.
+    # With several columns, a tile whose rows are whole may be cut off in its columns.
     rows = tile.rows if tile.columns > 1 else axis.size - tiles.symbol * tile.rows
     row, column = Axis(f"{axis.name}_row", rows), Axis(f"{last.name}_column", tile.columns)
-    point = loops.body(point_body(kernel, tile, row.symbol, column.symbol, "_s"), {}, stored)
+    point = loops.body(point_body(kernel, tile, row.symbol, column.symbol, "_s"), {}, output_dtypes)
+    # Then all rows of the last tile are within the axis, and only their number is smaller.
     if tile.columns == 1:
         return nodes.For(row.name, row.size, Kind.SERIAL, tuple(point))
     inside = every(

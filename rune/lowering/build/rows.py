@@ -3,8 +3,8 @@
 Before   for i in 512, j in 64: s = max k: x[i, k] - y[j, k]
 After    for i in 128, j in 64: s_r0 = max k: x[4*i, k] - y[j, k]; s_r1 = max k: x[4*i + 1, k] ...
 
-The rows share their loops, and what they read alike; one does not wait for another. Dots have tiles
-of their own (tile.py).
+The rows share their loops and common reads, and do not wait for each other. Dots have tiles of
+their own (tile.py).
 
 Invariant: every row is computed as before, in the same order.
 """
@@ -26,9 +26,9 @@ ROWS, MOST_COLUMNS = 4, 512  # rows of a point, and columns of each
 
 
 def choose_rows(kernel: Kernel, elements: int) -> Rows | None:
-    """Several rows for a point that adds up one of MOST_COLUMNS or less, if there are many.
+    """Several rows for each point, if a row has MOST_COLUMNS or fewer and there are many.
 
-    elements: that are left for each row of a point, so that there are points enough
+    elements: how many must remain for each row of a point, so that there are enough points
     """
     reduces = [s for s in kernel.body if isinstance(s, Reduce)]
     if len(reduces) != 1 or not kernel.domain or any(inner_axes(s) for s in kernel.body if s not in reduces):
@@ -39,6 +39,7 @@ def choose_rows(kernel: Kernel, elements: int) -> Rows | None:
     is_long = columns > MOST_COLUMNS or reduce.contract or not copies_alone(kernel)
     if is_long or not isinstance(axis.size, int) or axis.size % ROWS:
         return None
+    # Fewer points, each with more rows, must still fill the device.
     if cost.count(tuple(a.size for a in kernel.domain)) * columns < ROWS * elements:
         return None
     return Rows(axis.name, ROWS) if _walks_rows(reduce, axis) else None
@@ -48,6 +49,7 @@ def _walks_rows(reduce: Reduce, axis: Axis) -> bool:
     """Whether neighbours lie along the reduction, and not along the axis of the rows."""
     indices = [e.indices[0] for x in expressions(reduce) for e in walk_expr(x) if isinstance(e, Load)]
     steps = [(dims.coefficient(x, reduce.axes[-1].name), dims.coefficient(x, axis.name)) for x in indices]
+    # Rows that are neighbours in memory share their accesses anyway.
     return any(along == 1 and across not in (0, 1) for along, across in steps)
 
 
@@ -58,6 +60,6 @@ def in_rows(kernel: Kernel, rows: Rows) -> Kernel:
     block = Axis(axis.name, axis.size // rows.count)
     first = block.symbol * rows.count
     copies = [copy_body(kernel, {axis.name: first + r}, f"_r{r}") for r in range(rows.count)]
-    # The copies of a statement stand side by side, so that their loops are one.
+    # The copies of a statement stand side by side, so that they share one loop.
     body = tuple(statement for same in zip(*copies) for statement in same)
     return replace(kernel, domain=tuple(block if a is axis else a for a in kernel.domain), body=body)

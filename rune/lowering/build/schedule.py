@@ -1,31 +1,31 @@
-"""Schedule: how the loops of a kernel are laid out, as a value that prints and parses.
+"""Schedule: the layout of a kernel's loops, as a value that prints and parses.
 
     schedule  := "plain" | step {step}                  in the order in which they are applied:
     step      := "order(" axis {"," axis} ")"           the axes of the domain, the last innermost
-               | "merge(" axis ")"                     the last axes, from this one, become one
+               | "merge(" axis ")"                     the last axes, from this one on, become one
                | "parts(" count ["," "lanes=" lanes] ")"   of every long reduction, each in lanes
                | "squares(" axis "=" side ["," "lanes=" lanes] ")"   the axis and the last one, in
                        small squares, each in blocks that are read before they are written
-               | "turn(" axis "=" side ")"              likewise, by groups, through shared memory
+               | "turn(" axis "=" side ")"              the same by groups, through shared memory
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
-               | "rows(" axis "=" count ")"             several points along an axis are one
+               | "rows(" axis "=" count ")"             one point does what several along an axis do
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
                | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ["," "twice"] ")"
-                       the tiles of a group of threads by rows and columns, from shared memory
-               | "units(16, 8, 16)"                     a tile is that of a subgroup of 32 threads,
-                       which are counted by the stage, and units for matrices compute it
+                       a group of threads, by rows and columns, reads its tiles from shared memory
+               | "units(16, 8, 16)"                     a subgroup of 32 threads computes a tile on
+                       units for matrices; the stage counts subgroups
                | "units(64, 8, 16, buffers=" count ["," "abreast=" count] ["," "groups=" count] ")"
-                       a tile is that of four subgroups; panels are fetched further ahead, groups
-                       walk that many rows of groups at a time, and so many take all of them in turn
+                       four subgroups compute a tile; panels are fetched further ahead, groups walk
+                       `abreast` rows of groups at a time, and `groups` groups take tiles in turn
                | "share(" threads ["," "lanes=" lanes] ["," "points=" points] {"," word} ")"
-                       the threads of a group share a point, or so many points along the last axis;
-                       word is "across" where threads that are neighbours have points that are, and
-                       "registers" where what a thread has read of its rows is not read again
+                       the threads of a group share a point, or `points` points along the last axis;
+                       word is "across" if neighbouring threads have neighbouring points, and
+                       "registers" if no thread reads an element of its rows twice
                | "lanes(" (axis | "inner") ")"          of native code: an axis, or within points
 
-Axes are those of the kernel when its accesses are flat and its axes collapsed, as it is shown by
-`explain`. No schedule changes what a kernel computes: every one that is legal (legal.py) keeps all
-values, but for the order of sums.
+Axes are those of the kernel after its accesses have been made flat and its axes collapsed, as
+`explain` shows it. No schedule changes what a kernel computes: every legal one (legal.py) keeps all
+values, except for the order of sums.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Every reduction of many rounds is that of `count` parts, each of neighbours in lanes."""
+    """Every reduction of many rounds has `count` parts, each of `lanes` neighbours at a time."""
 
     count: int
     lanes: int = 1
@@ -108,7 +108,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Each point computes what `count` points along an axis do."""
+    """Each point computes what `count` points along an axis would compute."""
 
     axis: str
     count: int
@@ -121,7 +121,7 @@ class Rows:
 class Tile:
     """The rows of one point of a dot, along an axis of the domain, and its columns, along the last.
 
-    apart: whether the columns of a point are not neighbours
+    apart: whether the columns of a point are interleaved with those of other points
     """
 
     row_axis: str
@@ -131,6 +131,7 @@ class Tile:
     apart: bool = False
 
     def __str__(self) -> str:
+        # A tile of one column has no axis of columns, in whatever way it was made.
         columns = f", {self.column_axis}={self.columns}" if self.columns > 1 else ""
         return f"tile({self.row_axis}={self.rows}{columns}{', apart' if self.apart else ''})"
 
@@ -139,8 +140,8 @@ class Tile:
 class Stage:
     """A group of rows x columns threads reads the operands of its tiles into shared memory.
 
-    depth: how much of an axis of the sum at a time, with all of those behind it
-    twice: whether there is memory for two, so that one is filled while another is read
+    depth: how much of an axis of the sum it takes at a time, with all axes after it
+    twice: whether each panel has two buffers, so that one is filled while the other is read
     """
 
     row_axis: str
@@ -158,11 +159,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Units for products of matrices of so many rows and columns, and this depth, compute tiles.
+    """Units that multiply matrices of these rows, columns and depth compute the tiles.
 
-    buffers: of each panel, where they are more than two
-    abreast: rows of groups whose columns are walked side by side
-    groups:  that take all tiles in turn, where they are fewer
+    buffers: how many each panel has, if more than two
+    abreast: how many rows of groups walk their columns side by side
+    groups:  how many take all tiles in turn; 0: one for each tile
     """
 
     rows: int
@@ -184,8 +185,8 @@ class Share:
     """The threads of a workgroup share each point, or `points` of them along the last axis.
 
     lanes:     neighbours that a thread takes at a time
-    across:    whether neighbouring threads have neighbouring points, and not parts of the same one
-    registers: whether loops are written out, so that what is read once stays with its thread
+    across:    whether neighbouring threads have neighbouring points, and not parts of one point
+    registers: whether loops are unrolled, so that a thread keeps in registers what it has read
     """
 
     threads: int
@@ -195,6 +196,7 @@ class Share:
     registers: bool = False
 
     def __str__(self) -> str:
+        # Defaults are left out, so that equal schedules have one text.
         numbers = {"lanes": self.lanes, "points": self.points}
         words = {"across": self.across, "registers": self.registers}
         of_numbers = [f"{name}={n}" for name, n in numbers.items() if n != 1]
@@ -203,7 +205,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Vector lanes are those of an axis of the domain, or `INNER`: of loops inside of a point."""
+    """Vector lanes run along an axis of the domain, or `INNER`: along loops inside a point."""
 
     axis: str
 
@@ -216,7 +218,7 @@ INNER = "inner"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Schedule:
-    """The steps by which a kernel becomes loops; fields stand in the order of their application.
+    """The steps by which a kernel becomes loops, as fields in the order of their application.
 
     >>> schedule = parse("squares(i0=16, lanes=8) share(128)")
     >>> schedule.squares, str(schedule)
@@ -238,7 +240,7 @@ class Schedule:
 
     @property
     def has_tiles(self) -> bool:
-        """Whether points are tiles or squares, of which a group shares one alone."""
+        """Whether points are tiles or squares, of which a group can share only one."""
         return self.tile is not None or self.squares is not None
 
     @property
@@ -250,6 +252,7 @@ class Schedule:
         steps = (getattr(self, f.name) for f in fields(self))
         return " ".join(str(s) for s in steps if s is not None) or "plain"
 
+    # Schedules appear in tables and errors as users write them.
     __repr__ = __str__
 
 
@@ -260,6 +263,7 @@ Step = Order | Merge | Parts | Squares | Turn | Vectors | Rows | Tile | Stage | 
 
 
 def _order(numbers: Numbers, words: Sequence[str]) -> Order:
+    # Unpacking what is not empty raises ValueError, which `_step` turns into its error.
     () = numbers
     if not all(map(str.isidentifier, words)):
         raise ValueError(words)
@@ -346,7 +350,7 @@ def _lanes(numbers: Numbers, words: Sequence[str]) -> Lanes:
     return Lanes(axis)
 
 
-# How each step is read from its numbers and words, and what it looks like.
+# For each step, the function that reads it from its numbers and words, and an example.
 _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "order": (_order, "order(i1, i0)"),
     "merge": (_merge, "merge(i2)"),
@@ -367,8 +371,8 @@ _STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
 def parse(text: str) -> Schedule:
     """The schedule that prints as `text`.
 
-    Errors: ArgumentError for what the grammar does not have, a step that is there twice, and steps
-            in another order than that of their application.
+    Errors: ArgumentError if the text does not fit the grammar, or if a step occurs twice or before
+            one that is applied earlier.
     """
     if text.strip() == PLAIN.__str__():
         return PLAIN
@@ -382,6 +386,7 @@ def parse(text: str) -> Schedule:
         if name in steps:
             raise ArgumentError(f"schedule: cannot apply {name} twice ({text})")
         steps[name] = _step(name, match[2])
+    # The table has the steps in the order of their application, which is the only one allowed.
     order = [name for name in _READERS if name in steps]
     if list(steps) != order or not steps:
         raise ArgumentError(f"schedule: cannot apply steps in the order of {text!r} (it is: {', '.join(_READERS)})")
@@ -389,7 +394,7 @@ def parse(text: str) -> Schedule:
 
 
 def _step(name: str, inside: str) -> Step:
-    """One step from what stands in its parentheses."""
+    """One step, read from the text within its parentheses."""
     if name not in _READERS:
         raise ArgumentError(f"schedule: cannot apply {name!r} ({_forms()})")
     reader, form = _READERS[name]
@@ -397,6 +402,7 @@ def _step(name: str, inside: str) -> Step:
     pairs = [x.partition("=") for x in items if "=" in x]
     try:
         numbers = {axis.strip(): int(count) for axis, _, count in pairs}
+        # An axis that occurs twice would silently keep its last count.
         if len(numbers) < len(pairs):
             raise ValueError(inside)
         return reader(numbers, [x for x in items if "=" not in x])

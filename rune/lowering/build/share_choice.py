@@ -1,9 +1,9 @@
 """Which threads share the points of a kernel, on a device whose threads work in groups.
 
-A row is that of a group, or of a part of one, whose threads take neighbours in turn; columns are
-those of subgroups, of which there are several for long ones. So neighbouring threads touch
-neighbours, and a device with few points is full all the same. The choice is by these numbers
-alone, and so the same every time.
+A group, or a part of one, takes a row, and its threads take neighbours in turn; a subgroup takes
+columns, and several subgroups share long ones. So neighbouring threads access neighbours, and few
+points fill a device all the same. The choice depends only on these figures, and so is the same
+every time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rune import dims
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import Schedule, Share
-from rune.lowering.build.workgroups import Point, Shared, is_nest, nest_of, placed, share_point
+from rune.lowering.build.workgroups import Point, SharedPoint, is_nest, nest_of, placed, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Accumulate, For, Kind, Stmt, Store
@@ -27,19 +27,19 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis
 
 MOST_SUMS = 4  # of a point that is shared for its reads alone
-ROUNDS = 4  # elements for each thread of a group, at least; fewer are not worth the waiting
+ROUNDS = 4  # fewest elements for each thread of a group; fewer are not worth the barriers
 MOST_THREADS = 512  # of a group that shares columns
-GROUPS = 2  # for each processor, of several rows each, at least
+GROUPS = 2  # fewest groups for each processor when a group takes several rows
 
 
 def choose_share(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
-    """The threads for each point, where the device has too few points, or they are long."""
+    """The threads for each point, if the device has too few points or points have long loops."""
     choice = choices(target)
     points = cost.count(tuple(a.size for a in domain))
     few = points <= target.cores * choice.group_points
-    # With enough points every processor is busy, and sharing one would only add waiting; but on a
-    # GPU threads that each walk along a row of their own touch one element of every line, and so do
-    # those that share a column.
+    # With enough points every processor is busy, and sharing a point would only add barriers. But
+    # on a GPU, threads that each walk a row of their own access one element of every line of
+    # memory, and so do threads that share a column.
     columns = schedule.vectors.count if schedule.vectors and schedule.vectors.lanes == 1 else 1
     walk_of_gpu = _walk(point, domain[-1].name, columns) if choice.shares_rows and domain else None
     along, across = walk_of_gpu is _Walk.ROWS, walk_of_gpu is _Walk.COLUMNS
@@ -50,30 +50,34 @@ def choose_share(point: Point, domain: Sequence[Axis], schedule: Schedule, targe
         share = _share_of_columns(point, domain, target)
     elif few:
         share = _share_reduction(point, choice.group_threads, target)
-    shared = share and _shared_point(point, domain, share, target)
-    if are_few(shared.point if shared else point, target):
+    shared_point = share and _shared_point(point, domain, share, target)
+    # Some drivers silently end loops of too many rounds (Target.loop_rounds).
+    if are_few(shared_point.point if shared_point else point, target):
         return share
     longer = _share_long(point, choice.group_threads, target)
     return longer and Share(longer.threads)
 
 
-def _shared_point(point: Point, domain: Sequence[Axis], share: Share, target: Target) -> Shared | None:
+def _shared_point(point: Point, domain: Sequence[Axis], share: Share, target: Target) -> SharedPoint | None:
     return share_point(placed(point, domain, share)[1], share, target)
 
 
 def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
-    """Threads for a row, which take neighbours if they can, and hold what they have read."""
+    """Threads for a row, which take neighbours if they can, and hold their reads in registers."""
     choice, longest = choices(target), _longest(point)
     most = choice.row_lanes if longest >= 2 * target.subgroup_threads else 1
+    # The longest run that is aligned in every loop; single elements always are.
     lanes = next(n for n in _halves(2 * most) if n == 1 or _has_runs(point, n))
-    wanted, each = (choice.row_threads, 2 * lanes) if lanes > 1 else (choice.group_threads, ROUNDS)
-    threads = 1 << min(wanted, target.threads_per_workgroup, max(1, longest // each)).bit_length() - 1
+    most_threads, thread_elements = (choice.row_threads, 2 * lanes) if lanes > 1 else (choice.group_threads, ROUNDS)
+    # A power of two, since parts are combined in pairs.
+    threads = 1 << min(most_threads, target.threads_per_workgroup, max(1, longest // thread_elements)).bit_length() - 1
     if threads < 2:
         return None
     plain = Share(threads, lanes)
+    # With a single loop nothing is read twice, so registers would save nothing.
     is_one = sum(isinstance(s, For) for s in point) < 2
     registers = () if is_one else (replace(plain, registers=True),)
-    # Groups of less than a subgroup leave the others of its threads idle.
+    # A group smaller than a subgroup leaves the other threads of the subgroup idle.
     is_narrow = plain.threads < 2 * target.subgroup_threads
     teams = () if schedule.has_tiles else tuple(_teams(plain, domain, target))
     candidates = (
@@ -82,11 +86,12 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, tar
         plain,
         Share(plain.threads),
     )
+    # The first that can be built: a loop may not divide, or the group's memory may be too small.
     return next((s for s in candidates if _shared_point(point, domain, s, target)), None)
 
 
 def _teams(share: Share, domain: Sequence[Axis], target: Target) -> Iterator[Share]:
-    """Several rows for a group, where few threads do for a row, and groups enough are left."""
+    """Several rows for a group, if a row needs few threads and enough groups remain."""
     size, rows = domain[-1].size, cost.count(tuple(a.size for a in domain))
     points = choices(target).group_threads // share.threads
     while points > 1:
@@ -98,19 +103,19 @@ def _teams(share: Share, domain: Sequence[Axis], target: Target) -> Iterator[Sha
 
 
 def _share_of_columns(point: Point, domain: Sequence[Axis], target: Target) -> Share | None:
-    """Subgroups whose threads are columns, as many as fill the device."""
+    """Subgroups with a column for each thread, as many as fill the device."""
     size, columns = domain[-1].size, target.subgroup_threads
     if not isinstance(size, int) or size % columns:
         return None
-    wanted = choices(target).full_threads * target.cores // max(1, cost.count(tuple(a.size for a in domain)))
-    most = min(wanted, _longest(point) // ROUNDS, MOST_THREADS // columns, target.threads_per_workgroup // columns)
+    full_count = choices(target).full_threads * target.cores // max(1, cost.count(tuple(a.size for a in domain)))
+    most = min(full_count, _longest(point) // ROUNDS, MOST_THREADS // columns, target.threads_per_workgroup // columns)
     count = 1 << most.bit_length() - 1 if most > 1 else 1
     shares = (Share(n * columns, points=columns, across=True) for n in _halves(2 * count) if n > 1)
     return next((s for s in shares if _shared_point(point, domain, s, target)), None)
 
 
 def _has_runs(point: Point, lanes: int) -> bool:
-    """Whether so many neighbours of every row begin where one access may."""
+    """Whether `lanes` neighbours of every row begin where a single access may begin."""
     for nest in (s for s in point if isinstance(s, For)):
         (*_, inner) = nest_of(nest)
         for index in _indices(inner.body):
@@ -126,15 +131,15 @@ def _longest(point: Point) -> int:
     return max((_points(nest) for nest in point if is_nest(nest)), default=0)
 
 
-def _share_reduction(point: Point, wanted: int, target: Target) -> Share | None:
-    """Up to `wanted` threads for a point with a reduction; None where one does as well."""
+def _share_reduction(point: Point, most_threads: int, target: Target) -> Share | None:
+    """Up to `most_threads` threads for a point with a reduction; None if one does as well."""
     reduces = any(isinstance(s, Accumulate) for s in walk(point))
-    shared = _share_among(point, wanted, target) if reduces else None
-    return shared and Share(shared.threads)
+    shared_point = _share_among(point, most_threads, target) if reduces else None
+    return shared_point and Share(shared_point.threads)
 
 
 class _Walk(Enum):
-    """Where neighbours in memory are touched: by one point, or by points that are neighbours."""
+    """What accesses neighbours in memory: the loop of one point, or neighbouring points."""
 
     ROWS = "rows"
     COLUMNS = "columns"
@@ -143,8 +148,9 @@ class _Walk(Enum):
 def _walk(point: Point, axis: str, columns: int) -> _Walk | None:
     """How the innermost loops of points walk; None for both ways, or neither.
 
-    axis: along which points are neighbours. A tile of a dot has other means: its sums are many.
+    axis: the axis along which points are neighbours
     """
+    # A point with so many sums is a tile of a dot, which shares its reads in another way.
     if sum(isinstance(s, Accumulate) for s in walk(point)) > MOST_SUMS * columns:
         return None
     steps = [
@@ -156,13 +162,14 @@ def _walk(point: Point, axis: str, columns: int) -> _Walk | None:
     # Rows: the loop takes neighbouring elements. Columns: neighbouring points do.
     along = any(_is_next(inner) and not _is_near(outer) for inner, outer in steps)
     across = any(isinstance(outer, int) and outer == columns and not _is_near(inner) for inner, outer in steps)
+    # If both are so, sharing would mend one access and spoil the other.
     if along == across:
         return None
     return _Walk.ROWS if along else _Walk.COLUMNS
 
 
 def _indices(body: Iterable[Stmt]) -> Iterator[Size]:
-    """Of what some statements read and write."""
+    """The indices at which some statements read and write."""
     for stmt in body:
         parts = (part for e in expressions(stmt) for part in walk_expr(e))
         yield from (part.indices[0] for part in parts if isinstance(part, Load))
@@ -178,25 +185,26 @@ def _is_near(step: Size | None) -> bool:
     return isinstance(step, int) and step in (0, 1)
 
 
-def _share_long(point: Point, wanted: int, target: Target) -> Shared | None:
-    """The point, shared by as many threads as the rounds of its loops ask for."""
-    shared = None
-    while wanted <= target.threads_per_workgroup:
-        shared = _share_among(point, wanted, target) or shared
-        if shared is not None and are_few(shared.point, target):
+def _share_long(point: Point, most_threads: int, target: Target) -> SharedPoint | None:
+    """The point, shared by so many threads that the driver allows the rounds of its loops."""
+    shared_point = None
+    while most_threads <= target.threads_per_workgroup:
+        shared_point = _share_among(point, most_threads, target) or shared_point
+        if shared_point is not None and are_few(shared_point.point, target):
             break
-        wanted *= 2
-    return shared
+        # More threads leave fewer rounds to each.
+        most_threads *= 2
+    return shared_point
 
 
-def _share_among(point: Point, wanted: int, target: Target) -> Shared | None:
-    """The point, shared by up to `wanted` threads; None where there are too few iterations."""
-    threads = min(wanted, target.threads_per_workgroup)
+def _share_among(point: Point, most_threads: int, target: Target) -> SharedPoint | None:
+    """The point, shared by up to `most_threads` threads; None if it has too few iterations."""
+    threads = min(most_threads, target.threads_per_workgroup)
     longest = _longest(point)
     # Halved, because sums combine pairs of threads: their number stays a power of two.
     while threads > longest // ROUNDS:
         threads //= 2
-    # Fewer, where the group's memory is too small for the parts of all.
+    # Fewer, if the group's memory is too small for the parts of all threads.
     counts = (threads >> k for k in range(threads.bit_length() - 1))
     return next(filter(None, (share_point(point, Share(n), target) for n in counts)), None)
 

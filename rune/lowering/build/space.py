@@ -1,4 +1,4 @@
-"""The schedules that a search may try for a kernel: all legal, few that are hopeless."""
+"""The schedules that a search may try for a kernel: all of them legal, few of them hopeless."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ NEIGHBOURS, TEAMS, COLUMNS_OF_GROUP = (1, 4), (2, 4, 8), (8, 32)
 def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
     """Every schedule that a search may try for a kernel; `build` still refuses some shares."""
     flat = flat_kernel(kernel)
+    # Panels and turned squares are for GPUs: a processor has caches.
     ways = [w for w in walks(flat, target) if target.is_gpu or not w.has_groups]
     yield from ways
     if target.threads_per_workgroup > 1:
@@ -61,7 +62,7 @@ def candidates(kernel: Kernel, target: Target) -> Iterator[Schedule]:
 
 
 def difference(a: Schedule, b: Schedule) -> str | None:
-    """The step in which two neighbours differ, by one number or name or altogether; else None."""
+    """The only step in which two schedules differ, by one field or by having it; else None."""
     steps = [(f.name, getattr(a, f.name), getattr(b, f.name)) for f in fields(Schedule)]
     different = [step for step in steps if step[1] != step[2]]
     if len(different) != 1:
@@ -72,13 +73,14 @@ def difference(a: Schedule, b: Schedule) -> str | None:
 
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
-    """Every way to walk a kernel, flat and collapsed, whose points threads do not share."""
+    """Every schedule of a kernel, flat and collapsed, without threads that share a point."""
     for schedule in _walks(flat, target):
         yield schedule
+        # Legal only for native code; other languages choose their lanes themselves.
         for axis in (INNER, *(a.name for a in flat.domain)):
-            narrowed = replace(schedule, lanes=Lanes(axis))
-            if is_legal(flat, narrowed, target):
-                yield narrowed
+            variant = replace(schedule, lanes=Lanes(axis))
+            if is_legal(flat, variant, target):
+                yield variant
     yield from (s for s in _by_groups(flat, target) if is_legal(flat, s, target))
 
 
@@ -86,7 +88,7 @@ def _walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_rows(flat), *_in_tiles(flat))
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
-    # A tile has an order and sums of its own.
+    # Tiles are tried without: they have an order and parallel sums of their own.
     for start in _starts(flat, target):
         kernel = rewritten(flat, start)
         for way in (PLAIN, *_in_squares(kernel), *_in_vectors(kernel, target), *_in_rows(kernel)):
@@ -96,7 +98,7 @@ def _walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
 
 
 def _by_groups(flat: Kernel, target: Target) -> Iterator[Schedule]:
-    """What groups do through shared memory: squares, tiles, tiles of axes that become one."""
+    """Schedules of groups that use shared memory: squares, tiles, and tiles along merged axes."""
     if target.threads_per_workgroup == 1:
         return
     yield from (Schedule(turn=Turn(axis.name, side)) for axis in flat.domain[:-1] for side in (16, 32))
@@ -104,8 +106,8 @@ def _by_groups(flat: Kernel, target: Target) -> Iterator[Schedule]:
     for axis in flat.domain[:-1]:
         start = Schedule(merge=Merge(axis.name))
         kernel = rewritten(flat, start)
-        tiled = (*_in_stages(kernel, target), *_in_units(kernel, target))
-        yield from (replace(s, merge=start.merge) for s in tiled)
+        schedules = (*_in_stages(kernel, target), *_in_units(kernel, target))
+        yield from (replace(s, merge=start.merge) for s in schedules)
 
 
 def _starts(flat: Kernel, target: Target) -> Iterator[Schedule]:
@@ -117,9 +119,9 @@ def _starts(flat: Kernel, target: Target) -> Iterator[Schedule]:
 
 
 def shared(flat: Kernel, ways: Sequence[Schedule], target: Target) -> Iterator[Schedule]:
-    """Every way to walk a kernel by groups of threads that share its points."""
+    """Every schedule of a kernel with groups of threads that share its points."""
     for share, way in itertools.product(_shares(target), ways):
-        # Those that read panels together are groups already; a tile has columns of its own.
+        # Threads that fill panels together are a group already; a tile has columns of its own.
         if way.has_groups or ((way.tile or way.squares) and share != Share(share.threads)):
             continue
         schedule = replace(way, share=share)
@@ -134,6 +136,7 @@ def _shares(target: Target) -> Sequence[Share]:
     counts = [n for n in powers if n >= FEWEST_THREADS]
     ways = itertools.product(counts, NEIGHBOURS, (False, True))
     rows = [Share(n, lanes, registers=registers) for n, lanes, registers in ways]
+    # Every point needs two threads at least.
     teams = [Share(n, lanes, points) for n in counts for lanes in NEIGHBOURS for points in TEAMS if 2 * points <= n]
     columns = [Share(n, points=p, across=True) for n in counts for p in COLUMNS_OF_GROUP if 2 * p <= n]
     return (*rows, *teams, *columns)
@@ -150,7 +153,7 @@ def _in_vectors(flat: Kernel, target: Target) -> Iterator[Schedule]:
 
 
 def _lanes(flat: Kernel, target: Target) -> Sequence[int]:
-    """One lane, those of a vector of the widest elements, and of two."""
+    """One lane, and as many as one or two vectors of the widest elements have."""
     widest = max(b.type.dtype.itemsize for b in (*flat.inputs, *flat.outputs))
     lanes = max(1, target.vector_bytes // widest)
     return sorted({1, lanes, 2 * lanes})
@@ -176,10 +179,10 @@ def _in_stages(flat: Kernel, target: Target) -> Iterator[Schedule]:
         return
     last = flat.domain[-1].name if flat.domain else ""
     ways = (False, True) if has_fetches(flat, target) else (False,)
-    for tiled, (rows, columns), axis, depth in itertools.product(_in_tiles(flat), GROUPS, dot.axes, DEPTHS):
-        if tiled.tile is not None and not tiled.tile.apart:
-            stage = Stage(tiled.tile.row_axis, rows, last, columns, axis.name, depth)
-            yield from (replace(tiled, stage=replace(stage, twice=twice)) for twice in ways)
+    for base, (rows, columns), axis, depth in itertools.product(_in_tiles(flat), GROUPS, dot.axes, DEPTHS):
+        if base.tile is not None and not base.tile.apart:
+            stage = Stage(base.tile.row_axis, rows, last, columns, axis.name, depth)
+            yield from (replace(base, stage=replace(stage, twice=twice)) for twice in ways)
 
 
 def _in_units(flat: Kernel, target: Target) -> Iterator[Schedule]:

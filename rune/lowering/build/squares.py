@@ -5,10 +5,10 @@ After    for i in 128, j in 128: for i_in in 16, j_in in 16: y[...] = x[...]
 Lanes    for i in 128, j in 128: for i_in in 2, j_in in 2: a = x[...]; ...; y[...] = a; ...
 
 Where one array is walked along rows and another along columns, a square of both stays in the
-nearest cache, unless their rows are apart by a power of two: then they lie in few of its sets, and
-evict each other. A block of a square is read whole, row by row, before it is written, row by row: a
-compiler turns it in registers, and no line of a cache is needed twice. Squares at the edges test
-their points one by one.
+nearest cache, unless their rows are a power of two apart: then these fall into few of its sets, and
+evict each other. A block of a square is read completely, row by row, before it is written, row by
+row: a compiler transposes it in registers, and no cache line is needed twice. Squares at the edges
+test their points one by one.
 
 Invariant: the same points, each once.
 """
@@ -33,9 +33,9 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Statement, Write, expressions
 from rune.lowering.scalar.table import ROWS
 
-# Blocks are written out, which takes PoCL's compiler 0.02 to 0.2 s: as long as 20 transpositions of
-# 2,048 by 2,048 have saved. Of narrow elements it takes longer, for less: 8 s for several of f16.
-# Two results take a fifth longer in blocks than without.
+# Blocks are unrolled, which takes PoCL's compiler 0.02 to 0.2 s: what 20 transpositions of 2,048 by
+# 2,048 save. For narrow elements it takes longer and gains less: 8 s for several arrays of f16.
+# With two results, blocks take a fifth longer than no blocks.
 BLOCKS = 4  # of a square, along a side
 LEAST_POINTS = 1 << 20
 LEAST_BYTES = 4  # of an element
@@ -44,18 +44,19 @@ _KINDS = [Kind.SERIAL, Kind.VECTOR]
 
 
 def choose_squares(kernel: Kernel, side: int, lanes: int = 1) -> Squares | None:
-    """The squares to walk in, if some access walks another axis than the last one.
+    """The squares to walk in, if some access runs along an axis other than the last one.
 
-    lanes: the side of the blocks that a square of a large array is divided into; on short axes a
+    lanes: the side of the blocks into which a square of a large array is divided; on short axes a
            square is one block
     """
+    # Several blocks for a square if the axes are long enough, else a single one.
     if lanes > 1 and _is_worth_blocks(kernel):
         return _squares_of(kernel, BLOCKS * lanes, lanes) or _squares_of(kernel, lanes, lanes)
     return _squares_of(kernel, side, 1)
 
 
 def _is_worth_blocks(kernel: Kernel) -> bool:
-    """Whether there are points enough to pay for points that are written out."""
+    """Whether there are enough points to pay for compiling unrolled blocks."""
     is_wide = all(b.type.dtype.itemsize >= LEAST_BYTES for b in (*kernel.inputs, *kernel.outputs))
     is_small = len(kernel.outputs) == 1 and _instructions(kernel) <= MOST_INSTRUCTIONS
     points = cost.count(tuple(a.size for a in kernel.domain))
@@ -63,14 +64,14 @@ def _is_worth_blocks(kernel: Kernel) -> bool:
 
 
 def _squares_of(kernel: Kernel, side: int, lanes: int) -> Squares | None:
-    """Squares of this side, if some access walks another axis than the last one."""
+    """Squares of this side, if some access runs along an axis other than the last one."""
     if side < 2 or not is_pointwise(kernel) or len(kernel.domain) < 2:
         return None
     last = kernel.domain[-1]
     accesses = [x for s in kernel.body for x in _accesses(s)]
     for axis in reversed(kernel.domain[:-1]):
         across = any(
-            # Contiguous along this axis, and scattered along the last one.
+            # Contiguous along this axis, and far apart along the last one.
             dims.coefficient(x, axis.name) == 1 and dims.coefficient(x, last.name) not in (0, 1)
             for x in accesses
         )
@@ -80,7 +81,7 @@ def _squares_of(kernel: Kernel, side: int, lanes: int) -> Squares | None:
 
 
 def _is_regular(kernel: Kernel) -> bool:
-    """Whether points always read, and as far from each other as their indices are apart."""
+    """Whether every point reads unconditionally, at places that are linear in all axes."""
     loads = [e for s in kernel.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load)]
     lets = {s.name for s in kernel.body if isinstance(s, Let)}
     if any(x.guard is not None or size_names(x.indices[0]) & lets for x in loads):
@@ -100,7 +101,7 @@ def _is_long(size: Size, side: int) -> bool:
 
 
 def _instructions(kernel: Kernel) -> int:
-    """Instructions of a point, but for those that read and write."""
+    """The instructions of a point, apart from loads and stores."""
     parts = (e for s in kernel.body for x in expressions(s) for e in walk_expr(x))
     return sum(ROWS[e.name].instructions for e in parts if isinstance(e, Op))
 
@@ -129,20 +130,21 @@ def squared(kernel: Kernel, squares: Squares) -> tuple[list[Axis], list[Stmt]]:
     if not partial:
         return domain, square
     inside = every([less(at[a.name], a.size) for a in partial])
-    tested = loops.nest(inner, _KINDS, [nodes.If(inside, tuple(point))])
-    # Tested once per square: only squares at an edge test their points.
+    edge_square = loops.nest(inner, _KINDS, [nodes.If(inside, tuple(point))])
+    # One test for the square: only squares at an edge test every point.
     full = every([less(outer[a.name].symbol, a.size // side) for a in partial])
-    return domain, [nodes.If(full, tuple(square), tuple(tested))]
+    return domain, [nodes.If(full, tuple(square), tuple(edge_square))]
 
 
 def _in_blocks(kernel: Kernel, squares: Squares, outer: Mapping[str, Axis]) -> list[Stmt]:
-    """The loops of one square, whose points are those of blocks."""
+    """The loops of one square over its blocks, each with all its points."""
     lanes = squares.lanes
     blocks = [Axis(f"{name}_in", squares.side // lanes) for name in outer]
     first = [axis.symbol * squares.side + block.symbol * lanes for axis, block in zip(outer.values(), blocks)]
     points: list[Stmt] = []
     for row, column in itertools.product(range(lanes), repeat=2):
         at = dict(zip(outer, (first[0] + row, first[1] + column)))
+        # Every point has names of its own, as all of them are in one scope.
         points += loops.body(copy_body(kernel, at, f"_{row}_{column}"), {}, {})
     names = {a.name for a in (*kernel.domain, *blocks)} | names_bound(points)
     return loops.nest(blocks, [Kind.SERIAL, Kind.SERIAL], list(apart(points, names)))

@@ -9,11 +9,11 @@ After    for m in 4, n in 4 grid                         tile(m=8, n=8) stage(m=
                for k in 8: 8 of a_panel, 8 of b_panel, 64 products
              store 8 x 8 of y
 
-A product then reads each element of memory once for every 128 that it is used, and of shared
-memory 16 for 64 products. The columns of a thread are in runs of RUN neighbours, with those of the
-other threads between them, so that threads in step read different banks; and so are its stores.
-Rows and columns beyond the ends are computed from zeros, and not stored; where `k` does not divide
-the sum, its end is a round of fewer.
+The dot then reads an element of memory once for 128 products, and 16 elements of shared memory for
+64 products. The columns of a thread are in runs of RUN neighbours, with those of the other threads
+between the runs, so that threads in step read different banks and store next to each other. Rows
+and columns beyond the ends are computed from zeros, and not stored; if the depth does not divide
+the sum, the last round is shorter.
 
 Invariant: every sum adds up the same values in the same order.
 Source: V. Volkov and J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", 2008.
@@ -43,13 +43,13 @@ from rune.lowering.kernel.rewrite import map_expr, names_in, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
 from rune.records import dataclass
 
-RUN = 4  # columns of a thread that are neighbours, at most
+RUN = 4  # most columns of a thread that are neighbours: one access of 16 bytes in f32
 LANES = (4, 8)  # threads that run in step, by rows and columns
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The threads that compute a tile of a dot together, and which points are whose."""
+    """The threads that compute a tile of a dot together, and the points of each thread."""
 
     kernel: Kernel
     tile: Tile
@@ -62,7 +62,7 @@ class Group:
 
     @property
     def sums(self) -> tuple[Sequence[Axis], Axis, Sequence[Axis]]:
-        """The axes of the sum before the one that is cut, that one, and those behind it."""
+        """The axes of the sum: those before the one that is cut, that one, and those after it."""
         axes = self.dot.axes
         cut = next(k for k, a in enumerate(axes) if a.name == self.stage.sum_axis)
         return axes[:cut], axes[cut], axes[cut + 1 :]
@@ -108,10 +108,10 @@ class Group:
 
     @property
     def place(self) -> tuple[Size, Size]:
-        """Which tile of the group is that of a thread: by rows, and by columns.
+        """Which of the group's tiles a thread computes: its number along rows, and along columns.
 
-        Threads that run in step are LANES tiles, so that they read few values together. Every
-        second of them has the next row: half of what a quarter of them reads is the same.
+        Threads that run in step take LANES tiles, so that together they read few values. Every
+        second one has the next row: half of what a quarter of them reads is the same.
         """
         (rows, columns), thread = LANES, self.thread
         if self.stage.rows % rows or self.stage.columns % columns:
@@ -122,7 +122,7 @@ class Group:
         return subgroup // across * rows + row, subgroup % across * columns + column
 
     def row(self, r: int) -> Size:
-        """Where the r-th row of a thread lies among those of the group."""
+        """The position of a thread's r-th row among those of the group."""
         return self.place[0] * self.tile.rows + r
 
     @property
@@ -131,8 +131,9 @@ class Group:
         return math.gcd(RUN, self.tile.columns)
 
     def column(self, c: int) -> Size:
-        """Where the c-th column of a thread lies among those of the group."""
+        """The position of a thread's c-th column among those of the group."""
         run = self.run
+        # The runs of a thread are as far apart as the runs of all threads are long.
         return self.place[1] * run + c % run + c // run * (run * self.stage.columns)
 
     def points(self) -> Iterator[tuple[int, int]]:
@@ -147,6 +148,7 @@ class Group:
 
 def grid(group: Group) -> list[Axis]:
     """The axes of a kernel; those of rows and columns count groups."""
+    # Rounded up: the last groups may reach beyond the ends.
     counts = dict(zip((a.name for a in group.axes), group.lengths))
     return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in group.kernel.domain]
 
@@ -158,9 +160,9 @@ def firsts_in(domain: Sequence[Axis], group: Group) -> tuple[Size, Size]:
 
 
 def dot_of(kernel: Kernel) -> Reduce:
-    """The sum of products, with what is bound beside it written out in the guards of its loads.
+    """The sum of products, with the values of its lets in place of their names in guards of loads.
 
-    A panel is filled before anything is bound, and so needs all of a guard.
+    A panel is filled before these lets are computed, so it needs complete guards.
     """
     (dot, *_) = kernel.body
     assert isinstance(dot, Reduce)
@@ -174,29 +176,30 @@ def dot_of(kernel: Kernel) -> Reduce:
             return part
         return replace(part, guard=map_expr(on_guard, part.guard))
 
-    written = map_statement(dot, lambda e: map_expr(on_node, e)) if lets else dot
-    assert isinstance(written, Reduce)
-    return written
+    result = map_statement(dot, lambda e: map_expr(on_node, e)) if lets else dot
+    assert isinstance(result, Reduce)
+    return result
 
 
 def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
-    """What the dot reads, each with the axis whose panel has it.
+    """The loads of the dot, each with the axis of its panel: rows or columns.
 
-    None if one depends on both axes, or is read at a place that is bound beside the dot.
+    None if a load depends on both axes, or if its index depends on a let of the dot.
     """
     dot, row, column = dot_of(kernel), axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     reads = dict.fromkeys(e for x in expressions(dot) for e in walk_expr(x) if isinstance(e, Load))
     bound = {let.name for let in dot.lets}
     names = {load: names_in(load) for load in reads}
-    if any(used & bound or {row.name, column.name} <= used for used in names.values()):
+    if any(axis_names & bound or {row.name, column.name} <= axis_names for axis_names in names.values()):
         return None
-    return [(x, a) for x, used in names.items() for a in (row, column) if a.name in used]
+    # A load that depends on neither axis has no panel: every thread reads it from memory.
+    return [(x, a) for x, axis_names in names.items() for a in (row, column) if a.name in axis_names]
 
 
 def panels(group: Group, depth: int) -> list[Panel]:
     """The panels of a round that takes `depth` of an axis of the sum."""
-    _, cut, behind = group.sums
-    sums = (Axis(cut.name, depth), *behind)
+    _, cut, inner_axes = group.sums
+    sums = (Axis(cut.name, depth), *inner_axes)
     lengths = dict(zip((a.name for a in group.axes), group.lengths))
     return [
         Panel(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums)
@@ -205,18 +208,20 @@ def panels(group: Group, depth: int) -> list[Panel]:
 
 
 def shared_bytes(group: Group) -> int:
-    """The shared memory of a group."""
+    """The bytes of shared memory of a group."""
     return sum(p.alloc.size * p.alloc.dtype.itemsize for p in panels(group, group.stage.depth))
 
 
-def staged(kernel: Kernel, tile: Tile, stage: Stage, stored: Mapping[str, np.dtype]) -> tuple[list[Axis], list[Stmt]]:
+def staged(
+    kernel: Kernel, tile: Tile, stage: Stage, output_dtypes: Mapping[str, np.dtype]
+) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
     stored: the dtype of each output
     """
     group = Group(kernel, tile, stage)
     memory = [p.alloc for p in panels(group, stage.depth)]
-    inside = [*sums_of(group), *_rounds(group), *results(group, stored)]
+    inside = [*sums_of(group), *_rounds(group), *results(group, output_dtypes)]
     return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 
 
@@ -224,24 +229,24 @@ def staged(kernel: Kernel, tile: Tile, stage: Stage, stored: Mapping[str, np.dty
 
 
 def sum_name(group: Group, r: int, c: int) -> str:
-    """The name of the sum at one point of a thread; `_acc` is behind that of its Var."""
+    """The name of the sum at one point of a thread; its Var has `_acc` appended."""
     return f"{group.dot.name}_{r}_{c}"
 
 
 def sums_of(group: Group) -> Iterator[Stmt]:
-    """The sums of a thread, which begin at nothing."""
+    """The sums of a thread, initialised with the identity."""
     for r, c in group.points():
         yield Var(f"{sum_name(group, r, c)}_acc", COMBINE[group.dot.combine].identity(group.dot.dtype))
 
 
 def _rounds(group: Group) -> Iterator[Stmt]:
-    """For each point of the axes before the one that is cut, the rounds along that one."""
+    """The rounds along the axis that is cut, for each point of the axes before it."""
     before, _, _ = group.sums
     yield from loops.nest(before, [Kind.SERIAL] * len(before), _along_cut(group))
 
 
 def _along_cut(group: Group) -> Iterator[Stmt]:
-    """The whole rounds in a loop, then one of what is left of the axis."""
+    """The whole rounds in a loop, then a shorter one for the remainder of the axis."""
     (_, cut, _), depth = group.sums, group.stage.depth
     size = cut.size
     assert isinstance(size, int), "legal.py takes no open sums"
@@ -250,18 +255,19 @@ def _along_cut(group: Group) -> Iterator[Stmt]:
         body = _round(group, depth, number.symbol * depth)
         yield For(number.name, number.size, Kind.SERIAL, tuple(body))
     if size % depth:
+        # Its panels are shallower, and fit the same memory.
         yield from _round(group, size % depth, size - size % depth)
 
 
 def _round(group: Group, depth: int, begin: Size) -> list[Stmt]:
-    """One filling of the panels, and the products of it."""
-    (_, cut, behind), slices = group.sums, panels(group, depth)
+    """One filling of the panels, and the products of its elements."""
+    (_, cut, inner_axes), slices = group.sums, panels(group, depth)
     firsts = dict(zip((a.name for a in group.axes), group.firsts()))
     origin = {**firsts, group.stage.sum_axis: begin}
     filling = [s for p in slices for s in fill(p, group.thread, group.threads, origin)]
-    axes = (Axis(cut.name, depth), *behind)
+    axes = (Axis(cut.name, depth), *inner_axes)
     kinds = [Kind.SERIAL] * len(axes)
-    # Nobody fills before all have read, nor reads before all have filled.
+    # No thread fills before all have read the last round, nor reads before all have filled.
     return [
         Barrier(),
         *filling,
@@ -273,11 +279,12 @@ def _round(group: Group, depth: int, begin: Size) -> list[Stmt]:
 def products(
     group: Group, slices: Sequence[Panel], axes: Sequence[Axis], origin: Mapping[str, Size], offsets: Mapping[str, Size]
 ) -> Iterator[Stmt]:
-    """What a thread does at one depth: it reads its rows and columns, and adds their products.
+    """The statements of a thread at one depth: it reads rows and columns, and adds their products.
 
     origin:  where the round is along the axes of the sum
     offsets: where panels begin in their memory, by name
     """
+    # Each element is read into a register once, for a whole row or column of products.
     depth, (row_axis, _) = flat_depth(axes), group.axes
     for panel in slices:
         is_of_rows = panel.axis == row_axis
@@ -292,6 +299,7 @@ def products(
 def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[str, Size]) -> Iterator[Stmt]:
     dot, (row_axis, _) = group.dot, group.axes
     elements = {p.load: Local(f"{p.name}_{r if p.axis == row_axis else c}", p.load.dtype) for p in slices}
+    # The lets of a dot have other values at every point, so each has copies.
     names = {let.name: f"{let.name}_{r}_{c}" for let in dot.lets}
 
     def on_node(part: Expr) -> Expr:
@@ -306,26 +314,26 @@ def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[
     yield Accumulate(f"{sum_name(group, r, c)}_acc", dot.combine, here(dot.value), dot.contract)
 
 
-def results(group: Group, stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
-    """What follows the dot, at the points of the thread that are not beyond an end."""
-    # Neighbours end together where their number divides the axis.
+def results(group: Group, output_dtypes: Mapping[str, np.dtype]) -> Iterator[Stmt]:
+    """The statements after the dot, at those points of the thread that are not beyond an end."""
+    # Neighbours are inside or outside together where their number divides the axis: one condition.
     together = group.run if group.axes[1].size % group.run == 0 else 1
     for r, c in itertools.product(range(group.rows), range(0, group.columns, together)):
-        points = [_result(group, r, c + n, stored) for n in range(together)]
-        # Alike statements side by side, so that stores to neighbours are.
+        points = [_result(group, r, c + n, output_dtypes) for n in range(together)]
+        # The copies of a statement stand side by side, and so do stores to neighbours.
         body = tuple(statement for same in zip(*points) for statement in same)
         conditions = _inside(group, group.at(r, c))
         yield from (If(every(conditions), body),) if conditions else body
 
 
-def _result(group: Group, r: int, c: int, stored: Mapping[str, np.dtype]) -> list[Stmt]:
-    """What follows the dot at one point."""
+def _result(group: Group, r: int, c: int, output_dtypes: Mapping[str, np.dtype]) -> list[Stmt]:
+    """The statements after the dot at one point."""
     names = {group.dot.name: sum_name(group, r, c)}
     names |= {s.name: f"{s.name}_{r}_{c}" for s in group.kernel.body if isinstance(s, Let)}
     result = Let(sum_name(group, r, c), Local(f"{sum_name(group, r, c)}_acc", group.dot.dtype))
-    return [result, *loops.body(place_body(group.kernel.body[1:], group.at(r, c), names), {}, stored)]
+    return [result, *loops.body(place_body(group.kernel.body[1:], group.at(r, c), names), {}, output_dtypes)]
 
 
 def _inside(group: Group, at: Mapping[str, Size]) -> list[Expr]:
-    """Conditions under which a point is not beyond an end; none where no group has such points."""
+    """Conditions for a point not to be beyond an end; none if tiles divide the axes."""
     return [less(at[a.name], a.size) for a, n in zip(group.axes, group.lengths) if a.size % n != 0]

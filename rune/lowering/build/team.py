@@ -1,14 +1,14 @@
-"""Team: the threads of a group that share a point, and how their parts of a sum become one.
+"""Team: the threads of a group that share a point, and how their parts of a sum are combined.
 
-Before   a: f32 = a_acc, where every thread has a part       of 128 threads
+Before   a: f32 = a_acc, of which every thread has a part    128 threads
 After    a_parts[thread] = a_acc
          barrier
          if thread < 8: a_sums[thread] = a_parts[thread] + a_parts[thread + 8] + ...
          barrier
          a: f32 = a_sums[0] + a_sums[1] + ... + a_sums[7]    by every thread
 
-Up to FEW threads wait once: each adds up all parts. Sums that are ready at the same time wait
-together.
+Up to FEW threads wait only once: each adds up all parts. Sums that are ready at the same time share
+their barriers.
 
 Invariant: parts are combined in one fixed order.
 """
@@ -24,7 +24,7 @@ from rune.lowering.kernel.expr import Expr, Load, Local, Op
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, If, Let, Stmt, Store
 from rune.records import dataclass
 
-FEW = 32  # parts that each thread adds up by itself
+FEW = 32  # most parts that each thread adds up by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +60,21 @@ class Team:
         return self.thread % self.points if self.across else self.thread // self.count
 
     def below(self, number: int) -> Expr:
-        """Whether a thread is one of the first members."""
+        """Whether a thread is one of the first `number` members of its team."""
+        # Equal to the comparison of members, but without a quotient or remainder.
         if self.across or self.points == 1:
             return less(self.thread, number * self.points)
         return less(self.member, number)
 
     def place(self, member: Size, count: int) -> Size:
-        """Where a member's value lies, of `count` for each point."""
+        """The place of a member's value, if each point has `count` of them."""
         return self.points * member + self.point if self.across else count * self.point + member
 
 
 def combined(lets: Sequence[Let], sums: Mapping[str, str], team: Team) -> tuple[list[Alloc], list[Stmt]]:
-    """Shared memory for the parts of some sums, and the steps that make each of them one.
+    """Shared memory for the parts of some sums, and the steps that combine them.
 
-    sums: how parts are combined, by the name of the thread's own
+    sums: how parts are combined, by the name of a thread's accumulator
     """
     # About the root of the count: two short rounds of additions instead of one long chain.
     first = 1 << (team.count.bit_length() - 1) // 2 if team.count > FEW else team.count
@@ -99,12 +100,13 @@ def _name(let: Let) -> str:
 
 
 def _total(name: str, combine: str, memory: Alloc, places: Sequence[Size]) -> Iterator[Let]:
-    """Values that are read, neighbours side by side, and behind them all in one."""
+    """Loads of some values, neighbours side by side, and then their total."""
     values: list[Expr] = []
     for number, place in enumerate(places):
         let = Let(f"{name}_of_{number}", Load(memory.name, (place,), memory.dtype))
         values.append(Local(let.name, memory.dtype))
         yield let
+    # In pairs, so that additions do not wait for each other; the count is a power of two.
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=True)
         values = [Op(combine, pair, memory.dtype) for pair in pairs]

@@ -11,13 +11,13 @@ After    for m in 4, n in 2 grid tile(m=64, n=256) stage(m=2, n=1, k=64) units(6
                fetch both panels of round + 2, if it is this team's turn
              barrier; store 2 x 64 of y
 
-The units read both factors from shared memory, and go on after the statement. So a barrier leaves
-behind the products of the round before it, and what is filled next is what was read two rounds ago.
-Lines are 64 elements long, along the sum or across, as they lie in memory; where a panel has more
-positions across, 64 of them lie behind each other.
+The units read both factors from shared memory, and continue after the statement has ended. So a
+barrier does not wait for the products of the round before it, and the buffer that is filled next is
+the one that was read two rounds ago. Lines are 64 elements long, along the sum or across it, as
+they lie in memory; a panel with more positions across has blocks of 64, one after another.
 
-Groups that run at the same time read the same rows and columns, if they are `abreast`: so many rows
-of groups are walked column by column.
+Groups that run at the same time read the same rows and columns if they are `abreast`: that many
+rows of groups are walked column by column.
 
 Invariant: every sum adds up the same values, products rounded no more than in f32, in any order.
 """
@@ -48,7 +48,7 @@ from rune.lowering.kernels import Axis, Kernel
 from rune.records import dataclass
 
 LINE = matrices.TEAM_DEPTH  # elements of a line of a panel
-LEAST_BUFFERS = 4  # one is read, one may still be, one is filled, and one is there
+LEAST_BUFFERS = 4  # one is read, one may still be read, one is filled, and one is ready
 _THREADS = matrices.TEAM * matrices.SUBGROUP
 
 
@@ -56,7 +56,7 @@ _THREADS = matrices.TEAM * matrices.SUBGROUP
 class Teams(Subgroups):
     """Teams of four subgroups, each with a tile; `stage` counts them along rows and columns.
 
-    number: which point of the grid they are at, where they come to several
+    number: the point of the grid at which they are, if they take several in turn
     """
 
     units: Units
@@ -69,12 +69,13 @@ class Teams(Subgroups):
 
     @property
     def domain(self) -> list[Axis]:
-        """The axes of the grid; rows of groups that are abreast are the innermost."""
+        """The axes of the grid; the axis of groups that are abreast is the innermost."""
         plain, abreast = grid(self), self.units.abreast
         if abreast == 1:
             return plain
         row = axis_of(plain, self.tile.row_axis)
         others = [a for a in plain[:-1] if a is not row]
+        # legal.py lets groups be abreast only if they divide a known number of rows of groups.
         assert isinstance(row.size, int)
         block = Axis(f"{row.name}_block", row.size // abreast)
         return [*others, block, plain[-1], Axis(row.name, abreast)]
@@ -89,7 +90,7 @@ class Teams(Subgroups):
 
     @property
     def point(self) -> dict[str, Size]:
-        """The axes of the grid, where their number stands for them."""
+        """The position on each axis of the grid, computed from `number`; empty without one."""
         at: dict[str, Size] = {}
         if self.number is None:
             return at
@@ -100,7 +101,7 @@ class Teams(Subgroups):
 
     @property
     def others(self) -> dict[str, Size]:
-        """The axes beside those of rows and columns, likewise."""
+        """The same for the axes other than those of rows and columns."""
         names = {a.name for a in self.kernel.domain} - {a.name for a in self.axes}
         return {name: at for name, at in self.point.items() if name in names}
 
@@ -115,7 +116,7 @@ def _substituted(x: Size, at: Mapping[str, Size]) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class Lines(Panel):
-    """A panel of lines of 64 elements; across the sum it has 64 positions of a group's."""
+    """A panel of lines of 64 elements; across the sum it has 64 of the group's positions."""
 
     group_length: int = 0
 
@@ -132,7 +133,7 @@ class Lines(Panel):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a group reads of one operand in a round: one panel, or several behind each other."""
+    """What a group reads of one operand in a round: one panel, or several one after another."""
 
     panel: Lines
     count: int
@@ -144,7 +145,7 @@ class Operand:
 
     @property
     def block_stride(self) -> int:
-        """From 64 positions to the next, where these do not follow each other."""
+        """The distance from 64 positions to the next 64; 0 if all are lines of one panel."""
         return 0 if self.panel.is_along_sum else self.panel.alloc.size
 
     def offset(self, number: Size, buffers: int) -> Size:
@@ -158,9 +159,9 @@ def has_teams(dtype: np.dtype | None, target: Target) -> bool:
 
 
 def team_operands(group: Teams) -> list[Operand]:
-    """What a round reads, with the end of what is summed."""
-    _, cut, behind = group.sums
-    sums = (Axis(cut.name, group.stage.depth), *behind)
+    """The operands that a round reads; panels may reach beyond the end of the sum."""
+    _, cut, inner_axes = group.sums
+    sums = (Axis(cut.name, group.stage.depth), *inner_axes)
     lengths = dict(zip((a.name for a in group.axes), group.lengths))
     return [
         _operand(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums, cut.size)
@@ -172,6 +173,7 @@ def _operand(name: str, load: Load, axis: Axis, length: int, sums: tuple[Axis, .
     panel = Lines(name, load, axis, length, sums, end, is_as_read=True, is_fetched=True, group_length=length)
     if panel.is_along_sum:
         return Operand(panel, 1)
+    # The units step from one block of 64 positions to the next by a single stride.
     return Operand(replace(panel, length=LINE), length // LINE)
 
 
@@ -181,13 +183,14 @@ def team_bytes(group: Teams) -> int:
 
 
 def is_fetched(group: Teams) -> bool:
-    """Whether what a group reads is copied without passing through registers."""
+    """Whether all that a group reads is copied without passing through registers."""
     filling = (s for operand in team_operands(group) for s in walk(_round_of(group, operand, 0, "")))
+    # What cannot be fetched is loaded and stored (panels.py).
     return not any(isinstance(s, Store) for s in filling)
 
 
 def multiplied_together(
-    kernel: Kernel, tile: Tile, stage: Stage, units: Units, stored: Mapping[str, np.dtype]
+    kernel: Kernel, tile: Tile, stage: Stage, units: Units, output_dtypes: Mapping[str, np.dtype]
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
@@ -196,9 +199,9 @@ def multiplied_together(
     group = Teams(kernel, tile, stage, units)
     read = team_operands(group)
     memory = [replace(o.panel.alloc, size=units.buffers * o.size) for o in read]
-    grid, inside = group.domain, [*sums_of(group), *_rounds(group, read), Barrier(), *results(group, stored)]
+    grid, inside = group.domain, [*sums_of(group), *_rounds(group, read), Barrier(), *results(group, output_dtypes)]
     if units.groups:
-        grid, inside = [Axis("group", units.groups)], list(_in_turn(group, read, stored))
+        grid, inside = [Axis("group", units.groups)], list(_in_turn(group, read, output_dtypes))
     return grid, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 
 
@@ -206,39 +209,41 @@ def multiplied_together(
 
 
 def _rounds(group: Teams, read: Sequence[Operand]) -> Iterator[Stmt]:
-    """All rounds along the axis that is cut, for each point of those before it, as one loop."""
+    """All rounds along the axis that is cut, for each point of the axes before it, as one loop."""
     number = Axis("round", _count(group))
-    ahead = group.units.buffers - 2
-    for first in range(ahead):
+    # Of the buffers, one is read, and one may still be read by the products of the round before.
+    lead = group.units.buffers - 2
+    for first in range(lead):
         if first:
-            yield Barrier(behind=ahead)
+            yield Barrier(behind=lead)
         yield from _filled(group, read, first, f"_{first}") if first < _count(group) else ()
-    following = number.symbol + ahead
+    following = number.symbol + lead
     more = tuple(_filled(group, read, following, ""))
-    body = (Barrier(behind=ahead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
+    body = (Barrier(behind=lead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
     yield For(number.name, number.size, Kind.SERIAL, body)
 
 
-def _in_turn(group: Teams, read: Sequence[Operand], stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
-    """All tiles of a group; the next one's first rounds are fetched before one is stored."""
-    ahead, count, tiles = group.units.buffers - 2, _count(group), prod(int(str(a.size)) for a in group.domain)
+def _in_turn(group: Teams, read: Sequence[Operand], output_dtypes: Mapping[str, np.dtype]) -> Iterator[Stmt]:
+    """All tiles of a group; the first rounds of the next tile are fetched before one is stored."""
+    lead, count, tiles = group.units.buffers - 2, _count(group), prod(int(str(a.size)) for a in group.domain)
     first = Axis("group", group.units.groups).symbol
     tile = Axis("tile", (tiles - first + group.units.groups - 1) // group.units.groups)
     number = Axis("round", count)
 
     def filled(of_all: Size, name: str) -> If:
+        # Rounds are numbered through all tiles of a group, so fetches run on into the next tile.
         at = first + of_all // count * group.units.groups
         return If(less(at, tiles), tuple(_filled(replace(group, number=at), read, of_all, name)))
 
-    for k in range(ahead):
+    for k in range(lead):
         if k:
-            yield Barrier(behind=ahead)
+            yield Barrier(behind=lead)
         yield filled(k, f"_{k}")
     of_all = tile.symbol * count + number.symbol
-    body = (Barrier(behind=ahead - 1), _product(group, read, of_all), filled(of_all + ahead, ""))
+    body = (Barrier(behind=lead - 1), _product(group, read, of_all), filled(of_all + lead, ""))
     rounds = For(number.name, count, Kind.SERIAL, body)
     at = replace(group, number=first + tile.symbol * group.units.groups)
-    inside = (*sums_of(group), rounds, Barrier(behind=ahead, summed=True), *results(at, stored))
+    inside = (*sums_of(group), rounds, Barrier(behind=lead, summed=True), *results(at, output_dtypes))
     yield For(tile.name, tile.size, Kind.SERIAL, inside)
 
 
@@ -248,7 +253,10 @@ def _count(group: Teams) -> int:
 
 
 def _filled(group: Teams, read: Sequence[Operand], number: Size, name: str) -> list[Stmt]:
-    """What one round reads, by one team: so a thread that waits has nothing newer on its way."""
+    """The fetches of one round, by one team: teams take turns.
+
+    So a thread that waits for its fetches has no later ones in flight.
+    """
     body = tuple(_fills(group, read, number, name))
     teams = group.threads // _THREADS
     return [If(same(group.thread // _THREADS, number % teams), body)] if teams > 1 else list(body)
@@ -260,7 +268,7 @@ def _fills(group: Teams, read: Sequence[Operand], number: Size, name: str) -> It
 
 
 def _round_of(group: Teams, operand: Operand, number: Size, name: str) -> Iterator[Stmt]:
-    """What one round reads of an operand."""
+    """The fetches of one round for one operand."""
     of_tile = number % _count(group) if group.number is not None else number
     places = zip((a.name for a in group.axes), group.firsts())
     origin = {**group.others, **dict(places), **sums_at(group, of_tile)}

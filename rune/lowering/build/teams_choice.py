@@ -1,8 +1,8 @@
 """Which tiles of a dot of half types four subgroups compute together on units for matrices.
 
-Units read both factors from shared memory, and write sums nowhere, so a large tile costs registers
-alone; what it saves is what comes from the cache that all multiprocessors share. The cost of a
-candidate is in the cycles of units_choice.py, with which it competes.
+Units read both factors from shared memory and keep sums in registers, so registers are all that a
+large tile costs; it saves traffic from the cache that all multiprocessors share. The cost of a
+candidate is in the cycles of units_choice.py, with whose candidates it competes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Reduce
 
 TILES = ((64, 64), (64, 128), (64, 256), (128, 128))  # of four subgroups
-GROUPS = ((2, 1), (1, 1), (1, 2), (2, 2))  # of them, along rows and columns
-ABREAST = 4  # rows of groups that are walked side by side, at most: 8 and 16 take 4 % longer, 1 takes 6
-# Of a multiprocessor in a cycle: multiply-adds, bytes of shared memory, and bytes from beyond.
+GROUPS = ((2, 1), (1, 1), (1, 2), (2, 2))  # teams of a group, along rows and columns
+ABREAST = 4  # most rows of groups walked side by side: with 8 or 16 it takes 4 % longer, with 1 6 %
+# In a cycle of a multiprocessor: multiply-adds, bytes of shared memory, and bytes from beyond it.
 PRODUCTS, SHARED, RATE = 2048.0, 128.0, 40.0
-OVERLAP = 0.25  # the share of the shorter times that adds to the longest
+OVERLAP = 0.25  # the share of the shorter times that is added to the longest
 WAIT = 32.0  # cycles of a round that only other groups can fill
 REGISTERS = 65_536  # of a multiprocessor
-BESIDE = 48  # registers of a thread beside its sums
+BESIDE = 48  # registers of a thread besides its sums
 
 
 def team_candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
-    """Schedules with a merge, if any, and what each costs."""
+    """Schedules with a merge, if one is given, and the cost of each."""
     kernel = merged(flat, merge) if merge else flat
     if len(kernel.domain) < 2:
         return
@@ -51,17 +51,18 @@ def team_candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterat
 
 
 def _cut(dot: Reduce) -> tuple[Axis, int] | None:
-    """How much of which axis of a sum makes a line; the innermost one that can."""
+    """The innermost axis of a sum of which a part makes a line, and the size of that part."""
     for number in reversed(range(len(dot.axes))):
-        behind = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
-        long = number == 0 or cost.count((dot.axes[number].size,)) * behind >= LINE
-        if long and LINE % behind == 0:
-            return dot.axes[number], LINE // behind
+        inner_elements = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
+        # Too short an axis would leave a part of every line empty, so the next one is tried.
+        long = number == 0 or cost.count((dot.axes[number].size,)) * inner_elements >= LINE
+        if long and LINE % inner_elements == 0:
+            return dot.axes[number], LINE // inner_elements
     return None
 
 
 def _abreast(axis: Axis, rows: int) -> int:
-    """The most rows of groups, of those that divide all."""
+    """The most rows of groups up to ABREAST that divide their number."""
     if not isinstance(axis.size, int):
         return 1
     groups = -(-axis.size // rows)
@@ -69,21 +70,21 @@ def _abreast(axis: Axis, rows: int) -> int:
 
 
 def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
-    """Cycles of all products for each of the depth, as if one multiprocessor did all."""
+    """Cycles for each DEPTH of the sum, on the multiprocessor with the most groups."""
     teams, down, along = stage.rows * stage.columns, tile.rows * stage.rows, tile.columns * stage.columns
     groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)
     threads, item = teams * TEAM * SUBGROUP, 2
     sums = tile.rows * tile.columns // (TEAM * SUBGROUP)
     memory = LEAST_BUFFERS * (down + along) * TEAM_DEPTH * item
     resident = max(1, min(REGISTERS // (threads * (sums + BESIDE)), target.shared_bytes // memory))
-    # A multiprocessor with one group more than others has as much more to do.
+    # A multiprocessor with one more group than the others decides how long all take.
     of_one = ceil(groups / target.cores)
     bytes_in, instructions = (down + along) * DEPTH * item, teams * tile.rows // TEAM_ROWS
     products = down * along * DEPTH / PRODUCTS
-    shared = (instructions * (TEAM_ROWS + tile.columns) * DEPTH * item + bytes_in) / SHARED
-    longest = max(products, shared, bytes_in / RATE)
+    shared_cycles = (instructions * (TEAM_ROWS + tile.columns) * DEPTH * item + bytes_in) / SHARED
+    longest = max(products, shared_cycles, bytes_in / RATE)
     waiting = 1 + WAIT / (TEAM_DEPTH // DEPTH) / (longest * min(resident, of_one))
-    return (longest + OVERLAP * (products + shared + bytes_in / RATE - longest)) * of_one * waiting
+    return (longest + OVERLAP * (products + shared_cycles + bytes_in / RATE - longest)) * of_one * waiting
 
 
 __all__ = ["team_candidates"]

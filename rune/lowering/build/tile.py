@@ -1,12 +1,12 @@
-"""Tile dots: one point of the domain computes several rows and columns, which share what they read.
+"""Tile dots: one point of the domain computes several rows and columns, which share their reads.
 
 Before   for m in 64, n in 48: s = sum k: a[m, k] * b[k, n]
 After    for m in 8, n in 48: s_0 = sum k: a[8*m, k] * b[k, n];  s_1 = sum k: a[8*m + 1, k] ...
 
-The sums stand side by side and become one loop, in which b[k, n] is read once, and with several
-columns a[m, k] as well. The columns of a point are neighbours, or as far apart as there are points:
-then neighbouring points read neighbours. Where the tiles leave a remainder, the last point takes
-its rows one by one.
+The sums stand side by side and share one loop, in which b[k, n] is read once, and with several
+columns a[m, k] as well. The columns of a point are neighbours, or interleaved with those of the
+other points, so that neighbouring points read neighbours. If the tiles leave a remainder, the last
+point takes its rows one by one.
 
 Invariant: every row is computed as before, in the same order.
 """
@@ -28,7 +28,7 @@ from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, Stream, Write
 
 
 def dot_loads(kernel: Kernel) -> list[Load]:
-    """What a kernel's dot reads; nothing, unless it has one dot that can be tiled."""
+    """The loads of a kernel's dot; an empty list unless it has one dot, which can be tiled."""
     dots = [s for s in kernel.body if isinstance(s, Reduce) and s.contract]
     simple = all(isinstance(s, Let | Reduce) or _is_plain_write(s) for s in kernel.body)
     if len(dots) != 1 or not simple:
@@ -39,14 +39,14 @@ def dot_loads(kernel: Kernel) -> list[Load]:
 def row_axes(kernel: Kernel) -> list[Axis]:
     """The domain axes whose points share loads of a dot, innermost first.
 
-    The last axis is never one of them, since its neighbours read neighbours.
+    The last axis is never among them, since its neighbours read neighbours.
     """
     loads = dot_loads(kernel)
     return [axis for axis in reversed(kernel.domain[:-1]) if shares(loads, axis)]
 
 
 def shares(loads: Sequence[Load], axis: Axis) -> bool:
-    """Whether points along an axis read something alike, and something each for itself."""
+    """Whether points along an axis have some loads in common, and others of their own."""
     reads = [depends(x, axis) for x in loads]
     # A load that does not depend on the axis is the same for all its points: a tile reads it once.
     return any(reads) and not all(reads)
@@ -71,7 +71,7 @@ def axis_of(axes: Sequence[Axis], name: str) -> Axis:
 
 
 def tiled_domain(kernel: Kernel, tile: Tile) -> list[Axis]:
-    """The domain with an axis of tiles for that of the rows, and for that of the columns."""
+    """The domain with axes of tiles in place of those of rows and columns."""
     counts = {tile.row_axis: tile.rows, kernel.domain[-1].name: tile.columns}
     return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in kernel.domain]
 
@@ -84,14 +84,15 @@ def row_at(kernel: Kernel, tile: Tile, row: Size) -> Size:
 def column_at(kernel: Kernel, tile: Tile, column: Size) -> Size:
     """The position of a column of a tile."""
     axis = tiled_domain(kernel, tile)[-1]
+    # Apart, point p has columns p, p + points, p + 2·points, ...
     return axis.symbol + axis.size * column if tile.apart else axis.symbol * tile.columns + column
 
 
 def tile_body(kernel: Kernel, tile: Tile) -> tuple[Statement, ...]:
-    """The statements of a whole tile: those of each of its points, kind by kind."""
+    """The statements of a whole tile: the copies of each statement for all points together."""
     points = list(itertools.product(range(tile.rows), range(tile.columns)))
     copies = [point_body(kernel, tile, r, c, f"_{r}_{c}" if tile.columns > 1 else f"_{r}") for r, c in points]
-    # Equal statements of all points side by side, so that loops.py can put them into one nest.
+    # Copies of a statement side by side, so that loops.py can put them into one nest.
     return tuple(statement for same in zip(*copies) for statement in same)
 
 
@@ -104,7 +105,8 @@ def point_body(kernel: Kernel, tile: Tile, row: Size, column: Size, suffix: str)
 
 
 def copy_body(kernel: Kernel, at: Mapping[str, Size], suffix: str) -> tuple[Statement, ...]:
-    """The statements with some axes at other positions, and every local named apart."""
+    """The statements with some axes at other positions, and a suffix on every local name."""
+    # The copies of all points are in one scope.
     names = {name: name + suffix for s in kernel.body for name in _bound(s)}
     return place_body(kernel.body, at, names)
 
@@ -129,9 +131,9 @@ def _place(statement: Statement, at: Mapping[str, Size], names: Mapping[str, str
         return Local(names[expr.name], expr.dtype)
 
     def on_size(x: Size) -> Size:
-        # Looked at first, as most index expressions do not mention the axis.
-        placed = dims.substitute(x, at) if any(_mentions(x, name) for name in at) else x
-        return rename_size(placed, names) if names else placed
+        # Tested first, as most index expressions do not mention the axis.
+        position = dims.substitute(x, at) if any(_mentions(x, name) for name in at) else x
+        return rename_size(position, names) if names else position
 
     placed_statement = map_statement(map_sizes(statement, on_size), lambda e: map_expr(on_node, e))
     if isinstance(placed_statement, Let):

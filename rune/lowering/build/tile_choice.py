@@ -1,8 +1,8 @@
 """How many rows and columns of a dot one point computes, on a device.
 
 A tile of R rows and C columns reads R + C values for R * C products, so a large one reads less. It
-has to fit registers, to leave points enough for the processors, and few of its points beyond the
-ends. The choice is that of the least cost by these numbers alone, and so the same every time.
+has to fit registers, to leave enough points for the processors, and to have few points beyond the
+ends. The tile with the least estimated cost is chosen, so the choice is the same every time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
 
-MOST_NODES = 2_000  # of expressions in a tile: more take long to compile
-SHORT = 4  # rounds of an inner loop: fewer are short
-SLOWNESS = 3  # of a point that is computed alone, beside one in a tile
+MOST_NODES = 2_000  # expression nodes of a tile: more take long to compile
+SHORT = 4  # an inner loop of fewer rounds is short
+SLOWNESS = 3  # the time of a point that is computed alone, relative to one in a tile
 
 
 def choose_tile(kernel: Kernel, target: Target) -> Tile | None:
-    """The tile of a dot, if one point computes several rows or columns."""
+    """The tile of a dot, or None if one point computes a single row and column."""
     axes, choice = row_axes(kernel), choices(target)
     if not axes or choice.dot_rows == 1:
         return None
@@ -40,46 +40,48 @@ def choose_tile(kernel: Kernel, target: Target) -> Tile | None:
     return best if best.rows * best.columns > 1 else None
 
 
-def rows_dividing(size: Size, wanted: int) -> int:
-    """The greatest number of rows, at most `wanted`, that leaves little or no remainder."""
-    if wanted < 2:
+def rows_dividing(size: Size, most: int) -> int:
+    """The greatest number of rows, up to `most`, that leaves little or no remainder."""
+    if most < 2:
         return 1
     if not isinstance(size, int):
-        return wanted
-    exact = [r for r in range(wanted, 1, -1) if size % r == 0]
-    # A divisor needs no code for leftover rows, which is worth up to half the tile.
-    if exact and exact[0] * 2 >= wanted:
+        return most
+    exact = [r for r in range(most, 1, -1) if size % r == 0]
+    # A divisor needs no code for remaining rows, which is worth up to half the tile.
+    if exact and exact[0] * 2 >= most:
         return exact[0]
-    return wanted if size >= 2 * wanted else (exact[0] if exact else 1)
+    return most if size >= 2 * most else (exact[0] if exact else 1)
 
 
 def _tiles(kernel: Kernel, axes: Sequence[Axis], most: int, target: Target) -> Iterator[Tile]:
-    """The tiles that a device may run, of `most` points; at least that of one row and column."""
+    """The tiles of up to `most` points that a device may run; that of one row and column first."""
     choice = choices(target)
     nodes = sum(1 for s in kernel.body for e in expressions(s) for _ in walk_expr(e))
     last = kernel.domain[-1]
     columns = choice.dot_columns if shares(dot_loads(kernel), last) else 1
     if choice.short_sums and cost.count((_inner_sum(kernel),)) < SHORT:
         most = min(most, choice.short_sums)
+    # Always a candidate, whatever the limits below are.
     yield Tile(axes[0].name, 1)
     for axis, r, c in itertools.product(axes, range(1, choice.dot_rows + 1), range(1, columns + 1)):
+        # Registers hold r·c sums and the r + c values that they multiply.
         if 1 < r * c <= min(most, MOST_NODES // nodes, choice.dot_registers - r - c):
             yield tile_of(axis.name, r, last.name, c, apart=choice.columns_apart)
 
 
 def _inner_sum(kernel: Kernel) -> Size:
-    """The extent of a dot's innermost loop; 1 of a product without a sum."""
+    """The extent of a dot's innermost loop; 1 for a product without a sum."""
     (dot,) = (s for s in kernel.body if isinstance(s, Reduce) and s.contract)
     return dot.axes[-1].size if dot.axes else 1
 
 
 def tile_of(row_axis: str, rows: int, column_axis: str, columns: int, *, apart: bool) -> Tile:
-    """The tile, which names its columns where it has several."""
+    """The tile, which names the axis of columns only if it has several."""
     return Tile(row_axis, rows, column_axis, columns, apart) if columns > 1 else Tile(row_axis, rows)
 
 
 def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
-    """Operations for each result: products and loads, and what is beyond the ends."""
+    """Operations for each result: products and loads, and the cost of points beyond the ends."""
     if choices(target).access_products:
         return _cost_by_lanes(kernel, tile, target)
     # Neighbouring columns are computed, and read, by one instruction.
@@ -95,10 +97,10 @@ def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
 
 
 def _cost_by_lanes(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
-    """The same where an access of a subgroup takes as long as many products.
+    """The same for a device on which an access of a subgroup takes as long as many products.
 
-    Two neighbours are one access, and so are the rows that threads read for each other: those of a
-    subgroup whose points are columns of one tile of rows.
+    Two neighbours are one access, and so are rows that threads read for each other, in a subgroup
+    whose points are columns of one tile of rows.
     """
     width, row_axis, last = target.subgroup_threads, axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     domain = tiled_domain(kernel, tile)
@@ -118,14 +120,15 @@ def _cost_by_lanes(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
 
 
 def _beyond(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
-    """The time of all points beside that of whole tiles: what is beyond those is done alone."""
+    """The time of all points relative to whole tiles: other points are computed one by one."""
     row_axis, last = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
+    # Where an access takes as long as 32 products, such points count sixteenfold (decision 0104).
     slowness = max(SLOWNESS, choices(target).access_products // 2)
     return _padding(row_axis.size, tile.rows, slowness) * _padding(last.size, tile.columns, slowness)
 
 
 def _padding(size: Size, count: int, slowness: int) -> Fraction:
-    """The time of an axis whose last tile may be cut off, and done point by point; 1 without."""
+    """The relative time of an axis whose last tile may be cut off, and is done point by point."""
     if not isinstance(size, int) or size == 0:
         return Fraction(1)
     return Fraction(size + slowness * (size % count), size)

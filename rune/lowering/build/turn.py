@@ -1,4 +1,4 @@
-"""Turn: a group of threads reads a square along the other axis, and turns it in shared memory.
+"""Turn: a group of threads reads a square along its other axis, and turns it in shared memory.
 
 Before   for i in 2048, j in 2048 grid: y[2048*i + j] = x[i + 2048*j]
 After    for i in 64, j in 64 grid                            turn(i=32)
@@ -9,7 +9,7 @@ After    for i in 64, j in 64 grid                            turn(i=32)
              y[2048*(32*i + r) + 32*j + c] = square[33*c + r]   neighbours c by neighbouring threads
 
 So both arrays are walked along their rows. The 33rd column keeps threads that walk down the square
-in different banks. Points beyond the ends are not read, and not written.
+in different banks. Points beyond the ends are neither read nor written.
 
 Invariant: the same points, each once.
 Source: G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009.
@@ -47,7 +47,7 @@ class Group:
 
     @property
     def axes(self) -> tuple[Axis, Axis]:
-        """The axis along which turned arrays lie, and that along which threads are neighbours."""
+        """The axis along which turned arrays are contiguous, and the one that writes run along."""
         return axis_of(self.kernel.domain, self.turn.axis), self.kernel.domain[-1]
 
     @property
@@ -67,7 +67,7 @@ class Group:
         return range(-(-(self.turn.side**2) // THREADS))
 
     def place(self, number: int) -> tuple[Size, Size]:
-        """A point of the square in the order of the threads: by lines, and within one."""
+        """A point of the square in the order of the threads: its line, and its place in that."""
         point = number * THREADS + self.thread
         return point // self.turn.side, point % self.turn.side
 
@@ -77,14 +77,15 @@ class Group:
         return {self.axes[0].name: first + along, self.axes[1].name: last + within}
 
     def inside(self, at: Mapping[str, Size]) -> list[Expr]:
-        """Conditions under which a point is not beyond an end; none where no square is cut."""
+        """Conditions for a point not to be beyond an end; none if squares divide the axes."""
         return [less(at[a.name], a.size) for a in self.axes if a.size % self.turn.side != 0]
 
 
 def turned_loads(kernel: Kernel, axis: str) -> list[Load]:
-    """What a pointwise kernel reads whose neighbours lie along this axis, and not the last one.
+    """The loads of a pointwise kernel whose neighbours lie along this axis, and not the last one.
 
-    Not what is read at places, or under conditions, that points bind: a square is read before.
+    Loads whose index or guard depends on a let of the point are left out: a square is read before
+    points compute anything.
     """
     last, bound = kernel.domain[-1].name, {s.name for s in kernel.body if isinstance(s, Let)}
     reads = dict.fromkeys(e for s in kernel.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
@@ -93,7 +94,7 @@ def turned_loads(kernel: Kernel, axis: str) -> list[Load]:
 
 
 def choose_turn(kernel: Kernel, side: int) -> Turn | None:
-    """The squares that are worth turning: of an array that is read across its rows."""
+    """The squares to turn, if some array is read across its rows."""
     if side == 0 or not is_pointwise(kernel) or len(kernel.domain) < 2:
         return None
     last = kernel.domain[-1]
@@ -105,7 +106,7 @@ def choose_turn(kernel: Kernel, side: int) -> Turn | None:
 
 
 def shared_bytes(kernel: Kernel, turn: Turn) -> int:
-    """The shared memory of a group."""
+    """The bytes of shared memory of a group."""
     squares = (_square(turn, k, load) for k, load in enumerate(turned_loads(kernel, turn.axis)))
     return sum(s.size * s.dtype.itemsize for s in squares)
 
@@ -129,6 +130,7 @@ def _read(group: Group, square: Alloc, load: Load) -> Iterator[Stmt]:
     """A thread's share of an array's square, read along the array's rows."""
     for number in group.rounds:
         line, position = group.place(number)
+        # Neighbouring threads read along the turned axis, in which the array is contiguous.
         at = group.at(position, line)
         element = placed(load, at)
         assert isinstance(element, Load)
@@ -140,9 +142,10 @@ def _read(group: Group, square: Alloc, load: Load) -> Iterator[Stmt]:
 
 
 def _point(group: Group, number: int, memory: Sequence[Alloc], loads: Sequence[Load]) -> Iterator[Stmt]:
-    """What a thread writes at one of its points."""
+    """The statements of one point of a thread, which read turned elements from the squares."""
     row, column = group.place(number)
     at = group.at(row, column)
+    # Here neighbouring threads are along the last axis: they read the square across its lines.
     index = column * (group.turn.side + 1) + row
     elements = {load: Load(s.name, (index,), load.dtype) for s, load in zip(memory, loads)}
 
@@ -157,7 +160,7 @@ def _point(group: Group, number: int, memory: Sequence[Alloc], loads: Sequence[L
 
 
 def _where(group: Group, number: int, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements of a round, in which some threads may have no point of the square."""
+    """The statements of a round; in the last one some threads may have no point of the square."""
     point = number * THREADS + group.thread
     points = group.turn.side**2
     return body if (number + 1) * THREADS <= points else (If(less(point, points), body),)

@@ -1,10 +1,10 @@
-"""Twice: the tiles of a group from panels of which there are two, as buffers.py has them.
+"""Twice: the tiles of a group from double-buffered panels (buffers.py).
 
 Before   fill both panels; barrier; for k in 8 { ... }; barrier      stage(m=16, n=16, k=8)
 After    fetch both; barrier; fetch the next; for k in 8 { ... }     stage(m=16, n=16, k=8, twice)
 
-Panels lie as stage.py wants them. Where neighbours in memory are none there, and where pieces may
-not be aligned, elements are fetched one by one.
+Panels have the layout of stage.py. Where neighbours in memory are not neighbours there, and where
+pieces may be unaligned, elements are fetched one by one.
 
 Invariant: every sum adds up the same values in the same order.
 """
@@ -27,7 +27,7 @@ from rune.lowering.kernels import Axis, Kernel
 
 
 def staged_twice(
-    kernel: Kernel, tile: Tile, stage: Stage, stored: Mapping[str, np.dtype]
+    kernel: Kernel, tile: Tile, stage: Stage, output_dtypes: Mapping[str, np.dtype]
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
@@ -37,14 +37,14 @@ def staged_twice(
     slices = [replace(p, is_fetched=True) for p in panels(group, stage.depth)]
     memory = [replace(p.alloc, size=BUFFERS * p.alloc.size) for p in slices]
     rounds = rounds_in_turn(group, slices, lambda number: _round(group, slices, number))
-    inside = [*sums_of(group), *rounds, *results(group, stored)]
+    inside = [*sums_of(group), *rounds, *results(group, output_dtypes)]
     return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 
 
 def _round(group: Group, slices: Sequence[Panel], number: Size) -> list[Stmt]:
     """The products of one round."""
-    _, cut, behind = group.sums
-    axes = (Axis(cut.name, group.stage.depth), *behind)
+    _, cut, inner_axes = group.sums
+    axes = (Axis(cut.name, group.stage.depth), *inner_axes)
     halves = {p.name: offset(p, number) for p in slices}
     body = products(group, slices, axes, sums_at(group, number), halves)
     return loops.nest(axes, [Kind.SERIAL] * len(axes), body)

@@ -10,8 +10,8 @@ After    for m in 4, n in 4 grid       tile(m=64, n=32) stage(m=2, n=4, k=32) un
                for step in 2: multiply 64 rows of a_panel by 32 columns of b_panel
              store 8 x 8 of y
 
-While a round is computed the next one is fetched into the other half of the memory, which all have
-read before the barrier. Rows, columns and depths beyond the ends are zeros.
+While a round is computed, the next one is fetched into the other half of the memory, which all
+threads have read before the barrier. Rows, columns and depths beyond the ends are zeros.
 
 Invariant: every sum adds up the same values, products rounded no more than in f32, in any order.
 """
@@ -55,6 +55,7 @@ class Subgroups(Group):
     @property
     def rows(self) -> int:
         """Rows of a thread."""
+        # A thread has every 8th row, and two of every 8 columns (kernel/matrices.py).
         return self.tile.rows // (8 * self.together)
 
     @property
@@ -69,26 +70,27 @@ class Subgroups(Group):
 
     @property
     def numbers(self) -> tuple[Size, Size]:
-        """Which tile along the rows, and which along the columns, is that of a thread."""
+        """The number of a thread's tile along the rows, and along the columns."""
         number = self.thread // (self.together * matrices.SUBGROUP)
         return number // self.stage.columns, number % self.stage.columns
 
     def firsts_inside(self) -> tuple[Size, Size]:
-        """The first row and column of a thread's tile among those of the group."""
+        """The first row and column of a thread's tile, within the group."""
         down, along = self.numbers
         return down * self.tile.rows, along * self.tile.columns
 
     def row(self, r: int) -> Size:
-        """Where the r-th row of a thread lies among those of the group."""
+        """The position of a thread's r-th row among those of the group."""
         return self.firsts_inside()[0] + matrices.row(self.thread, r, self.together)
 
     def column(self, c: int) -> Size:
-        """Where the c-th column of a thread lies among those of the group."""
+        """The position of a thread's c-th column among those of the group."""
         return self.firsts_inside()[1] + matrices.column(self.thread, c)
 
 
 def factor_dtype(dot: Reduce) -> np.dtype | None:
-    """The half type, if a dot is exactly a sum, in f32, of products of two elements of one."""
+    """The half type of both factors, if a dot is a sum in f32 of products of two elements of it."""
+    # Exactly that, since units apply no operation to the factors that they read.
     if not isinstance(dot.value, Op) or dot.value.name != "mul" or dot.lets or dot.combine != "add":
         return None
     loads = [_element(factor) for factor in dot.value.args]
@@ -111,9 +113,9 @@ def _element(factor: Expr) -> Load | None:
 
 
 def unit_panels(group: Subgroups) -> list[Panel]:
-    """The panels of a round, with the end of what is summed."""
-    _, cut, behind = group.sums
-    sums = (Axis(cut.name, group.stage.depth), *behind)
+    """The panels of a round, which may reach beyond the end of the sum."""
+    _, cut, inner_axes = group.sums
+    sums = (Axis(cut.name, group.stage.depth), *inner_axes)
     lengths = dict(zip((a.name for a in group.axes), group.lengths))
     return [
         Panel(
@@ -131,12 +133,12 @@ def unit_panels(group: Subgroups) -> list[Panel]:
 
 
 def unit_bytes(group: Subgroups) -> int:
-    """The shared memory of a group."""
+    """The bytes of shared memory of a group."""
     return sum(BUFFERS * p.alloc.size * p.alloc.dtype.itemsize for p in unit_panels(group))
 
 
 def multiplied(
-    kernel: Kernel, tile: Tile, stage: Stage, stored: Mapping[str, np.dtype]
+    kernel: Kernel, tile: Tile, stage: Stage, output_dtypes: Mapping[str, np.dtype]
 ) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what a group does at one of its points.
 
@@ -147,7 +149,7 @@ def multiplied(
     inside = [
         *sums_of(group),
         *rounds_in_turn(group, unit_panels(group), lambda number: _products(group, number)),
-        *results(group, stored),
+        *results(group, output_dtypes),
     ]
     return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
 
@@ -159,6 +161,7 @@ def _products(group: Subgroups, number: Size) -> list[Stmt]:
     """The products of one round, step by step."""
     panels = {p.axis.name: p for p in unit_panels(group)}
     slices = [panels[axis.name] for axis in group.axes]
+    # A panel is several products deep.
     step = Axis("step", slices[0].depth // matrices.DEPTH)
     factors = (_factor(p, first, number, step) for p, first in zip(slices, group.firsts_inside()))
     return loops.nest([step], [Kind.SERIAL], [_product(group, *factors)])

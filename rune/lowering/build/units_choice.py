@@ -1,9 +1,9 @@
 """Which tiles of a dot of half types subgroups compute on units for matrices.
 
-A multiprocessor multiplies, reads shared memory and gets what is fetched side by side; a group
-takes as long as the longest of these, and a share of the others. Large tiles read less, small ones
-leave groups enough for all processors. The choice is that of the least cost, and so the same every
-time.
+A multiprocessor multiplies, reads shared memory and receives what is fetched at the same time; a
+group takes as long as the longest of these, plus a share of the others. Large tiles read less,
+small ones leave enough groups for all processors. The candidate with the least cost is chosen, so
+the choice is the same every time.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from rune.lowering.kernel.matrices import COLUMNS, DEPTH, ROWS, SUBGROUP, TEAM_R
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Reduce
 
-FEWEST = 16  # rows, columns, and products of a sum that are worth units
+FEWEST = 16  # rows, columns and products of a sum for which units pay
 TILES = tuple(itertools.product((16, 32, 64), (16, 32, 64)))  # of a subgroup
 GROUPS = ((2, 2), (2, 4), (4, 2), (1, 4), (4, 1), (1, 2), (2, 1))  # subgroups along rows and columns
-DEPTHS = (32, 16)  # of a panel, the first that its axes allow
-DEEPEST = 160  # where the axes behind the one that is cut allow none of them
-# Cycles of a multiprocessor: for the least product (on an A100: 1024 multiply-adds a cycle), and to
-# read 512 bytes of shared memory; bytes that it gets in a cycle from beyond.
+DEPTHS = (32, 16)  # of a panel: the first that its axes allow
+DEEPEST = 160  # of a panel, if the axes after the one that is cut do not divide these depths
+# Cycles of a multiprocessor: for the smallest product (an A100 does 1024 multiply-adds in a cycle),
+# and to read 512 bytes of shared memory. Bytes that it receives in a cycle from beyond that.
 PRODUCT, READ, RATE = 2.0, 4.0, 64.0
-OVERLAP = 0.25  # of what is not the longest that counts
+OVERLAP = 0.25  # the share of the shorter times that is added to the longest
 WAIT = 64.0  # cycles of a step that only other subgroups, or other products, can fill
 REGISTERS = 65_536  # of a multiprocessor
-BESIDE = 80  # registers of a thread beside its sums
+BESIDE = 80  # registers of a thread besides its sums
 
 
 def choose_units(flat: Kernel, target: Target) -> Schedule | None:
-    """The tiles and groups of a dot, if units are worth it."""
+    """The tiles and groups of a dot, if units pay."""
     dot = flat.body[0] if dot_loads(flat) else None
     if not isinstance(dot, Reduce) or not has_units(dot, target):
         return None
@@ -50,14 +50,14 @@ def choose_units(flat: Kernel, target: Target) -> Schedule | None:
     if has_teams(factor_dtype(dot), target):
         candidates += [c for m in merges for c in team_candidates(flat, m, target)]
     # The check costs more than the estimate: candidates are checked best first, until one passes.
-    ranked = sorted(candidates, key=lambda c: c[0])
-    return next((s for _, s in ranked if is_legal(flat, s, target) and _is_fed(flat, s)), None)
+    by_cost = sorted(candidates, key=lambda c: c[0])
+    return next((s for _, s in by_cost if is_legal(flat, s, target) and _is_fed(flat, s)), None)
 
 
 def _is_fed(flat: Kernel, schedule: Schedule) -> bool:
-    """Whether four subgroups get what they multiply; registers would not feed them.
+    """Whether fetches alone fill the panels of four subgroups, which copies by registers slow down.
 
-    Of odd sizes, 4099 by 4099, four subgroups take 13 % longer than single ones.
+    For odd sizes, 4099 by 4099, four subgroups take 13 % longer than single ones.
     """
     tile, stage, units = schedule.tile, schedule.stage, schedule.units
     if tile is None or stage is None or units is None or units.rows != TEAM_ROWS:
@@ -67,7 +67,7 @@ def _is_fed(flat: Kernel, schedule: Schedule) -> bool:
 
 
 def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[tuple[float, Schedule]]:
-    """Schedules with a merge, if any, and what each costs."""
+    """Schedules with a merge, if one is given, and the cost of each."""
     kernel = merged(flat, merge) if merge else flat
     (dot, *_) = kernel.body
     assert isinstance(dot, Reduce)
@@ -82,25 +82,26 @@ def _candidates(flat: Kernel, merge: Merge | None, target: Target) -> Iterator[t
 
 
 def _cut(dot: Reduce) -> tuple[Axis, int] | None:
-    """How much of which axis of a sum makes a panel; the innermost one that can."""
+    """The innermost axis of a sum of which a part makes a panel, and the size of that part."""
     for number in reversed(range(len(dot.axes))):
-        behind = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
-        if number and cost.count((dot.axes[number].size,)) * behind < min(DEPTHS):
+        inner_elements = prod(cost.count((a.size,)) for a in dot.axes[number + 1 :])
+        if number and cost.count((dot.axes[number].size,)) * inner_elements < min(DEPTHS):
             continue
+        # The inner axes are whole in a panel: its depth is a multiple of theirs and of the units'.
         for depth in DEPTHS:
-            if lcm(depth, behind) <= DEEPEST:
-                return dot.axes[number], lcm(depth, behind) // behind
+            if lcm(depth, inner_elements) <= DEEPEST:
+                return dot.axes[number], lcm(depth, inner_elements) // inner_elements
     return None
 
 
 def _cost(problem: Problem, tile: Tile, stage: Stage, target: Target) -> float:
-    """Cycles of all products for each of the depth, as if one multiprocessor did all."""
+    """Cycles for each DEPTH of the sum, on the multiprocessor with the most groups."""
     subgroups = stage.rows * stage.columns
     down, along = tile.rows * stage.rows, tile.columns * stage.columns
     groups = problem.batch * ceil(problem.rows / down) * ceil(problem.columns / along)
     sums = tile.rows * tile.columns // SUBGROUP
     resident = max(1, REGISTERS // (subgroups * SUBGROUP * (sums + BESIDE)))
-    # A multiprocessor with one group more than others has as much more to do.
+    # A multiprocessor with one more group than the others decides how long all take.
     of_one = ceil(groups / target.cores)
     products = PRODUCT * subgroups * (tile.rows // ROWS) * (tile.columns // COLUMNS)
     reads = READ * subgroups * (tile.rows + tile.columns) / ROWS

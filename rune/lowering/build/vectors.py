@@ -4,8 +4,8 @@ Before   for j in 512: s = sum i: x[512*i + j]
 After    for j in 8, l in 16: s_0 = sum i: x[512*i + 64*j + l];  s_1 = ... x[512*i + 64*j + 16 + l]
 
 Reductions over leading axes run with the last axis of the domain in vector lanes. With several
-vectors every row is read in longer pieces. Done only where the vectors divide the axis. Dots are
-tiled by rows instead (tile.py).
+vectors, every row is read in longer pieces. The vectors have to divide the axis. Dots have tiles of
+their own (tile.py).
 
 Invariant: every column is computed as before, in the same order.
 """
@@ -25,19 +25,20 @@ from rune.lowering.kernel.rewrite import names_in, walk_expr
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Statement, Write, expressions, inner_axes
 
-MOST_NEIGHBOURS = 8  # at a point
+MOST_NEIGHBOURS = 8  # most columns of a point
 
 
-def choose_vectors(kernel: Kernel, lanes: int, wanted: int, points: int) -> Vectors | None:
-    """Up to `wanted` vectors of `lanes` columns at each point, if more than one is worth it.
+def choose_vectors(kernel: Kernel, lanes: int, most: int, points: int) -> Vectors | None:
+    """Up to `most` vectors of `lanes` columns at each point, if more than one pays.
 
-    At least `points` points are left for the processors.
+    At least `points` points remain for the processors.
     """
-    if wanted < 2 or not _walks_columns(kernel):
+    if most < 2 or not _walks_columns(kernel):
         return None
     *outer, last = kernel.domain
     rows = cost.count(tuple(a.size for a in outer))
-    for count in range(wanted, 1, -1):
+    # The largest count that divides the axis and leaves enough points.
+    for count in range(most, 1, -1):
         step = lanes * count
         if isinstance(last.size, int) and last.size % step == 0:
             if rows * (last.size // step) >= points:
@@ -46,9 +47,9 @@ def choose_vectors(kernel: Kernel, lanes: int, wanted: int, points: int) -> Vect
 
 
 def choose_neighbours(kernel: Kernel, access_bytes: int, points: int) -> Vectors | None:
-    """Neighbouring columns at each point: as many as one access may have of the widest elements.
+    """Neighbouring columns at each point: as many of the widest elements as one access may have.
 
-    Of narrow elements up to MOST_NEIGHBOURS. At least `points` are left, each with all it reads.
+    There are at most MOST_NEIGHBOURS, and at least `points` points remain, counted by their reads.
     """
     is_sum = _walks_columns(kernel)
     if not kernel.domain or not (is_sum or is_pointwise(kernel)):
@@ -56,19 +57,19 @@ def choose_neighbours(kernel: Kernel, access_bytes: int, points: int) -> Vectors
     last = kernel.domain[-1]
     item = max(b.type.dtype.itemsize for b in (*kernel.inputs, *kernel.outputs))
     count = min(MOST_NEIGHBOURS, access_bytes // item)
-    # A point that adds up many elements is work enough alone; a small one is not.
+    # A point that adds up many elements is enough work by itself; a small one is not.
     reads = max((cost.count(tuple(a.size for a in inner_axes(s))) for s in kernel.body), default=1)
     if count < 2 or not isinstance(last.size, int) or last.size % count:
         return None
     if cost.count(tuple(a.size for a in kernel.domain)) * reads < points * count:
         return None
-    # A wide access has to begin at a multiple of its length, in every array that is walked.
+    # A wide access has to begin at a multiple of its length, in every array that it walks.
     runs = list(_runs(kernel, last, count))
     return Vectors(count, 1) if runs and all(runs) else None
 
 
 def _runs(kernel: Kernel, last: Axis, count: int) -> Iterator[bool]:
-    """Whether neighbours of each array begin where one access may; False for other steps."""
+    """For each access, whether a wide one may begin there; False if elements are far apart."""
     for statement in kernel.body:
         indices = [e.indices[0] for x in expressions(statement) for e in walk_expr(x) if isinstance(e, Load)]
         for index in (*indices, *(statement.indices if isinstance(statement, Write) else ())):
@@ -88,6 +89,7 @@ def with_vectors(kernel: Kernel, vectors: Vectors) -> Kernel:
     lane = (Axis(f"{last.name}_lane", lanes),) if lanes > 1 else ()
     first = block.symbol * (lanes * count) + sum(a.symbol for a in lane)
     of_columns = _of_columns(kernel)
+    # Statements that are the same for all columns are not copied.
     several = replace(kernel, body=of_columns)
     copies = zip(*(copy_body(several, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)), strict=True)
     # The copies of a statement stand side by side, so that their sums share one loop.
@@ -99,15 +101,17 @@ def _of_columns(kernel: Kernel) -> tuple[Statement, ...]:
     """The statements that differ from column to column."""
     names, differing = {kernel.domain[-1].name}, []
     for statement in kernel.body:
-        used = {name for x in expressions(statement) for name in names_in(x)}
-        if isinstance(statement, Write) or used & names:
+        names_read = {name for x in expressions(statement) for name in names_in(x)}
+        # A statement also differs if it reads one that does. Writes always do: their places differ.
+        if isinstance(statement, Write) or names_read & names:
             differing.append(statement)
             names |= {statement.name} if isinstance(statement, Let | Reduce) else set()
     return tuple(differing)
 
 
 def copies_alone(kernel: Kernel) -> bool:
-    """Whether the points of the kernel may be written side by side."""
+    """Whether the statements of several points may stand side by side."""
+    # A scratch row has one name, and a scan one order.
     return all(isinstance(s, Let | Reduce | Write) for s in kernel.body)
 
 

@@ -1,4 +1,4 @@
-"""Workgroups: the threads of one group share the point of a domain that has too few.
+"""Workgroups: the threads of one group share a point, where there are too few points.
 
 Before   for i in 8 grid: acc = 0; for j in 4096 vector: acc += x[i, j]; store y[i] = acc
 After    for i in 8 grid                                    share(128)
@@ -7,13 +7,13 @@ After    for i in 8 grid                                    share(128)
              the parts of all threads are added up (team.py)
              if t == 0: store y[i] = sum
 
-With lanes a thread takes several neighbours at a time; with several points a group has that many
-teams, one behind the other, or, across, one between the other. With registers every loop is
-written out, and what a thread has read for one loop it does not read again for the next. Scratch
-rows become shared memory. Where threads must wait for each other is left to barriers.py. A point
-with a scan or with ordered writes stays with one thread.
+With lanes, a thread takes several neighbours at a time. With several points, a group has that many
+teams, whose threads follow one another, or alternate if `across`. With registers, every loop is
+unrolled, and a thread does not read again for one loop what it has read for another. Scratch rows
+become shared memory. barriers.py finds where threads must wait for each other. A point with a scan
+or with ordered writes stays with one thread.
 
-Invariant: every element is computed once, sums in one fixed order.
+Invariant: every element is computed once, and sums have one fixed order.
 Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007.
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 
 from rune import dims
 from rune.dims import Size
-from rune.lowering.build.accesses import Held, apart, registered
+from rune.lowering.build.accesses import Registers, apart, registered
 from rune.lowering.build.conditions import less
 from rune.lowering.build.schedule import Share
 from rune.lowering.build.team import Team, combined
@@ -41,45 +41,45 @@ from rune.lowering.kernels import Axis
 from rune.records import dataclass
 
 Point = Sequence[Stmt]
-MOST_ELEMENTS = 32  # of a thread in a loop that is written out
+MOST_ELEMENTS = 32  # of a thread in a loop that is unrolled
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """A point shared by a group, and the statements of its threads that are divided loops.
+class SharedPoint:
+    """A point shared by a group, and those statements of its threads that are divided loops.
 
-    Each iteration of these writes its own elements, and so does each thread.
+    Each iteration of a divided loop writes its own elements, and so does each thread.
     """
 
     threads: int
     point: tuple[Stmt, ...]
-    divided: tuple[Stmt, ...]
+    divided_loops: tuple[Stmt, ...]
 
 
-def share_point(point: Point, share: Share, target: Target) -> Shared | None:
-    """The point, shared by the threads of a group; None where that is not possible."""
-    # A scratch row is that of one point.
+def share_point(point: Point, share: Share, target: Target) -> SharedPoint | None:
+    """The point, shared by the threads of a group; None if that is impossible."""
+    # A scratch row belongs to one point.
     if not _can_share(point) or (share.points > 1 and any(isinstance(s, Alloc) for s in point)):
         return None
     names = set(names_bound(point))
     team = Team(share.threads, reserve("thread", names), share.points, share.across)
-    # Before any is written: a search tries many groups, most of which cannot divide some nest.
+    # Tested before any code is written: most groups that a search tries cannot divide some nest.
     if not all(_can_divide(nest, team, share) for nest in point if isinstance(nest, For)):
         return None
-    # By nest: barriers.py has to recognise these very statements.
-    divided = _all_divided(point, team, share, names)
-    memory, inside = _split(point, team, divided)
-    # More than the group's memory would not compile.
+    # By nest, since barriers.py has to recognise these very statements.
+    divided_loops = _all_divided(point, team, share, names)
+    memory, inside = _split(point, team, divided_loops)
+    # A kernel that needs more than the group's memory would not compile.
     if sum(s.size * s.dtype.itemsize for s in memory) > target.shared_bytes:
         return None
     loop = For(team.name, team.threads, Kind.WORKGROUP, tuple(inside))
-    # A team's own elements do not show in indices that divide the number of a thread.
+    # Indices that divide the number of a thread do not show that teams have different elements.
     apart = [s for s in inside if isinstance(s, If)] if team.points > 1 else []
-    return Shared(share.threads, (*memory, loop), (*(s for body in divided.values() for s in body), *apart))
+    return SharedPoint(share.threads, (*memory, loop), (*(s for body in divided_loops.values() for s in body), *apart))
 
 
 def placed(point: Point, domain: Sequence[Axis], share: Share) -> tuple[list[Axis], Point]:
-    """The axes of the grid, and the point of a thread, where a group has several."""
+    """The axes of the grid and the point of a thread; with several points, both of one team."""
     if share.points == 1:
         return list(domain), point
     *outer, last = domain
@@ -89,13 +89,13 @@ def placed(point: Point, domain: Sequence[Axis], share: Share) -> tuple[list[Axi
 
 
 def _can_share(point: Point) -> bool:
-    """Whether the point has loops, and every one may run in any order."""
+    """Whether the point has loops, each of which may run in any order."""
     loops = [s for s in point if isinstance(s, For)]
     return bool(loops) and all(map(is_nest, loops))
 
 
 def is_nest(stmt: Stmt) -> bool:
-    """A nest of loops, the innermost in vector lanes: all its iterations are independent."""
+    """Whether a statement is a nest of loops whose iterations are all independent."""
     return isinstance(stmt, For) and nest_of(stmt)[-1].kind is Kind.VECTOR
 
 
@@ -110,32 +110,33 @@ def nest_of(loop: For) -> list[For]:
 # --- statements ---------------------------------------------------------------------------------
 
 
-def _split(point: Point, team: Team, divided: Mapping[For, Point]) -> tuple[list[Alloc], list[Stmt]]:
-    """The memory that is shared by the group, and what each thread does."""
-    shared: list[Alloc] = []
+def _split(point: Point, team: Team, divided_loops: Mapping[For, Point]) -> tuple[list[Alloc], list[Stmt]]:
+    """The memory that the group shares, and the statements of each thread."""
+    allocs: list[Alloc] = []
     inside: list[Stmt] = []
     sums = {s.name: _combine_of(point, s.name) for s in point if isinstance(s, Var)}
+    # Sums that end together are combined together, and share their barriers.
     for role, together in itertools.groupby(point, lambda s: _role(s, sums)):
         match role:
             case _Role.SUM:
                 # These read finished sums, so the threads' parts are combined here.
                 memory, steps = combined([s for s in together if isinstance(s, Let)], sums, team)
-                shared += memory
+                allocs += memory
                 inside += steps
             case _Role.ONCE:
-                # One thread does what is done once for the point, as storing its result.
+                # One thread does what is done once for the point, such as storing its result.
                 inside.append(If(team.below(1), tuple(together)))
             case _Role.EACH:
                 for stmt in together:
                     if isinstance(stmt, Alloc):
-                        shared.append(replace(stmt, space=AddressSpace.SHARED))
+                        allocs.append(replace(stmt, space=AddressSpace.SHARED))
                     else:
-                        inside += divided[stmt] if isinstance(stmt, For) else (stmt,)
-    return shared, inside
+                        inside += divided_loops[stmt] if isinstance(stmt, For) else (stmt,)
+    return allocs, inside
 
 
 class _Role(Enum):
-    """What becomes of a statement of a point: it combines parts, or one thread runs it, or each."""
+    """What a statement of a point becomes: it combines parts, or one or each thread runs it."""
 
     SUM = "sum"
     ONCE = "once"
@@ -154,10 +155,11 @@ def _combine_of(point: Point, name: str) -> str:
 
 
 def _can_divide(nest: For, team: Team, share: Share) -> bool:
-    """Whether a group can divide the nest; with registers, write it out as well."""
+    """Whether a group can divide the nest and, with registers, unroll it."""
     loops, step = nest_of(nest), team.count * share.lanes
     extents = [loop.extent for loop in loops]
     if _is_joined(loops, step):
+        # The nest will be one loop, as in `_divided`.
         extents = [dims.product(extents)]
     extent = extents[_chosen(extents, step)]
     if not share.registers:
@@ -167,13 +169,13 @@ def _can_divide(nest: For, team: Team, share: Share) -> bool:
 
 
 def _all_divided(point: Point, team: Team, share: Share, names: set[str]) -> dict[For, Point]:
-    """What each thread does of every nest."""
-    divided: dict[For, Point] = {}
-    held: Held = {}
+    """For every nest, the statements of each thread."""
+    thread_loops: dict[For, Point] = {}
+    registers: Registers = {}
     for nest in (s for s in point if isinstance(s, For)):
         body = _divided(nest, team, share, names)
-        divided[nest] = registered(body, names, held) if share.registers else body
-    return divided
+        thread_loops[nest] = registered(body, names, registers) if share.registers else body
+    return thread_loops
 
 
 def _divided(nest: For, team: Team, share: Share, names: set[str]) -> Point:
@@ -181,23 +183,23 @@ def _divided(nest: For, team: Team, share: Share, names: set[str]) -> Point:
     loops, step = nest_of(nest), team.count * share.lanes
     if _is_joined(loops, step):
         loops = [_joined(loops)]
-    chosen = _chosen([loop.extent for loop in loops], step)
+    divided_number = _chosen([loop.extent for loop in loops], step)
     body: tuple[Stmt, ...] = loops[-1].body
     for number in reversed(range(len(loops))):
         loop = replace(loops[number], body=body)
-        # The threads take the place of the vector lanes.
+        # Threads take the place of vector lanes.
         loop = replace(loop, kind=Kind.SERIAL)
-        body = tuple(_every_nth(loop, team, share, names)) if number == chosen else (loop,)
+        body = tuple(_every_nth(loop, team, share, names)) if number == divided_number else (loop,)
     return body
 
 
 def _is_joined(loops: Sequence[For], threads: int) -> bool:
-    """Whether the nest becomes one loop, which has a round for every thread."""
+    """Whether the nest becomes one loop, since its innermost has no round for every thread."""
     return len(loops) > 1 and cost.count((loops[-1].extent,)) < threads
 
 
 def _joined(loops: Sequence[For]) -> For:
-    """The nest as one loop, since the innermost has no round for every thread."""
+    """The nest as one loop."""
     extent = dims.product(loop.extent for loop in loops)
     name = "_".join(loop.var for loop in loops)
     at: dict[str, Size] = {}
@@ -209,7 +211,8 @@ def _joined(loops: Sequence[For]) -> For:
 
 
 def _chosen(extents: Sequence[Size], threads: int) -> int:
-    """The innermost loop, in which neighbours read neighbours, if long enough; else the longest."""
+    """The number of the loop to divide: the innermost if it is long enough, else the longest."""
+    # In the innermost loop, neighbouring threads access neighbours.
     lengths = [cost.count((extent,)) for extent in extents]
     return len(lengths) - 1 if lengths[-1] >= threads else int(np.argmax(lengths))
 
@@ -224,9 +227,10 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
     numbers = range(rounds) if share.registers and isinstance(rounds, int) else (number,)
     body: list[Stmt] = []
     for n, lane in itertools.product(numbers, range(lanes)):
-        # Neighbouring threads read neighbouring elements, which the device loads at once.
+        # Neighbouring threads read neighbouring elements, which the device loads together.
         one = replace_symbols(loop.body, {loop.var: n * step + lanes * team.member + lane})
         body += _renamed(one, names) if body or share.registers else one
+    # Every thread has equally many elements (`_is_short`), so no round needs a condition.
     if share.registers:
         return tuple(body)
     if lanes > 1:
@@ -240,12 +244,12 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
 
 
 def _is_short(extent: Size, step: int, lanes: int) -> bool:
-    """Whether a loop may be written out: every thread does the same, and not too much."""
+    """Whether a loop may be unrolled: all threads have equally many elements, and not too many."""
     return isinstance(extent, int) and extent % step == 0 and extent // step * lanes <= MOST_ELEMENTS
 
 
 def _renamed(body: Point, names: set[str]) -> Point:
-    """One more copy of some statements."""
+    """One more copy of some statements, with fresh names."""
     return rename(tuple(body), {name: reserve(name, names) for name in sorted(names_bound(body))})
 
 

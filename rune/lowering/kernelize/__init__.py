@@ -1,13 +1,13 @@
 """Kernelize: from equations to kernels.
 
-Four steps, each a file: dots that pay become calls of a library (routines) or read rows of whole
-pieces (align_rows), large reductions two steps (two_step) and long scans parts (split_scans); some
-values are chosen to be stored (stored), all others are computed where they are used; every stored
-value knows the elements that it reads (roots); stored values that fit share a kernel (groups),
-which is written at last (write, emit).
+First the program is rewritten: dots that pay become calls of a library (routines) or read padded
+rows (align_rows), large reductions take two steps (two_step), long scans are cut into parts
+(split_scans). Then some values are chosen to be stored (stored); all others are computed where they
+are used. For every stored value, the elements that it reads are derived (roots). Stored values that
+fit share a kernel (groups), and each kernel is written (write, emit).
 
-Movement never becomes a kernel: it is index expressions and guards on loads (views). Loops and
-branches are steps whose programs are kernelized by themselves; all share one table of kernels.
+Movement never becomes a kernel: it becomes index expressions and guards on loads (views). Loops and
+branches are steps whose programs are kernelized separately; all share one table of kernels.
 
 Invariant: the kernels compute what the program does; reductions may associate differently.
 Cost: about linear in the number of equations.
@@ -33,7 +33,7 @@ from rune.lowering.kernelize.routines import call_of, is_call, route_dots
 from rune.lowering.kernelize.split_dots import split_dots
 from rune.lowering.kernelize.split_peaks import split_peaks
 from rune.lowering.kernelize.split_scans import split_scans
-from rune.lowering.kernelize.stored import Stored, choose, memory_operands
+from rune.lowering.kernelize.stored import Storage, choose, memory_operands
 from rune.lowering.kernelize.streams import find_streams
 from rune.lowering.kernelize.two_step import Parallelism, split_reductions
 from rune.lowering.kernelize.write import write_kernel
@@ -58,7 +58,7 @@ from rune.records import dataclass
 MAX_NAME = 4  # operations in the name of a kernel
 
 
-Names = dict[Kernel, str]  # every kernel so far, without its name, and that name
+Names = dict[Kernel, str]  # for every kernel so far, with an empty name, the name that it will get
 
 
 def kernelize(program: Program, target: Target) -> KernelProgram:
@@ -67,20 +67,26 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 
 
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
+    # Long peaks are split before streams are formed, so that each part becomes a stream. The passes
+    # after that leave the members of streams alone, as a stream computes them as they are.
     program, streams = find_streams(split_peaks(_with_variables(program), target), target)
-    program = feed_products(route_dots(program, target), target, {*streams.members, *streams.again})
+    # Library calls come first: what remains of the dots are products for generated kernels.
+    program = feed_products(route_dots(program, target), target, {*streams.members, *streams.recomputed_values})
     program = align_rows(program, target, streams.members)
     program = split_dots(program, target, streams.members)
     program = split_reductions(program, Parallelism.of(target), streams.members)
     program = split_scans(program, target)
-    stored = replace(choose(program, streams.again), sinks=streams.members, degrees=streams.degrees)
-    results = frozenset(a for a in stored.outputs if isinstance(a, Var))
-    state = fuse(find_roots(program, stored), results, cost.Granularity.of(target), streams.groups)
-    return _assemble(program, stored, state, target, names)
+    storage = replace(choose(program, streams.recomputed_values), sinks=streams.members, degrees=streams.degrees)
+    results = frozenset(a for a in storage.outputs if isinstance(a, Var))
+    state = fuse(find_roots(program, storage), results, cost.Granularity.of(target), streams.groups)
+    return _assemble(program, storage, state, target, names)
 
 
 def _with_variables(program: Program) -> Program:
-    """The program with literal results, and those that loops and branches take, computed."""
+    """The program with a variable for each literal that it returns or passes to a step.
+
+    Results, and operands of calls, loops and branches, lie in memory, which a literal does not.
+    """
     equations: list[Equation] = []
 
     def variable(atom: Atom) -> Var:
@@ -101,16 +107,16 @@ def _with_variables(program: Program) -> Program:
 # --- assembly ---------------------------------------------------------------------------------
 
 
-def _assemble(program: Program, stored: Stored, state: Fusion, target: Target, names: Names) -> KernelProgram:
-    values = _number(program, stored)
-    writer = _Steps(stored, state, target, names, values, _size_names(program))
+def _assemble(program: Program, storage: Storage, state: Fusion, target: Target, names: Names) -> KernelProgram:
+    values = _number(program, storage)
+    writer = _Steps(storage, state, target, names, values, _size_names(program))
     steps, callees = writer.all()
-    used = {name for step in steps for name in kernel_names(step)}
-    named = {name: replace(kernel, name=name) for kernel, name in names.items() if name in used}
+    called_names = {name for step in steps for name in kernel_names(step)}
+    kernels = {name: replace(kernel, name=name) for kernel, name in names.items() if name in called_names}
     inputs = tuple(values[v] for v in _arguments(program))
-    outputs = tuple(values[a] for a in stored.outputs if isinstance(a, Var))
+    outputs = tuple(values[a] for a in storage.outputs if isinstance(a, Var))
     return KernelProgram(
-        program.name, inputs, steps, outputs, program.output_types, named, _not_fused(state, callees, values)
+        program.name, inputs, steps, outputs, program.output_types, kernels, _not_fused(state, callees, values)
     )
 
 
@@ -118,10 +124,10 @@ def _arguments(program: Program) -> tuple[Var, ...]:
     return (*program.inputs, *(v for v, _ in program.constants))
 
 
-def _number(program: Program, stored: Stored) -> dict[Var, Value]:
+def _number(program: Program, storage: Storage) -> dict[Var, Value]:
     """A Value for every input and every stored variable, in order."""
-    defined = (v for e in stored.equations for v in e.results if v in stored.stored)
-    return {v: Value(n, v.type) for n, v in enumerate((*_arguments(program), *defined))}
+    variables = (v for e in storage.equations for v in e.results if v in storage.values)
+    return {v: Value(n, v.type) for n, v in enumerate((*_arguments(program), *variables))}
 
 
 def _size_names(program: Program) -> frozenset[str]:
@@ -132,27 +138,28 @@ def _size_names(program: Program) -> frozenset[str]:
 
 @dataclass(slots=True)
 class _Steps:
-    """Writes the step of each group."""
+    """Writes the step of each group: a kernel, a call, a loop or a branch."""
 
-    stored: Stored
+    storage: Storage
     state: Fusion
     target: Target
     names: Names
     values: dict[Var, Value]
-    reserved: frozenset[str]  # names that kernels cannot give to axes
+    reserved_names: frozenset[str]  # of symbolic sizes, which no axis of a kernel may have
 
     def all(self) -> tuple[tuple[KernelStep, ...], dict[int, str]]:
-        """The steps in order, and what each group is called."""
+        """The steps in order, and for each group the name of what it calls."""
         steps: list[KernelStep] = []
         callees: dict[int, str] = {}
-        written: set[Equation] = set()  # of several results: every one of them is a group
+        # An equation with several results has a group for each of them, but one step.
+        emitted: set[Equation] = set()
         calls: dict[Equation, Invoke | Routine] = {}
         for number in in_order(self.state):
             first = self.state.roots[self.state.groups[number].members[0]]
             if first.kind is Kind.CONTROL:
                 callees[number] = first.equation.primitive.name
-                if first.equation not in written:
-                    written.add(first.equation)
+                if first.equation not in emitted:
+                    emitted.add(first.equation)
                     steps.append(self.control(first.equation))
             elif first.kind in (Kind.ROUTINE, Kind.WRITTEN):
                 if first.equation not in calls:
@@ -166,18 +173,18 @@ class _Steps:
         return tuple(steps), callees
 
     def call(self, equation: Equation) -> Invoke | Routine:
-        """A call of a library, or of a kernel that is written."""
+        """A call of a library, or of a kernel whose loops are given."""
         if isinstance(equation.primitive.lower, Written):
-            written = write_loops(equation, self.stored, self.reserved)
-            name = self.names.setdefault(written.kernel, f"{equation.primitive.name}_{len(self.names)}")
-            return Invoke(name, self.results(equation), _values(written.inputs, self.values), equation.frame)
+            kernel_call = write_loops(equation, self.storage, self.reserved_names)
+            name = self.names.setdefault(kernel_call.kernel, f"{equation.primitive.name}_{len(self.names)}")
+            return Invoke(name, self.results(equation), _values(kernel_call.inputs, self.values), equation.frame)
         operands = _values(equation.operands, self.values)
         name, parameters = call_of(equation)
         return Routine(name, self.results(equation), operands, parameters, equation.frame)
 
     def control(self, equation: Equation) -> Repeat | Choose:
         """A loop or a branch, with the kernels of its programs."""
-        operands = _values(memory_operands(equation, self.stored.definitions), self.values)
+        operands = _values(memory_operands(equation, self.storage.definitions), self.values)
         results = self.results(equation)
         if equation.primitive is branch:
             return Choose(results, operands, tuple(map(self.within, subprograms(equation))))
@@ -192,22 +199,23 @@ class _Steps:
         )
 
     def within(self, program: Program) -> KernelProgram:
-        """A program that a step runs."""
+        """The kernels of a program that a step runs."""
+        # With the same names: a loop whose body has a kernel of the outer program shares that one.
         return _kernelize(program, self.target, self.names)
 
     def results(self, equation: Equation) -> tuple[Value, ...]:
-        """The values that an equation makes."""
+        """The values of an equation's results."""
         return tuple(self.values[v] for v in equation.results)
 
     def invoke(self, group: Group) -> Invoke:
-        """The kernel of one group: a new one, or one that was written before."""
-        written = write_kernel(self.state, group, self.stored, self.target, self.reserved)
-        name = self.names.get(written.kernel)
+        """The kernel of one group: a new one, or an equal one from before."""
+        kernel_call = write_kernel(self.state, group, self.storage, self.target, self.reserved_names)
+        name = self.names.get(kernel_call.kernel)
         members = [self.state.roots[m] for m in group.members]
         if name is None:
-            name = self.names[written.kernel] = f"{_base_name(members)}_{len(self.names)}"
-        operands = _values(written.inputs, self.values)
-        return Invoke(name, _values(written.outputs, self.values), operands, members[-1].equation.frame)
+            name = self.names[kernel_call.kernel] = f"{_base_name(members)}_{len(self.names)}"
+        operands = _values(kernel_call.inputs, self.values)
+        return Invoke(name, _values(kernel_call.outputs, self.values), operands, members[-1].equation.frame)
 
 
 def _callee(step: Invoke | Routine) -> str:
@@ -229,10 +237,11 @@ def _base_name(members: list[Root]) -> str:
 def _not_fused(state: Fusion, callees: dict[int, str], values: dict[Var, Value]) -> tuple[NotFused, ...]:
     """Why two kernels were not fused, for every pair where one reads the other."""
     reasons: dict[tuple[int, int], NotFused] = {}
-    for q, r in state.aligned:
+    for q, r in state.alignments:
         a, b = state.owner[q], state.owner[r]
         if a != b and (a, b) not in reasons:
             why = match(state, a, b)
             assert isinstance(why, str)
             reasons[a, b] = NotFused(values[state.roots[q].var], callees[a], callees[b], why)
-    return tuple(dict.fromkeys(reasons.values()))  # results of one loop are groups of their own
+    # A loop with several results is several groups, which would repeat one reason.
+    return tuple(dict.fromkeys(reasons.values()))

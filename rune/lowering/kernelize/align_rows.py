@@ -1,4 +1,4 @@
-"""Rows that units for matrices could not fetch in pieces are padded, where the product pays for it.
+"""Pad rows that units for matrices could not fetch in pieces, where the product pays for it.
 
 Before   %2: bf16[4099,4099] = dot_general %0, %1          %0, %1: bf16[4099,4099]
 After    %3: bf16[4099,4160] = pad %0                      (a view)
@@ -7,10 +7,10 @@ After    %3: bf16[4099,4160] = pad %0                      (a view)
          %2: bf16[4099,4099] = slice %6
 
 Pieces of 16 bytes are copied to shared memory without passing through registers, if they begin at a
-multiple of 16 bytes. Rows of 4099 halves do not, and a product of them takes ten times as long. A
-vocabulary of 50257 words is such a row. Padded rows are whole lines of memory, since pieces across
-two lines take a third longer (4104: 370 µs; 4160: 270). A sum goes on over zeros; rows and columns
-that were added are cut off again.
+multiple of 16 bytes. In rows of 4099 halves they do not, and a product of such rows takes ten times
+as long. A vocabulary of 50257 words has such rows. Rows are padded to whole lines of memory, since
+pieces across two lines take a third longer (4104: 370 µs; 4160: 270). Sums run on over the zeros;
+rows and columns that were added to the result are cut off again.
 
 Invariant: the same sums, with zeros added to some.
 Cost: linear in the number of equations.
@@ -41,11 +41,11 @@ PIECE_BYTES, LINE_BYTES = 16, 128
 # Multiply-adds of a multiprocessor in a cycle, measured on an H100: through registers, and fetched.
 THROUGH_REGISTERS, FETCHED = 54.0, 1_000.0
 
-Growth = Mapping[int, int]  # elements to add behind an axis
+Growth = Mapping[int, int]  # elements to add at the end of an axis
 
 
-def align_rows(program: Program, target: Target, streamed: Container[Var] = ()) -> Program:
-    """The program with large products of half types reading rows of whole pieces.
+def align_rows(program: Program, target: Target, stream_results: Container[Var] = ()) -> Program:
+    """The program whose large products of half types read rows of whole pieces.
 
     streamed: results that stay as they are
     """
@@ -53,7 +53,7 @@ def align_rows(program: Program, target: Target, streamed: Container[Var] = ()) 
         return program
     rewrite = _Rewrite(target, {v: e for e in program.equations for v in e.results})
     for equation in program.equations:
-        stays = bool(equation.results) and equation.results[0] in streamed
+        stays = bool(equation.results) and equation.results[0] in stream_results
         if stays or not rewrite.aligned(equation):
             rewrite.body.append(equation)
     return program.with_equations(rewrite.body, program.outputs)
@@ -61,7 +61,7 @@ def align_rows(program: Program, target: Target, streamed: Container[Var] = ()) 
 
 @dataclass(slots=True)
 class _Rewrite:
-    """The equations so far, and which operand with which growth is in memory already."""
+    """The equations so far, and the padded copies of operands that they have made."""
 
     target: Target
     definitions: Definitions
@@ -69,7 +69,7 @@ class _Rewrite:
     copies: dict[tuple[Var, tuple[tuple[int, int], ...]], Var] = field(default_factory=dict)
 
     def aligned(self, equation: Equation) -> bool:
-        """Write a product over whole pieces in place of one, if that pays; whether it did."""
+        """Write a product of padded operands in place of one; return False if that does not pay."""
         operands = tuple(x for x in equation.operands if isinstance(x, Var))
         if not isinstance(equation.primitive.lower, Contraction) or len(operands) != 2:
             return False
@@ -84,12 +84,14 @@ class _Rewrite:
         sides = [self.grown(x, run, growth) for x, run, growth in zip(operands, runs, growths, strict=True)]
         total = apply(self.body, equation.primitive, *sides, **equation.params)
         _cut_to(equation.results[0].type, total, self.body)
+        # The last equation takes over the result's variable, so readers need no change.
         self.body[-1] = replace(self.body[-1], results=equation.results)
         self.body[first:] = [replace(e, frame=equation.frame) for e in self.body[first:]]
         return True
 
     def grown(self, x: Var, run: int, growth: Growth) -> Var:
-        """An operand in memory with zeros behind some axes."""
+        """An operand in memory with zeros at the end of some axes."""
+        # One copy for all products that read it: forward and backward share weights.
         key = x, tuple(growth.items())
         if not growth:
             return x
@@ -99,7 +101,7 @@ class _Rewrite:
 
 
 def _run(x: Var, definitions: Definitions) -> int:
-    """The axis along which an operand's memory runs; the last, where no axis is it for sure."""
+    """The axis along which an operand's memory runs; the last one if that is not certain."""
     indices = generic(x.type.shape)
     base, at = trace(x, indices, definitions)
     is_axis = bool(at) and at[-1] in indices
@@ -108,7 +110,7 @@ def _run(x: Var, definitions: Definitions) -> int:
 
 
 def _growths(operands: Sequence[Var], runs: Sequence[int], numbers: Numbers) -> list[dict[int, int]]:
-    """What to add behind the axes of both operands: a sum is as long in the one as in the other."""
+    """What to add at the end of both operands' axes; both grow along an axis that is summed."""
     contracting, batch = numbers
     growths: list[dict[int, int]] = [{}, {}]
     for k, (x, run) in enumerate(zip(operands, runs, strict=True)):
@@ -121,7 +123,7 @@ def _growths(operands: Sequence[Var], runs: Sequence[int], numbers: Numbers) -> 
 
 
 def _missing(type: ArrayType, run: int, contracting: Axes, batch: Axes) -> int:
-    """Elements that a row lacks to be whole lines; 0 if it is whole pieces, or several axes."""
+    """Elements that a row lacks for whole lines; 0 for whole pieces and rows of several axes."""
     size = type.shape[run]
     kind = contracting if run in contracting else free_axes(type.ndim, contracting, batch)
     # Axes of one kind that follow each other are walked as one.
@@ -131,37 +133,39 @@ def _missing(type: ArrayType, run: int, contracting: Axes, batch: Axes) -> int:
 
 
 def _pays(operands: Sequence[Var], growths: Sequence[Growth], equation: Equation, target: Target) -> bool:
-    """Whether units gain more than copies of the operands, and perhaps of the result, cost."""
+    """Whether units gain more than the copies of operands, and perhaps of the result, cost."""
     contracting, _ = equation.params["dimension_numbers"]
     result = equation.results[0].type
-    copied = [x.type for x, growth in zip(operands, growths, strict=True) if growth]
+    copy_types = [x.type for x, growth in zip(operands, growths, strict=True) if growth]
     if any(not growth.keys() <= set(c) for growth, c in zip(growths, contracting, strict=True)):
-        copied.append(result)
+        copy_types.append(result)
     sums = cost.count(tuple(operands[0].type.shape[i] for i in contracting[0]))
     products = cost.count(result.shape) * sums
-    traffic = sum(2 * cost.count(t.shape) * t.dtype.itemsize for t in copied)
+    traffic = sum(2 * cost.count(t.shape) * t.dtype.itemsize for t in copy_types)
     gain = products / target.cores * (1 / THROUGH_REGISTERS - 1 / FETCHED)
-    return bool(copied) and gain > len(copied) * LAUNCH + traffic / (MEMORY * target.cores)
+    return bool(copy_types) and gain > len(copy_types) * LAUNCH + traffic / (MEMORY * target.cores)
 
 
 def _copy(x: Var, run: int, growth: Growth, equations: list[Equation]) -> Var:
-    """A copy of an operand with zeros behind some axes; its memory runs along the same axis."""
+    """A copy of an operand with zeros at the end of some axes, contiguous along the same axis."""
     order = (*(k for k in range(x.type.ndim) if k != run), run)
-    turned = x if run == x.type.ndim - 1 else apply(equations, transpose, x, permutation=order)
-    copy = apply(equations, in_memory, _padded(turned, {order.index(k): n for k, n in growth.items()}, equations))
-    return copy if turned is x else apply(equations, transpose, copy, permutation=inverse(order))
+    transposition = x if run == x.type.ndim - 1 else apply(equations, transpose, x, permutation=order)
+    copy = apply(
+        equations, in_memory, _padded(transposition, {order.index(k): n for k, n in growth.items()}, equations)
+    )
+    return copy if transposition is x else apply(equations, transpose, copy, permutation=inverse(order))
 
 
 def _padded(x: Var, growth: Growth, equations: list[Equation]) -> Var:
-    """An operand with zeros behind some axes."""
-    none = (0,) * x.type.ndim
+    """An operand with zeros at the end of some axes."""
+    zeros = (0,) * x.type.ndim
     high = tuple(growth.get(k, 0) for k in range(x.type.ndim))
     zero = Literal(np.zeros((), x.type.dtype), ArrayType((), x.type.dtype))
-    return apply(equations, pad, x, zero, low=none, high=high, interior=none)
+    return apply(equations, pad, x, zero, low=zeros, high=high, interior=zeros)
 
 
 def _cut_to(type: ArrayType, x: Var, equations: list[Equation]) -> Var:
-    """The first elements along every axis, where there are more."""
+    """The value cut to the shape of `type`; the value itself if it has no more elements."""
     if product(x.type.shape) == product(type.shape):
         return x
     start, stride = (0,) * type.ndim, (1,) * type.ndim

@@ -1,8 +1,8 @@
 """Costs and thresholds: every number by which kernelize decides, and the functions that use them.
 
-Units are those of one vectorised addition per element. They need not be exact: they separate
-"compute it again" from "keep it" by a wide margin in the cases that occur, and the tests pin
-which way each well-known graph goes.
+The unit is one vectorised addition per element. Figures need not be exact: they separate "compute
+it again" from "store it" by a wide margin in the cases that occur, and the tests pin which way each
+well-known graph goes.
 
 Sizes may be symbolic: `estimate` puts a typical number in place of each.
 """
@@ -22,7 +22,7 @@ STORE = 3  # an element written to memory
 LAUNCH = 30000  # starting one kernel more, about a microsecond
 CHEAP_OPERAND = 4  # a dot computes an operand this cheap again for every use
 
-# Given loops wait for memory (sorts, scatters): operations that take no longer than that.
+# Kernels of given loops (sorts, scatters) wait for memory: so much arithmetic takes no longer.
 HIDDEN = 32
 
 UNLIMITED = 1 << 20  # costs stop growing here, so that chains of 2,000 operations stay numbers
@@ -36,19 +36,19 @@ MOST_ROWS = 64  # ... but no more than this in all;
 PARALLEL_COLUMNS = 512
 # unless the whole work is so small that starting a kernel costs more than idle processors.
 SMALL_WORK = 1 << 13
-# On a GPU the threads of a group share the rows of reductions; other rows are of one slow thread,
-# which does this much while another kernel would start.
+# On a GPU the threads of a group share the rows of reductions; any other row is left to one slow
+# thread, which does this much in the time that another kernel takes to start.
 LONE_WORK = 1 << 8
 
-# A reduction to fewer elements than that, over at least this many, is done in two steps.
+# A reduction to fewer points than a device needs, over more elements than this, takes two steps.
 SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
 # The threads of a GPU's group share a column of so many: on an H100 one of 1,024 columns of 512
 # elements is predicted to take 6.7 µs, in two steps 8.8; of 1,024 elements 11 and 9.2.
 SHARED_COLUMN = 1 << 9
-# So is one whose bounds allow more elements: a sum of ones in f32 stops at 2**24 in each lane.
+# So does one whose bounds allow more elements: a sum of ones in f32 stops at 2**24 in each lane.
 LONGEST_SUM = 1 << 26
-# And one over this many known elements, even of many rows: a row may be summed in one lane.
+# And one over this many elements, however many rows there are: a row may be summed in one lane.
 LONG_ROW = 1 << 22
 
 # A scan of LONG_SCAN elements or more, with fewer than SCAN_POINTS rows for each processor, is
@@ -57,14 +57,14 @@ LONG_SCAN = 1024
 SCAN_POINTS = 1024
 SCAN_PART = 32  # a cache line of f32: neighbouring threads walk neighbouring lines
 
-# A scatter of at least this many updates is done by sorting on a device with many slow threads.
+# On a device with many slow threads, a scatter of at least this many updates sorts them.
 LONG_SCATTER = 1 << 9
 
 # A scatter or an update of a window into at least this many elements changes them in place.
 IN_PLACE = 1 << 14
 WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor
-# Of smaller arrays, from these elements on, one that is a tiny part: a window; either into an
-# argument, which may be the carry of a loop and need no copy.
+# Smaller arrays, from these sizes on, are changed in place by a tiny part: by a window, and into an
+# argument (which may be the carry of a loop, and then needs no copy) by a scatter, too.
 SMALLEST_IN_PLACE, SMALLEST_ARGUMENT, TINY_SHARE = 1 << 12, 1 << 8, 16
 
 # Languages of GPUs, whose groups of threads share what a stream reads.
@@ -76,8 +76,8 @@ DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generate
 # Scores of an attention are dots of at most SCORE_PRODUCTS, computed again at every use; sums of
 # them have at most SUM_COLUMNS columns, which a group of threads holds in registers.
 SCORE_PRODUCTS, SUM_COLUMNS = 256, 256
-# Scores are stored where they are few beside what they are made of: those of one position to all
-# keys of a long cache, whose rows are too few to share the keys.
+# Scores are stored where they are few compared with their operands: those of one position and all
+# keys of a long cache, where there are too few rows to share the keys.
 SCORE_SHARE = 4
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments
 MAX_MEMBERS = 100  # stored values of one kernel
@@ -88,7 +88,7 @@ MAX_AGAIN = 64  # cost of an element that is computed again, which keeps code in
 
 @lru_cache(maxsize=4096)
 def estimate(size: Size) -> int:
-    """A typical value of a size: itself, or with every symbol at TYPICAL_SIZE within bounds."""
+    """A typical value of a size: itself, or with TYPICAL_SIZE, within bounds, for each symbol."""
     if not isinstance(size, Dim):
         return size
     values = {}
@@ -112,20 +112,23 @@ def is_worth_storing(cost: int, loads: int, elements: int, evaluations: int) -> 
     """Whether a value is stored once rather than computed again at every use.
 
     cost: of one element, without the loads below;  loads: elements read for it;
-    elements: of the value;  evaluations: points at which its consumers ask for it.
+    elements: of the value;  evaluations: points at which its consumers read it.
+
+    >>> is_worth_storing(cost=1, loads=1, elements=1_000, evaluations=2_000)
+    False
     """
     once = cost + LOAD * loads
     if evaluations > elements and once > MAX_AGAIN:
         return True
-    again = evaluations * once
-    stored = LAUNCH + elements * (once + STORE) + evaluations * LOAD
-    return stored < again
+    recomputation = evaluations * once
+    storage = LAUNCH + elements * (once + STORE) + evaluations * LOAD
+    return storage < recomputation
 
 
 def is_computed_by_loops(cost: int, loads: int, elements: int, reads: int) -> bool:
     """Whether kernels of given loops compute an operand as they read it, `reads` elements in all.
 
-    Then loads * reads elements are moved, and else (loads + 1) * elements + reads.
+    Computed there, it moves loads * reads elements; stored, (loads + 1) * elements + reads.
     """
     return cost <= HIDDEN and loads * reads <= (loads + 1) * elements + reads
 
@@ -137,38 +140,38 @@ def parallel_rows(cores: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """How few points a kernel may have.
+    """How few parallel points a kernel may have.
 
-    rows:   the parallel points that keep a device busy
-    shared: the work that may have fewer of them, where the threads of a group share a row
-    lone:   the same where they don't
+    rows: the points that keep a device busy
+    shared_work: the work that may have fewer points, where the threads of a group share a row
+    lone_work:   the same where each row has one thread
     """
 
     rows: int
-    shared: int = SMALL_WORK
-    lone: int = SMALL_WORK
+    shared_work: int = SMALL_WORK
+    lone_work: int = SMALL_WORK
 
     @classmethod
     def of(cls, target: Target) -> Granularity:
-        """That of a device."""
-        return cls(parallel_rows(target.cores), lone=LONE_WORK if target.is_gpu else SMALL_WORK)
+        """The granularity of a device."""
+        return cls(parallel_rows(target.cores), lone_work=LONE_WORK if target.is_gpu else SMALL_WORK)
 
     def small(self, is_reducing: bool) -> int:
-        """The work that may have few points, in a kernel with reductions or without."""
-        return self.shared if is_reducing else self.lone
+        """The work that may be left to few points, in a kernel with reductions or without."""
+        return self.shared_work if is_reducing else self.lone_work
 
 
 def keeps_parallel(points: int, before: int, work: int, rows: int, small: int) -> bool:
     """Whether a kernel may run over `points` instead of `before` parallel points.
 
-    rows: the parallel points that the device asks for, or PARALLEL_COLUMNS. small: the work that
-    may have fewer.
+    rows: the parallel points that the device needs, or PARALLEL_COLUMNS. small: work that may have
+    fewer.
     """
     return points >= min(before, rows) or work <= small
 
 
 def computes_again(target: Target) -> bool:
-    """Whether a device computes scores and exponentials again rather than store them.
+    """Whether a device computes scores and exponentials again rather than storing them.
 
     A GPU does 60 products in the time of a store and a load; a processor, with its caches, six.
     """
@@ -176,7 +179,7 @@ def computes_again(target: Target) -> bool:
 
 
 def is_many_scores(scores: int, read: int) -> bool:
-    """Whether so many scores are computed again, which are made of so many elements."""
+    """Whether scores are so many, compared with the elements of operands, that none is stored."""
     return SCORE_SHARE * scores >= read or read <= SPLIT_WORK
 
 

@@ -1,14 +1,15 @@
 """Emit the scalar code of one kernel: values on demand, each computed once per point.
 
 A request is a variable, an index tuple and a guard. What it needs is requested first, with an
-explicit stack, so that depth costs nothing. Every answer is remembered under the whole request.
+explicit stack, so deep programs do not exhaust Python's. Every answer is remembered under the whole
+request.
 
-An answer belongs to the domain (level 0) or to one inner point of the current statement (level
-1); it is bound by a Let where its level is lower than its user's, where several equations use it,
-or where the expression would grow too deep. So what does not depend on the inner axes is computed
-outside of them, without a pass that moves it there.
+An answer belongs to the domain (level 0) or to one inner point of the current statement (level 1).
+It is bound by a Let where its level is lower than its user's, where several equations use it, or
+where the expression would grow too deep. So what does not depend on the inner axes is computed
+outside of them, and no pass has to move it there.
 
-A guard is the condition under which a value is wanted; loads below it read memory only there.
+A guard is the condition under which a value is needed; loads below it read memory only there.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ from rune.errors import MissingRule
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, of_size
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernelize.roots import dot_operands, reduced_sizes
-from rune.lowering.kernelize.views import Indices, Resolved, comparisons, rename, resolve
+from rune.lowering.kernelize.views import Indices, Resolution, comparisons, rename, resolve
 from rune.lowering.kernels import Axis, Buffer, Reduce, Statement
 from rune.ops.family import wide
 from rune.records import dataclass
 
-MAX_DEPTH = 5  # of an expression, before it is bound
+# Deeper expressions are bound by a Let, so that walks over them may recurse (kernel/expr.py).
+MAX_DEPTH = 5
 Key = tuple[Var, Indices, Expr | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Term:
     """A scalar expression, the level it belongs to, and how deep it is."""
 
     expr: Expr
@@ -47,7 +49,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """An inner point, while a scope within it is written."""
+    """The state at an inner point, put aside while a scope within it is written."""
 
     inner: set[str]
     lets: list[Let | Reduce]
@@ -60,17 +62,18 @@ class Outer:
 class Emitter:
     """The kernel being written.
 
-    `held`: members of the group that are scalars of the point.  `rows`: members in scratch, with
+    `scalars`: members of the group that are scalars of the point.  `rows`: members in scratch, with
     the axes that are not the domain's.  Other stored values and inputs become input buffers.
+    `memo`, `locals`: the answers and the names of expressions, for level 0 and level 1.
     """
 
     definitions: Mapping[Var, Equation]
-    stored: frozenset[Var]
+    stored_values: frozenset[Var]
     uses: Mapping[Var, int]
     body: list[Statement] = field(default_factory=list)
     inputs: dict[Var, Buffer] = field(default_factory=dict)
     outputs: dict[Var, Buffer] = field(default_factory=dict)
-    held: dict[Var, Expr] = field(default_factory=dict)
+    scalars: dict[Var, Expr] = field(default_factory=dict)
     rows: dict[Var, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     inner: set[str] = field(default_factory=set)  # symbols of the current statement's own axes
     lets: list[Let | Reduce] = field(default_factory=list)
@@ -78,8 +81,8 @@ class Emitter:
     memo: tuple[dict, dict] = field(default_factory=lambda: ({}, {}))
     locals: tuple[dict[Expr, str], dict[Expr, str]] = field(default_factory=lambda: ({}, {}))
     inner_locals: set[str] = field(default_factory=set)
-    reserved: frozenset[str] = frozenset()  # names of symbolic sizes
-    resolved: dict[tuple[Var, Indices], Resolved] = field(default_factory=dict)  # views, by what is shown
+    reserved_names: frozenset[str] = frozenset()  # names of symbolic sizes
+    resolutions: dict[tuple[Var, Indices], Resolution] = field(default_factory=dict)  # of views
     names: int = 0
 
     # --- levels and names --------------------------------------------------------------------
@@ -88,11 +91,11 @@ class Emitter:
         """A new local name."""
         self.names += 1
         name = f"{prefix}{self.names}"
-        return name if name not in self.reserved else self.fresh(prefix)
+        return name if name not in self.reserved_names else self.fresh(prefix)
 
     def unreserved(self, name: str) -> str:
-        """The name of an axis, which no size has."""
-        return name if name not in self.reserved else self.unreserved(name + "_")
+        """A name for an axis that no symbolic size has."""
+        return name if name not in self.reserved_names else self.unreserved(name + "_")
 
     def level(self, sizes: Iterable[Size]) -> int:
         """The level that index expressions belong to."""
@@ -103,17 +106,17 @@ class Emitter:
                         return 1
         return 0
 
-    def bind(self, value: Held, prefix: str = "t") -> Held:
-        """The value as a local; what is trivial stays, and equal expressions share one."""
+    def bind(self, value: Term, prefix: str = "t") -> Term:
+        """The value as a local. Constants and locals stay; equal expressions share one local."""
         if isinstance(value.expr, Const | Local):
             return value
         name = self.locals[value.level].get(value.expr)
         if name is None:
             name = self.locals[value.level][value.expr] = self.fresh(prefix)
             self.let(name, value)
-        return Held(Local(name, value.expr.dtype), value.level)
+        return Term(Local(name, value.expr.dtype), value.level)
 
-    def let(self, name: str, value: Held) -> None:
+    def let(self, name: str, value: Term) -> None:
         """Append a Let at the level of its value."""
         if value.level:
             self.lets.append(Let(name, value.expr))
@@ -127,8 +130,9 @@ class Emitter:
         self.lets = []
 
     def end(self) -> tuple[Let, ...]:
-        """The lets of the statement; its values are forgotten."""
+        """The lets of the statement, whose level-1 answers are forgotten."""
         lets, self.lets, self.inner = self.plain(self.lets), [], set()
+        # They are named by locals of this statement, which the next one cannot see.
         self.memo[1].clear()
         self.locals[1].clear()
         self.inner_locals.clear()
@@ -142,13 +146,14 @@ class Emitter:
         return tuple(let for let in lets if isinstance(let, Let))
 
     def nested(self, axes: Iterable[Axis]) -> Outer:
-        """Start a scope within an inner point, over further axes; what is outside of it."""
+        """Start a scope within an inner point, over further axes. Returns the state outside it."""
+        # Copies, since answers found within the scope are added to the same two tables.
         outer = Outer(self.inner, self.lets, dict(self.memo[1]), dict(self.locals[1]), set(self.inner_locals))
         self.inner, self.lets = self.inner | {axis.name for axis in axes}, []
         return outer
 
     def leave(self, outer: Outer) -> tuple[Let, ...]:
-        """The lets of a scope within an inner point; its values are forgotten."""
+        """The lets of a scope within an inner point, whose answers are forgotten."""
         lets, self.inner, self.lets = self.plain(self.lets), outer.inner, outer.lets
         for table, before in ((self.memo[1], outer.memo), (self.locals[1], outer.locals)):
             table.clear()
@@ -158,22 +163,23 @@ class Emitter:
 
     # --- requests ----------------------------------------------------------------------------
 
-    def value(self, atom: Atom, indices: Indices, guard: Expr | None = None) -> Held:
+    def value(self, atom: Atom, indices: Indices, guard: Expr | None = None) -> Term:
         """The value of an atom at `indices`."""
         if isinstance(atom, Literal):
             return self.literal(atom)
         return self.answer((atom, indices if atom.type.shape else (), guard))
 
-    def computed(self, var: Var, indices: Indices) -> Held:
+    def computed(self, var: Var, indices: Indices) -> Term:
         """The value of a stored variable, computed rather than loaded."""
         key = (var, indices, None)
         equation = self.definitions[var]
+        # Again until nothing is missing: the indices of a piece are known once its integers are.
         while missing := [n for n in self.needs(equation, key) if self.find(n) is None]:
             for need in missing:
                 self.answer(need)
         return self.compute(equation, key)
 
-    def answer(self, key: Key) -> Held:
+    def answer(self, key: Key) -> Term:
         """The value for a request; whatever it needs is computed first."""
         value = self.find(key)
         pending = [] if value is not None else [key]
@@ -183,6 +189,7 @@ class Emitter:
                 pending.pop()
                 continue
             missing = self.missing(key)
+            # The request stays on the stack and is looked at again once its needs are answered.
             if missing:
                 pending += missing
                 continue
@@ -190,12 +197,13 @@ class Emitter:
             pending.pop()
         return value or self.memo[0].get(key) or self.memo[1][key]
 
-    def find(self, key: Key) -> Held | None:
+    def find(self, key: Key) -> Term | None:
         """A remembered answer."""
         return self.memo[0].get(key) or self.memo[1].get(key)
 
-    def remember(self, key: Key, value: Held) -> None:
-        """Keep an answer; one that several equations use is bound."""
+    def remember(self, key: Key, value: Term) -> None:
+        """Remember an answer; one that several equations use is bound first."""
+        # Written in place, such an expression would be computed again by every user.
         if self.uses.get(key[0], 0) > 1 and isinstance(value.expr, Op | Cast):
             value = self.bind(value)
         self.memo[value.level][key] = value
@@ -203,21 +211,23 @@ class Emitter:
     def missing(self, key: Key) -> list[Key]:
         """What must be answered before `key`."""
         equation = self.definitions.get(key[0])
-        if equation is None or key[0] in self.stored:
+        if equation is None or key[0] in self.stored_values:
             return []
         # Reversed, since the stack of `answer` takes its last entry first.
         return [need for need in self.needs(equation, key)[::-1] if self.find(need) is None]
 
-    def make(self, key: Key) -> Held:
-        """The answer, once everything that it needs has been found."""
+    def make(self, key: Key) -> Term:
+        """The answer, once everything that it needs has been answered."""
         var, indices, guard = key
-        if var in self.held:
-            return Held(self.held[var], 0)
+        # Scalars and rows first: inside the kernel they are nearer than the buffers they are
+        # written to.
+        if var in self.scalars:
+            return Term(self.scalars[var], 0)
         if var in self.rows:
             name, axes = self.rows[var]
             return self.load(name, tuple(indices[a] for a in axes), var.type, guard)
         equation = self.definitions.get(var)
-        if equation is None or var in self.stored:
+        if equation is None or var in self.stored_values:
             return self.load(self.buffer(var), indices, var.type, guard)
         return self.compute(equation, key)
 
@@ -229,14 +239,15 @@ class Emitter:
             self.inputs[var] = Buffer(f"x{len(self.inputs)}", var.type.strong())
         return self.inputs[var].name
 
-    def load(self, name: str, indices: Indices, type: ArrayType, guard: Expr | None) -> Held:
+    def load(self, name: str, indices: Indices, type: ArrayType, guard: Expr | None) -> Term:
         """One element of a buffer or scratch row."""
+        # A load belongs to the inner point if its place or its condition does.
         level = max(self.level(indices), self.expr_level(guard))
-        return Held(Load(name, indices, type.dtype, guard), level)
+        return Term(Load(name, indices, type.dtype, guard), level)
 
-    def literal(self, atom: Literal) -> Held:
+    def literal(self, atom: Literal) -> Term:
         """A constant."""
-        return Held(Const(atom.value.tobytes(), atom.type.dtype), 0)
+        return Term(Const(atom.value.tobytes(), atom.type.dtype), 0)
 
     # --- equations ---------------------------------------------------------------------------
 
@@ -244,22 +255,24 @@ class Emitter:
         """The requests that one element of an equation makes."""
         _, indices, guard = key
         if isinstance(equation.primitive.lower, Contraction):
-            return []  # a score asks for its operands itself, in a scope of its own
+            return []  # a score requests its operands itself, in a scope of its own
         if not isinstance(equation.primitive.lower, View):
             return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
-        resolved = self.shown(equation, indices)
+        resolution = self.shown(equation, indices)
         # Integers first: the indices of the pieces are written with their names.
-        elements = [need for piece in resolved.pieces for need in self.element_needs(equation, piece, guard)]
+        elements = [need for piece in resolution.pieces for need in self.element_needs(equation, piece, guard)]
         if any(self.find(need) is None for need in elements):
             return elements
-        return [(atom, at, where) for atom, at, where in self.parts(equation, resolved, guard) if isinstance(atom, Var)]
+        return [
+            (atom, at, where) for atom, at, where in self.parts(equation, resolution, guard) if isinstance(atom, Var)
+        ]
 
-    def shown(self, equation: Equation, indices: Indices) -> Resolved:
-        """What a view shows; remembered, as it is needed before and after its operands."""
+    def shown(self, equation: Equation, indices: Indices) -> Resolution:
+        """What a view shows; remembered, as it is needed before and after its operands are."""
         key = equation.results[0], indices
-        if key not in self.resolved:
-            self.resolved[key] = resolve(equation, indices)
-        return self.resolved[key]
+        if key not in self.resolutions:
+            self.resolutions[key] = resolve(equation, indices)
+        return self.resolutions[key]
 
     def element_needs(self, equation: Equation, piece: Piece, guard: Expr | None) -> list[Key]:
         """The integers that a piece reads from operands."""
@@ -267,7 +280,7 @@ class Emitter:
             (atom, e.indices, guard) for e in piece.elements if isinstance(atom := equation.operands[e.operand], Var)
         ]
 
-    def compute(self, equation: Equation, key: Key) -> Held:
+    def compute(self, equation: Equation, key: Key) -> Term:
         """One element of an equation whose needs are answered."""
         var, indices, guard = key
         dtype = var.type.dtype
@@ -278,7 +291,7 @@ class Emitter:
                 return self.score(equation, indices, guard)
             case Position(rule=rule):
                 position = rule(indices, **equation.params)
-                return Held(Cast(Index(position), dtype), self.level((position,)), 1)
+                return Term(Cast(Index(position), dtype), self.level((position,)), 1)
         args = [self.argument(a, indices, guard) for a in equation.operands]
         match equation.primitive.lower:
             case Scalar(op=op):
@@ -289,8 +302,9 @@ class Emitter:
                 return self.operation("bitcast", args, dtype)
         raise MissingRule(f"kernelize: cannot lower {equation.primitive.name} (no rule for it)", frame=equation.frame)
 
-    def score(self, equation: Equation, indices: Indices, guard: Expr | None) -> Held:
+    def score(self, equation: Equation, indices: Indices, guard: Expr | None) -> Term:
         """A dot at one inner point."""
+        # Loops within an inner point are for streams alone: `plain` refuses the Reduce elsewhere.
         dtype = wide(equation.results[0].type.dtype)
         axes = tuple(Axis(self.unreserved(f"k{n}"), size) for n, size in enumerate(reduced_sizes(equation)))
         requests = dot_operands(equation, indices, tuple(axis.symbol for axis in axes))
@@ -300,47 +314,47 @@ class Emitter:
         name, lets = self.fresh("dot"), self.leave(outer)
         self.lets.append(Reduce(name, "add", axes, lets, product.expr, contract=True))
         self.inner_locals.add(name)
-        return self.cast(Held(Local(name, dtype), 1), equation.results[0].type.dtype)
+        return self.cast(Term(Local(name, dtype), 1), equation.results[0].type.dtype)
 
-    def argument(self, atom: Atom, indices: Indices, guard: Expr | None) -> Held:
-        """An operand that has been answered."""
+    def argument(self, atom: Atom, indices: Indices, guard: Expr | None) -> Term:
+        """The answer for an operand, which has been requested before."""
         if isinstance(atom, Literal):
             return self.literal(atom)
         value = self.find((atom, indices if atom.type.shape else (), guard))
         assert value is not None
         return value
 
-    def operation(self, name: str, args: list[Held], dtype: np.dtype) -> Held:
-        """An operation; arguments of a lower level, or too deep, are bound first."""
+    def operation(self, name: str, args: list[Term], dtype: np.dtype) -> Term:
+        """An operation; arguments of a lower level, or that are too deep, are bound first."""
         level = max(a.level for a in args)
         bound = [self.bind(a) if a.level < level or a.depth >= MAX_DEPTH else a for a in args]
         expr = Op(name, tuple(a.expr for a in bound), dtype)
-        return Held(expr, level, 1 + max(a.depth for a in bound))
+        return Term(expr, level, 1 + max(a.depth for a in bound))
 
-    def cast(self, value: Held, dtype: np.dtype) -> Held:
+    def cast(self, value: Term, dtype: np.dtype) -> Term:
         """The value in another dtype."""
         if value.expr.dtype == dtype:
             return value
         if value.depth >= MAX_DEPTH:
             value = self.bind(value)
-        return Held(Cast(value.expr, dtype), value.level, value.depth + 1)
+        return Term(Cast(value.expr, dtype), value.level, value.depth + 1)
 
-    def signed(self, value: Held) -> Held:
-        """An integer as i64; the largest of i64 for what only u64 holds."""
+    def signed(self, value: Term) -> Term:
+        """An integer as i64; a u64 beyond its range becomes the largest i64."""
         dtype = value.expr.dtype
         if dtype == dtypes.u64:
-            # Cast as it is, a large u64 would become a negative index.
+            # Without the minimum, the cast would turn a large u64 into a negative index.
             most = np.uint64(np.iinfo(np.int64).max).tobytes()
-            value = self.operation("min", [value, Held(Const(most, dtype), 0)], dtype)
+            value = self.operation("min", [value, Term(Const(most, dtype), 0)], dtype)
         return self.cast(value, dtypes.i64)
 
     # --- views -------------------------------------------------------------------------------
 
-    def view(self, equation: Equation, resolved: Resolved, guard: Expr | None) -> Held:
+    def view(self, equation: Equation, resolution: Resolution, guard: Expr | None) -> Term:
         """The first piece whose conditions hold, else the fill."""
-        parts = self.parts(equation, resolved, guard)
+        parts = self.parts(equation, resolution, guard)
         values = [self.argument(atom, at, where) for atom, at, where in parts]
-        conditions = [self.condition(p.where) for p in self.renamed(equation, resolved, guard)]
+        conditions = [self.condition(p.where) for p in self.renamed(equation, resolution, guard)]
         result = values.pop()
         # From the last piece outwards, so that the first one whose conditions hold wins.
         for value, condition in zip(values[::-1], conditions[: len(values)][::-1]):
@@ -349,21 +363,21 @@ class Emitter:
         return result
 
     def parts(
-        self, equation: Equation, resolved: Resolved, guard: Expr | None
+        self, equation: Equation, resolution: Resolution, guard: Expr | None
     ) -> list[tuple[Atom, Indices, Expr | None]]:
-        """What each piece, and the fill, show and under which guard."""
+        """What each piece shows and under which guard; the fill comes last."""
         parts: list[tuple[Atom, Indices, Expr | None]] = []
-        for piece in self.renamed(equation, resolved, guard):
+        for piece in self.renamed(equation, resolution, guard):
             condition = self.condition(piece.where)
             where = self.both(guard, condition)
             parts.append((equation.operands[piece.operand], piece.indices, where))
-        if resolved.fill is not None:
-            parts.append((equation.operands[resolved.fill], (), guard))
+        if resolution.fill is not None:
+            parts.append((equation.operands[resolution.fill], (), guard))
         return parts
 
-    def renamed(self, equation: Equation, resolved: Resolved, guard: Expr | None) -> list[Piece]:
+    def renamed(self, equation: Equation, resolution: Resolution, guard: Expr | None) -> list[Piece]:
         """The pieces with their data-dependent integers named."""
-        return self.renamed_pieces(equation, resolved.pieces, guard)
+        return self.renamed_pieces(equation, resolution.pieces, guard)
 
     def renamed_pieces(self, equation: Equation, pieces: tuple[Piece, ...], guard: Expr | None) -> list[Piece]:
         """The pieces with their data-dependent integers named."""
@@ -374,28 +388,28 @@ class Emitter:
 
     def integer(self, equation: Equation, element: Element, guard: Expr | None) -> str:
         """The name of an i64 local that holds an integer read from an operand, clamped."""
+        # A local, since index expressions can name a symbol but cannot contain a load.
         atom = equation.operands[element.operand]
         key = (atom, element.indices, guard, element.clamp)
         local = self.memo[0].get(key) or self.memo[1].get(key)
         if local is None:
             value = self.signed(self.argument(atom, element.indices, guard))
             if element.clamp is not None:
-                low, high = (Held(of_size(x), self.level((x,))) for x in element.clamp)
+                low, high = (Term(of_size(x), self.level((x,))) for x in element.clamp)
                 value = self.operation("max", [value, low], dtypes.i64)
                 value = self.operation("min", [value, high], dtypes.i64)
             name = self.fresh("g")
             self.let(name, value)
-            local = Held(Local(name, dtypes.i64), value.level)
+            local = Term(Local(name, dtypes.i64), value.level)
             self.levels[name] = value.level
             self.memo[value.level][key] = local
         assert isinstance(local.expr, Local)
         return local.expr.name
 
-    def condition(self, where: tuple[Bounds, ...]) -> Held | None:
-        """All of the conditions, as a local; None where all hold.
-
-        That may show only here, where two integers turned out to be one local: (i + 3) - i < 5.
-        """
+    def condition(self, where: tuple[Bounds, ...]) -> Term | None:
+        """The conjunction of the conditions, as a local; None if all of them always hold."""
+        # The views kept them as undecided, but that two integers are one local shows only here:
+        # (i + 3) - i < 5.
         decisive = [c for bounds in where for c in comparisons(bounds)]
         if not decisive:
             return None
@@ -407,27 +421,27 @@ class Emitter:
             self.memo[conjunction.level][where] = conjunction
         return conjunction
 
-    def all(self, conditions: list[Held]) -> Held:
-        """The conjunction, as a local."""
+    def all(self, conditions: list[Term]) -> Term:
+        """The conjunction of conditions, as a local."""
         result = conditions[0]
         for condition in conditions[1:]:
             result = self.operation("and", [result, condition], dtypes.bool_)
         return self.bind(result, "c")
 
-    def both(self, guard: Expr | None, condition: Held | None) -> Expr | None:
+    def both(self, guard: Expr | None, condition: Term | None) -> Expr | None:
         """The guard and the condition together."""
         if guard is None or condition is None:
             return guard if condition is None else condition.expr
         key = (guard, condition.expr)
         conjunction = self.memo[0].get(key) or self.memo[1].get(key)
         if conjunction is None:
-            conjunction = self.all([Held(guard, self.expr_level(guard)), condition])
+            conjunction = self.all([Term(guard, self.expr_level(guard)), condition])
             self.memo[conjunction.level][key] = conjunction
         return conjunction.expr
 
-    def index(self, x: Size) -> Held:
+    def index(self, x: Size) -> Term:
         """An index expression as a value."""
-        return Held(of_size(x), self.level((x,)))
+        return Term(of_size(x), self.level((x,)))
 
     def expr_level(self, expr: Expr | None) -> int:
         """The level of a guard, which is a local."""

@@ -1,12 +1,13 @@
-"""Exchange sums: a sum of scores times weights is a product of rows and a sum of weights.
+"""Exchange sums: a sum of scores times weights becomes a product of rows and a sum of weights.
 
 Before   t = dot e, b;  dp = dot a, b;  d = sum over j of -dp · e     sum_j (sum_c a_ic b_jc) e_ij
 After    t = dot e, b;  d = -sum over c of a · t                      sum_c a_ic (sum_j e_ij b_jc)
 
-In the gradient of attention t is its result before it is divided, so d costs a pass over rows where
-it cost two dots of scores. Only where the program has t: to make it is as much as to make d.
+In the gradient of attention t is the result of attention before its division, so d costs a pass
+over rows in place of two dots of scores. This happens only where the program has t: computing t
+would cost as much as computing d.
 
-Invariant: values stay the same but for rounding; where one order of summation overflows and the
+Invariant: values stay the same except for rounding; where one order of summation overflows and the
            other does not, the results differ.
 Cost: linear in the number of equations.
 """
@@ -35,9 +36,9 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """A dot of a and b whose results a sum walks: for each axis of both the axis of the summands.
+    """A dot of a and b that a sum walks; for each axis of both, the axis of the summands.
 
-    The axis that is contracted has -1.
+    -1 stands for the contracted axis.
     """
 
     a: Atom
@@ -48,7 +49,7 @@ class _Score:
 
 @dataclass(slots=True)
 class _Exchange:
-    """The equations in place of one sum, where it can be exchanged.
+    """The equations in place of one sum, if it can be exchanged.
 
     program_dots: the dots before it, by their operands and axes
     """
@@ -58,7 +59,7 @@ class _Exchange:
     equations: list[Equation] = field(default_factory=list)
 
     def exchanged(self, equation: Equation) -> list[Equation]:
-        """The equations; none where the sum stays."""
+        """The equations; an empty list if the sum stays."""
         if equation.primitive is not reduce_sum or len(equation.params["axes"]) != 1:
             return []
         (operand,), (along,) = equation.operands, equation.params["axes"]
@@ -77,6 +78,7 @@ class _Exchange:
         """The factors of a product, all of its shape, and whether it is negative; none if many."""
         factors: list[Var] = []
         pending, negative = [var], False
+        # Two at most: with a third factor, the weight would no longer be what the program's t sums.
         while pending and len(pending) + len(factors) <= 2:
             top = pending.pop()
             equation = self.definitions.get(top)
@@ -90,12 +92,12 @@ class _Exchange:
         return ([], False) if pending else (factors, negative)
 
     def is_exponential(self, var: Var) -> bool:
-        """Whether a value is a weight."""
+        """Whether a value is an exponential, as weights are."""
         equation = self.definitions.get(var)
         return equation is not None and equation.primitive is exp
 
     def score(self, factor: Var, product: Var, along: int) -> _Score | None:
-        """The dot that a factor shows, if one operand of it alone changes along the sum."""
+        """The dot that a factor shows, if only one of its operands changes along the sum."""
         base, at = trace(factor, generic(product.type.shape), self.definitions)
         equation = self.definitions.get(base) if isinstance(base, Var) else None
         if equation is None or not isinstance(equation.primitive.lower, Contraction):
@@ -116,7 +118,7 @@ class _Exchange:
         return None
 
     def written(self, equation: Equation, score: _Score, weight: Var, negative: bool) -> list[Equation]:
-        """The products of rows of a and of the sum of weights times b; none without that sum."""
+        """The products of rows of a and the sum of weights times b; empty without that sum."""
         (along,) = equation.params["axes"]
         batch = sorted(n for n in score.b_axes if n not in (-1, along))
         numbers = (
@@ -143,21 +145,21 @@ class _Exchange:
         return apply(self.equations, transpose, atom, permutation=permutation)
 
 
-def _places(at: Sequence[Size], shape: Sequence[Size], walked: Sequence[Size]) -> Axes | None:
-    """For each axis of a dot that of the summands; None if they do not correspond."""
-    names = [str(i) for i in generic(walked)]
+def _places(at: Sequence[Size], shape: Sequence[Size], summand_shape: Sequence[Size]) -> Axes | None:
+    """For each axis of a dot, the axis of the summands; None if they do not correspond."""
+    names = [str(i) for i in generic(summand_shape)]
     places = [names.index(str(i)) if size != 1 and str(i) in names else -1 for i, size in zip(at, shape)]
     if any(p == -1 and size != 1 for p, size in zip(places, shape)):
         return None
     # Axes of one point stand for each other in their order.
     single = [n for n in range(len(names)) if n not in places]
-    if len(single) != places.count(-1) or any(walked[n] != 1 for n in single):
+    if len(single) != places.count(-1) or any(summand_shape[n] != 1 for n in single):
         return None
     return tuple(single.pop(0) if p == -1 else p for p in places)
 
 
 def _operand_axes(dot: Equation, places: Axes) -> tuple[Axes, Axes]:
-    """For each axis of both operands that of the summands, and -1 for what is contracted."""
+    """For each axis of both operands, the axis of the summands; -1 for a contracted axis."""
     contracting, batch = dot.params["dimension_numbers"]
     start, axes = len(batch[0]), []
     for number, operand in enumerate(dot.operands):
@@ -170,12 +172,13 @@ def _operand_axes(dot: Equation, places: Axes) -> tuple[Axes, Axes]:
 
 
 def exchange_sums(program: Program) -> Program:
-    """The program with sums of scores times weights made of sums of weights."""
+    """The program with sums of scores times weights derived from sums of weights."""
     definitions = {v: e for e in program.equations for v in e.results}
     dots: dict[object, Var] = {}
     body: list[Equation] = []
     for equation in program.equations:
         body += _Exchange(dots, definitions).exchanged(equation) or [equation]
+        # Added afterwards: an exchanged sum may read only dots that come before it.
         if equation.primitive is dot_general:
             key = (*equation.operands, equation.params["dimension_numbers"])
             dots[key] = equation.results[0]

@@ -1,14 +1,14 @@
-"""Factors: what does not change along a sum leaves it.
+"""Factors: a factor that does not change along a sum moves out of it.
 
-Before   p = e / broadcast l;  o = dot p, v              l, the sum of e, is made of scores too
+Before   p = e / broadcast l;  o = dot p, v              l, the sum of e, is a sum of scores too
 After    o_sum = dot e, v;  o = o_sum / broadcast l
 
-Then o_sum does not wait for l: both are sums of one pass. Only factors that are sums of scores are
-taken out of sums of scores, as nothing else is gained. Sums of half types are made in f32 and
-rounded at last, which is what they mean anyway.
+Then o_sum does not wait for l: both are sums of one pass. Only factors that are sums of scores move
+out of sums of scores; nothing would be gained by others. Sums of half types are computed in f32 and
+rounded at the end, which is their meaning anyway.
 
-Invariant: values stay the same but for rounding; where the factors make a summand overflow that the
-           others do not, or the reverse, the results differ.
+Invariant: values stay the same except for rounding; where only the factors make a summand overflow,
+           or keep it from overflowing, the results differ.
 Cost: linear in the number of equations.
 Source: the distributive law; for softmax, Rabe & Staats 2021, arXiv:2112.05682.
 """
@@ -35,7 +35,7 @@ from rune.records import dataclass
 class Factor:
     """A factor of a sum: `primitive` (mul or div) by `var`, one element for each of `axes`.
 
-    axes: for each axis of `var` without those of one point, the axis of the scores that walks it
+    axes: for each axis of `var` of more than one point, the axis of the scores that walks it
     """
 
     primitive: Primitive
@@ -54,7 +54,7 @@ class _Pull:
     factors: list[Factor] = field(default_factory=list)
 
     def without(self, atom: Atom) -> Atom:
-        """The value without the factors that do not change along the sum, which are noted."""
+        """The value without the factors that do not change along the sum, which join `factors`."""
         equation = self.definitions.get(atom) if isinstance(atom, Var) else None
         if equation is None:
             return atom
@@ -63,7 +63,7 @@ class _Pull:
                 return self.product(equation)
             case p if p is neg:
                 return self.mapped(equation)
-            case p if p is convert and self.is_kept(equation):
+            case p if p is convert and self.keeps_range(equation):
                 return self.mapped(equation)
             case _:
                 return atom
@@ -83,22 +83,22 @@ class _Pull:
         return apply(self.equations, equation.primitive, *core)
 
     def mapped(self, equation: Equation) -> Atom:
-        """What is made of one operand, made of that without its factors."""
+        """An operation of one operand, applied to the operand without its factors."""
         (a,) = equation.operands
         core = self.without(a)
         if core is a:
             return equation.results[0]
         return apply(self.equations, equation.primitive, core, **equation.params)
 
-    def is_kept(self, equation: Equation) -> bool:
-        """Whether a conversion keeps a value that is made larger or smaller by a factor."""
+    def keeps_range(self, equation: Equation) -> bool:
+        """Whether a conversion can represent a value that its factors no longer scale."""
         operand, dtype = equation.operands[0], equation.results[0].type.dtype
         if operand.type.dtype not in dtypes.FLOATING or dtype not in dtypes.FLOATING:
             return False
         return dtype.itemsize >= operand.type.dtype.itemsize or self.is_share(operand)
 
     def is_share(self, atom: Atom) -> bool:
-        """Whether a value is an exponential over a sum, at most one before and after."""
+        """Whether a value is an exponential over a sum: at most one, divided or not."""
         equation = self.definitions.get(atom) if isinstance(atom, Var) else None
         if equation is None or equation.primitive is not div:
             return False
@@ -112,14 +112,14 @@ class _Pull:
         var, at = trace(atom, indices, self.definitions)
         if not isinstance(var, Var) or var not in self.sums:
             return None
-        walked = [i for i, size in zip(at, var.type.shape) if size != 1]
+        var_indices = [i for i, size in zip(at, var.type.shape) if size != 1]
         names = [str(i) for i in indices]
-        axes = [names.index(str(i)) if str(i) in names else None for i in walked]
+        axes = [names.index(str(i)) if str(i) in names else None for i in var_indices]
         plain = [a for a in axes if a is not None and a not in self.sink.along]
         return Factor(primitive, var, tuple(plain)) if len(plain) == len(axes) and plain == sorted(plain) else None
 
     def applied(self, total: Var, factor: Factor) -> Var | None:
-        """The sum with a factor; None where the axes of the result are in another order."""
+        """The sum with a factor; None if the axes of the result are in another order."""
         axes = tuple(self.sink.result_axes()[a] for a in factor.axes)
         if list(axes) != sorted(axes):
             return None
@@ -127,6 +127,7 @@ class _Pull:
         var = factor.var if shape == factor.var.type.shape else apply(self.equations, reshape, factor.var, shape=shape)
         if var.type.dtype.itemsize > total.type.dtype.itemsize:
             return None
+        # A wider factor would have to be rounded before it is applied.
         if var.type.dtype != total.type.dtype:
             var = apply(self.equations, convert, var, dtype=total.type.dtype)
         spread = apply(self.equations, broadcast, var, shape=total.type.shape, axes=axes)
@@ -134,7 +135,7 @@ class _Pull:
 
 
 def pull_factors(program: Program, components: Iterable[Component]) -> Program:
-    """The program with factors that are sums of scores taken out of other sums of scores."""
+    """The program with factors that are sums of scores moved out of other sums of scores."""
     definitions = {v: e for e in program.equations for v in e.results}
     sinks = {s.var: (s, c) for c in components for s in c.sinks if s.combine == "add"}
     body: list[Equation] = []
@@ -153,7 +154,8 @@ def _is_plain_sum(sink: Sink) -> bool:
 
 
 def _pulled(pull: _Pull) -> list[Equation]:
-    """The equations in place of a sink; none where it stays."""
+    """The equations in place of a sink; an empty list if it stays."""
+    # Equations of the core are written as factors are found, and dropped if none is.
     core = pull.without(pull.sink.scores)
     if not pull.factors:
         return []
@@ -167,7 +169,7 @@ def _pulled(pull: _Pull) -> list[Equation]:
 
 
 def _widened(sink: Sink) -> list[Equation]:
-    """The equations in place of a sum of half types; none for others."""
+    """The equations in place of a sum of half types; an empty list for other types."""
     if sink.var.type.dtype == wide(sink.var.type.dtype):
         return []
     equations: list[Equation] = []

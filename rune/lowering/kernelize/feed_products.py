@@ -1,4 +1,4 @@
-"""Factors of large products on GPUs are kept in memory, in an order that panels and units read.
+"""Store factors of large products on GPUs, in an order that panels and units read.
 
 Before   %2: bf16[8192,2048] = mul %0, %1
          %4: bf16[8192,512] = dot_general %2, %3
@@ -6,15 +6,15 @@ After    %5: bf16[8192,2048] = mul %0, %1
          %2: bf16[8192,2048] = in_memory %5
          %4: bf16[8192,512] = dot_general %2, %3
 
-Other products compute a cheap factor again wherever they use it, which costs less than to write
-it. Units for matrices multiply what was copied to shared memory as it is: a factor of a half type
-that has to be computed, or rounded from f32, leaves the whole product to ordinary arithmetic, which
-takes ten times as long. So does one that is made in one order and read in another, where no stride
-leads from one element to the next: heads that are joined to rows.
+Other products compute a cheap factor again wherever they use it, which costs less than writing it.
+But units for matrices multiply elements just as they were copied to shared memory. A factor of a
+half type that has to be computed, or rounded from f32, leaves the whole product to ordinary
+arithmetic, which takes ten times as long. So does a factor that is stored in one order and read in
+another, where no stride leads from one element to the next: heads that are joined to rows.
 
-Products of any floats copy panels of both factors to shared memory, if they know where these begin.
-A window of an array, at a place that memory holds, is copied once instead: 2,048 x 64 x 2,048 of a
-factorisation took 197 µs on an H100 where it was read in place.
+Products of any floats copy panels of both factors to shared memory, if they know where the panels
+begin. A window whose start is read from memory is stored first instead: 2,048 x 64 x 2,048 of a
+factorisation took 197 µs on an H100 when it was read in place.
 
 Invariant: the same values.
 Cost: linear in the number of equations.
@@ -40,13 +40,13 @@ from rune.lowering.kernelize.views import resolve
 from rune.ops.contraction import free_axes
 from rune.ops.memory import in_memory
 
-FEWEST = 16  # rows, columns, and products of a sum that panels are worth
+FEWEST = 16  # rows, columns and products of a sum for which panels pay
 # Multiply-adds of a multiprocessor in a cycle, measured on an H100: of factors read in place, and
 # of panels in shared memory.
 IN_PLACE, STAGED = 6.0, 50.0
 
 
-def feed_products(program: Program, target: Target, streamed: Container[Var] = ()) -> Program:
+def feed_products(program: Program, target: Target, stream_values: Container[Var] = ()) -> Program:
     """The program with the factors of large products in memory.
 
     streamed: values that streams compute again, and their results
@@ -56,42 +56,43 @@ def feed_products(program: Program, target: Target, streamed: Container[Var] = (
     definitions = {v: e for e in program.equations for v in e.results}
     factors: set[Var] = set()
     for equation in program.equations:
-        if equation.results and equation.results[0] not in streamed:
+        if equation.results and equation.results[0] not in stream_values:
             factors.update(_factors(equation, definitions, target))
     if not factors:
         return program
     body: list[Equation] = []
     for equation in program.equations:
-        body += _stored(equation) if not factors.isdisjoint(equation.results) else (equation,)
+        body += _in_memory(equation) if not factors.isdisjoint(equation.results) else (equation,)
     return program.with_equations(body, program.outputs)
 
 
-def _stored(equation: Equation) -> tuple[Equation, Equation]:
+def _in_memory(equation: Equation) -> tuple[Equation, Equation]:
     """An equation of one result, and that result in memory under its name."""
     (result,) = equation.results
-    computed = Var(result.type)
-    stored = Equation(in_memory, (computed,), {}, (result,))
-    return replace(equation, results=(computed,)), replace(stored, frame=equation.frame)
+    computation = Var(result.type)
+    storage = Equation(in_memory, (computation,), {}, (result,))
+    # The stored value has the result's variable, so readers need no change.
+    return replace(equation, results=(computation,)), replace(storage, frame=equation.frame)
 
 
 def _factors(equation: Equation, definitions: Definitions, target: Target) -> Iterator[Var]:
-    """The values that a product asks for in memory."""
+    """The values that a product needs in memory."""
     operands = [x for x in equation.operands if isinstance(x, Var)]
     if not isinstance(equation.primitive.lower, Contraction) or len(operands) != 2:
         return
     if all(("multiply", x.type.dtype) in target.native for x in operands):
-        asked, rates = _computed, (THROUGH_REGISTERS, FETCHED)
+        factor_of, rates = _computed, (THROUGH_REGISTERS, FETCHED)
     elif all(x.type.dtype in dtypes.FLOATING for x in operands):
-        asked, rates = _window, (IN_PLACE, STAGED)
+        factor_of, rates = _window, (IN_PLACE, STAGED)
     else:
         return
-    factors = [v for x in operands if (v := asked(x, definitions)) is not None]
+    factors = [v for x in operands if (v := factor_of(x, definitions)) is not None]
     if factors and _pays(equation, [v.type for v in factors], target, rates):
         yield from factors
 
 
 def _window(x: Var, definitions: Definitions) -> Var | None:
-    """The view by which a factor is read at places that memory holds, if there is one."""
+    """The view through which a factor is read at places that are read from memory, if any."""
     base, _ = trace(x, generic(x.type.shape), definitions)
     equation = definitions.get(base) if isinstance(base, Var) else None
     if equation is None or not isinstance(equation.primitive.lower, View):
@@ -101,7 +102,7 @@ def _window(x: Var, definitions: Definitions) -> Var | None:
 
 
 def _computed(x: Var, definitions: Definitions) -> Var | None:
-    """The part of a factor that is computed where it is read, or lies there without strides."""
+    """The part of a factor that is computed where it is read, or lies in memory without strides."""
     indices = generic(x.type.shape)
     base, at = trace(x, indices, definitions)
     if not isinstance(base, Var) or not _has_strides(flat_index(at, base.type.shape), indices):
@@ -110,7 +111,7 @@ def _computed(x: Var, definitions: Definitions) -> Var | None:
 
 
 def _has_strides(place: Size, indices: Sequence[Dim]) -> bool:
-    """Whether a place in memory is a sum of these indices, each times a number."""
+    """Whether a place in memory is a sum of these indices, each times a constant."""
     return all(coefficient(place, s.name) is not None for index in indices for s in symbols(index))
 
 

@@ -1,20 +1,20 @@
 """Fusion: which roots share a kernel.
 
-A group runs over a domain. Each member says which of its axes are the domain's; its other axes
-run inside. Members may read each other where the domain's axes of the one are read at the
-domain's axes of the other: then every point of the domain finds in itself all that it needs.
+A group runs over a domain. For each member it records which of the member's axes are the domain's;
+the other axes run inside a point. One member may read another where both walk the domain's axes in
+step: then every point of the domain computes all that it needs.
 
 Reductions, dots and scans have all axes in the domain; only mapped roots have inner axes. So a
-reduction over rows and everything that reads its result row by row are one group over the rows,
-while a transposed or reshaped reading separates them.
+reduction over rows and everything that reads its result row by row form one group over the rows,
+while a reader that transposes or reshapes the result stays outside.
 
-Roots are numbered so that each reads earlier ones alone. A path between two of them therefore
-stays between their numbers, and what lies between two roots of one window, WINDOW roots in a row,
-is known from that window alone. Groups do not leave their windows.
+Roots are numbered so that each reads only earlier ones. A path between two roots therefore passes
+through numbers between theirs, so for two roots of one window (WINDOW consecutive numbers) the
+window alone tells what lies between them. No group spans two windows.
 
 Invariant: no path leaves a group and comes back (convexity), so the groups have an order.
-Cost: every edge is tried at most a few times; reachability is kept as bit sets, one bit for each
-root of a window. Joining two groups changes the sets of those that reach one of them alone.
+Cost: every edge is tried at most a few times. Reachability is stored as bit sets, one bit for each
+root of a window; joining two groups updates only the sets of groups that reach just one of them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from rune.lowering.kernelize.roots import Kind, Root, axis_symbols, inner_places
 from rune.records import dataclass
 
 Pairs = tuple[tuple[int, int], ...]  # (axis of one domain, axis of the other)
+# Their loops run in an order, or elsewhere, so no other root can share them.
 SEPARATE = frozenset({Kind.SCAN, Kind.SCATTER, Kind.WINDOW, Kind.ROUTINE, Kind.WRITTEN, Kind.CONTROL})
 REDUCING = frozenset({Kind.REDUCE, Kind.DOT, Kind.STREAM})
-WINDOW = 2048  # roots: more than programs have, and few enough for sets of them
+WINDOW = 2048  # roots: more than most programs have, and few enough for bit sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,15 @@ class Fusion:
     """The state of the search: roots, and the group of each.
 
     `above`, `below`: for each group, the roots of its window that it depends on and those that
-    depend on it, as bit sets by number within the window. They hold all members of a group or none.
+    depend on it, as bit sets by number within the window. Each set has all members of a group or no
+    member of it, so one bit stands for the whole group.
     """
 
     roots: tuple[Root, ...]
     makers: Mapping[Var, Sequence[int]]
     readers: Mapping[Var, Sequence[int]]
     results: frozenset[Var]  # of the program
-    aligned: Mapping[tuple[int, int], tuple[int | None, ...]]
+    alignments: Mapping[tuple[int, int], tuple[int | None, ...]]
     groups: dict[int, Group]
     owner: list[int]
     above: list[int]
@@ -83,16 +85,17 @@ def fuse(
 ) -> Fusion:
     """Group the roots of a program whose results are `results`.
 
-    streams: values made in one pass.
+    streams: for each stream, the values that its one pass computes
     """
     state = _start(roots, results, granularity)
     for stream in streams:
         _join_stream(state, stream)
+    # Again until nothing changes: two kernels may join once the one between them has joined either.
     while _fuse_edges(state):
         pass
     _fuse_siblings(state)
     _fuse_ranges(state)
-    while _fuse_edges(state):  # what the last two joined may fit others now
+    while _fuse_edges(state):  # the groups just joined may fit others now
         pass
     return state
 
@@ -107,7 +110,7 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], granularity: cost.G
         makers.setdefault(root.var, []).append(root.number)
         for var in root.reads:
             readers.setdefault(var, []).append(root.number)
-    aligned = {
+    alignments = {
         (q, root.number): _alignment(root, roots[q], indices)
         for root in roots
         for var, indices in root.reads.items()
@@ -117,8 +120,8 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], granularity: cost.G
         r.number: Group((r.number,), tuple(r.sizes[a] for a in r.parallel), {r.number: r.parallel}) for r in roots
     }
     owner = [r.number for r in roots]
-    above, below = _reachability(len(roots), aligned)
-    return Fusion(roots, makers, readers, results, aligned, groups, owner, above, below, granularity)
+    above, below = _reachability(len(roots), alignments)
+    return Fusion(roots, makers, readers, results, alignments, groups, owner, above, below, granularity)
 
 
 def _alignment(reader: Root, read: Root, indices: Iterable[tuple]) -> tuple[int | None, ...]:
@@ -126,20 +129,22 @@ def _alignment(reader: Root, read: Root, indices: Iterable[tuple]) -> tuple[int 
 
     An axis of the reader that walks two at once, as along a diagonal, is in step with neither.
     """
+    # The root makes a range of the value, while the reader's indices count from the whole's start.
     if not read.is_whole:
         return (None,) * len(read.sizes)
     axes = {s: k for k, s in enumerate(axis_symbols(reader.sizes))}
     columns = zip(*indices)
-    walked = [
+    reader_axes = [
         _only({_axis(index, axes, size, reader) for index in column}) for column, size in zip(columns, read.sizes)
     ]
-    return tuple(k if walked.count(k) == 1 else None for k in walked)
+    return tuple(k if reader_axes.count(k) == 1 else None for k in reader_axes)
 
 
 def _axis(index: Size, axes: Mapping, size: Size, reader: Root) -> int | None:
     if isinstance(index, int):
         return None
     k = axes.get(index)
+    # Of two sizes, the shorter axis walks a part of the other: a slice from the beginning.
     return k if k is not None and reader.sizes[k] == size else None
 
 
@@ -149,6 +154,7 @@ def _only(axes: set[int | None]) -> int | None:
 
 def _reachability(count: int, edges: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
     """What each root depends on in its window, and what depends on it."""
+    # Sorted by the later root (and the earlier one, backwards), every edge finds complete sets.
     above, below = [0] * count, [0] * count
     inside = [(q, r) for q, r in edges if q // WINDOW == r // WINDOW]
     for q, r in sorted(inside, key=lambda edge: edge[1]):
@@ -159,9 +165,10 @@ def _reachability(count: int, edges: Iterable[tuple[int, int]]) -> tuple[list[in
 
 
 def in_order(state: Fusion) -> list[int]:
-    """Groups so that each comes after those that it reads; else by their last member."""
+    """The groups, each after those that it reads, and otherwise by their last member."""
     firsts: dict[int, int] = {}  # one root of each group, by window
     for g in state.groups:
+        # Groups are named by one of their members, whose bit therefore stands for the group.
         firsts[g // WINDOW] = firsts.get(g // WINDOW, 0) | 1 << g % WINDOW
 
     def place(g: int) -> tuple[int, int, int]:
@@ -176,33 +183,34 @@ def in_order(state: Fusion) -> list[int]:
 
 
 def _fuse_edges(state: Fusion) -> bool:
-    """Try every edge once; whether some groups were joined."""
-    joined = False
-    for q, r in sorted(state.aligned, key=lambda edge: (edge[1], -edge[0])):
+    """Try every edge once. Returns whether any groups were joined."""
+    has_changed = False
+    # The nearest root of a reader first: it may lie between the reader and those farther away.
+    for q, r in sorted(state.alignments, key=lambda edge: (edge[1], -edge[0])):
         a, b = state.owner[q], state.owner[r]
         if a != b and not isinstance(pairs := match(state, a, b), str):
             _join(state, a, b, pairs)
-            joined = True
-    return joined
+            has_changed = True
+    return has_changed
 
 
 def match(state: Fusion, a: int, b: int) -> Pairs | str:
-    """How the domains of group a and its reader b fit, or why they cannot be one kernel."""
+    """How the domains of group a and its reader b correspond, or why they cannot be one kernel."""
     first, second = state.groups[a], state.groups[b]
     refusal = _refuse_kinds(state, first, second)
     if refusal:
         return refusal
     if not state.are_close(a, b):
         return "too many kernels lie between them"
-    # Joined, they would both feed and read the kernel between them.
+    # The joined group would both feed and read the kernel between them.
     if state.below[a] & state.above[b]:
         return "another kernel lies between them"
     if any(not state.roots[q].is_whole for q, _ in _edges(state, first, second)):
         return "a part of a value is read as a whole"
     pairs = _corresponding(state, first, second)
     for group, side in ((first, 0), (second, 1)):
-        matched = {p[side] for p in pairs}
-        if _is_reducing(state, group) and len(matched) < len(group.domain):
+        common_axes = {p[side] for p in pairs}
+        if _is_reducing(state, group) and len(common_axes) < len(group.domain):
             return "the result of a reduction is not read row by row"
     if _is_stream(state, first):
         return _refuse_stream(state, first, second, pairs) or pairs
@@ -229,18 +237,18 @@ def _refuse_kinds(state: Fusion, first: Group, second: Group) -> str:
 
 
 def _refuse_stream(state: Fusion, first: Group, second: Group, pairs: Pairs) -> str:
-    """Only what is made of a stream's results, row by row and column by column, joins it."""
+    """Why a reader cannot join a stream, whose results it must read by row and by column."""
     places = _places(first, 0, pairs) | _places(second, 1, pairs)
     inner = {m: inner_places(state.roots[m], places[m]) for m in places}
     columns = {tuple(state.roots[m].sizes[k] for k in inner[m]) for m in first.members}
     for m in second.members:
         if inner[m] and tuple(state.roots[m].sizes[k] for k in inner[m]) not in columns:
             return "a stream has other columns"
-        if any(inner[q] for q in places if state.roots[q].kind is Kind.MAP and (q, m) in state.aligned):
+        if any(inner[q] for q in places if state.roots[q].kind is Kind.MAP and (q, m) in state.alignments):
             return "a stream keeps no rows but its sums"
-    # A sum has no columns at all, so whoever reads it may have any; columns are read one for one.
+    # A scalar sum has no columns, so its readers may have any; columns are read one for one.
     for q, r in _edges(state, first, second):
-        if tuple(state.aligned[q, r][k] for k in inner[q]) != (inner[r] if inner[q] else ()):
+        if tuple(state.alignments[q, r][k] for k in inner[q]) != (inner[r] if inner[q] else ()):
             return "the sums of a stream are not read column by column"
     return ""
 
@@ -249,7 +257,8 @@ def _buffers(state: Fusion, *groups: Group) -> int:
     """Number of arrays that a kernel of these groups reads or writes."""
     members = {m for group in groups for m in group.members}
     most = max(len(state.roots[m].reads) for m in members)
-    if most - len(members) > cost.MAX_BUFFERS:  # a lower bound is enough
+    # A lower bound refuses large groups before their sets are built, for every pair that is tried.
+    if most - len(members) > cost.MAX_BUFFERS:
         return most - len(members)
     results = {state.roots[m].var for m in members}
     read = {v for m in members for v in state.roots[m].reads} - results
@@ -257,7 +266,7 @@ def _buffers(state: Fusion, *groups: Group) -> int:
 
 
 def is_written(state: Fusion, var: Var, members: set[int]) -> bool:
-    """Whether a value made by `members` is needed outside of them."""
+    """Whether a value computed by `members` is read by others, or is a result of the program."""
     return var in state.results or not members.issuperset(state.readers.get(var, ()))
 
 
@@ -274,18 +283,18 @@ def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
     # None until the first edge: agreeing with nothing yet is not the same as agreeing on no axis.
     pairs: dict[int, int] | None = None
     for q, r in _edges(state, first, second):
-        aligned, here = state.aligned[q, r], {}
+        alignment, edge_pairs = state.alignments[q, r], {}
         for axis, place in enumerate(first.places[q]):
-            reader = aligned[place]
+            reader = alignment[place]
             if reader is not None and reader in second.places[r]:
-                here[axis] = second.places[r].index(reader)
-        pairs = here if pairs is None else _agreement(pairs, here)
+                edge_pairs[axis] = second.places[r].index(reader)
+        pairs = edge_pairs if pairs is None else _agreement(pairs, edge_pairs)
     return tuple(sorted((pairs or {}).items(), key=lambda pair: pair[1]))
 
 
 def _edges(state: Fusion, first: Group, second: Group) -> list[tuple[int, int]]:
     """Which member of the first group is read by which of the second."""
-    return [(q, r) for q in first.members for r in second.members if (q, r) in state.aligned]
+    return [(q, r) for q in first.members for r in second.members if (q, r) in state.alignments]
 
 
 def _agreement(a: Mapping[int, int], b: Mapping[int, int]) -> dict[int, int]:
@@ -293,8 +302,9 @@ def _agreement(a: Mapping[int, int], b: Mapping[int, int]) -> dict[int, int]:
 
 
 def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> str:
-    """Why the common domain would be a bad one; empty if it is not."""
+    """Why the common domain would be a bad one; empty if it is a good one."""
     domain = tuple(second.domain[b] for _, b in pairs)
+    # No axis moves inside a point, so nothing gets less parallel.
     if len(domain) == len(first.domain) == len(second.domain):
         return ""
     members = (*first.members, *second.members)
@@ -302,8 +312,8 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
     if any(r.kind is Kind.DOT for r in roots):
         return "a dot keeps its whole domain"
     places = _places(first, 0, pairs) | _places(second, 1, pairs)
-    # Axes that are not common run inside each point. Where an outer one does and the innermost does
-    # not, a point walks down a column; its neighbours walk beside it, which suits sums alone.
+    # Axes that are not common run inside each point. Where an outer axis does and the innermost one
+    # does not, a point walks down a column and its neighbours beside it, which suits only sums.
     columns = any(_is_strided(state.roots[m], places[m]) for m in members)
     if columns and (not any(r.kind is Kind.REDUCE for r in roots) or _needs_rows(state, places)):
         return "one would walk through the other's columns"
@@ -318,6 +328,7 @@ def _refuse_domain(state: Fusion, first: Group, second: Group, pairs: Pairs) -> 
 
 def _is_strided(root: Root, places: tuple[int, ...]) -> bool:
     """Whether the root's innermost axis is the domain's, and an outer one runs inside."""
+    # All axes of a reduction's result are the domain's; what runs inside are the axes it sums over.
     if root.kind is Kind.REDUCE:
         operand = root.equation.operands[0].type
         return operand.ndim - 1 not in root.equation.params["axes"]
@@ -326,7 +337,7 @@ def _is_strided(root: Root, places: tuple[int, ...]) -> bool:
 
 
 def _needs_rows(state: Fusion, places: Mapping[int, tuple[int, ...]]) -> bool:
-    """Whether a member would keep a row, inner axes and all, for others to read."""
+    """Whether a member would hold a row, along its inner axes, for others to read."""
     return any(
         bool(inner_places(state.roots[m], places[m]))
         and any(r in places for r in state.readers.get(state.roots[m].var, ()))
@@ -352,10 +363,11 @@ def _join(state: Fusion, a: int, b: int, pairs: Pairs) -> None:
 
 
 def _join_reach(state: Fusion, a: int, b: int) -> None:
-    """After a fusion: whatever reaches the merged group reaches all that either part reaches."""
+    """Update reachability: what reaches the joined group reaches all that either part reached."""
     members = sum(1 << m % WINDOW for m in state.groups[a].members)
     above, below = state.above, state.below
     over, under = above[a] | above[b], below[a] | below[b]
+    # A root above both parts already has everything below either, so only the others change.
     for number in _bits((above[a] ^ above[b]) & ~members):
         below[a // WINDOW * WINDOW + number] |= under | members
     for number in _bits((below[a] ^ below[b]) & ~members):
@@ -372,10 +384,11 @@ def _bits(mask: int) -> Iterable[int]:
 
 
 def _join_stream(state: Fusion, stream: Iterable[Var]) -> None:
-    """Join the roots of a stream, which walk the same rows; a result without readers has none."""
+    """Join the roots of a stream, which walk the same rows; a result that nobody reads has none."""
+    # The group of root 0 joins nothing if no result of the stream has a root.
     first, *others = [state.owner[n] for var in stream for n in state.makers.get(var, ())] or [0]
     for other in others:
-        # Where they are too far apart for sets of roots, each is a pass of its own.
+        # Roots in different windows cannot be joined: each is a pass of its own.
         if state.are_close(first, other):
             _join(state, first, other, tuple((k, k) for k in range(len(state.groups[first].domain))))
 
@@ -385,6 +398,7 @@ def _join_stream(state: Fusion, stream: Iterable[Var]) -> None:
 
 def _fuse_siblings(state: Fusion) -> None:
     """Join groups of equal domains that read the same array in step."""
+    # Consecutive readers only: all pairs would be quadratic for an array that everything reads.
     for var, numbers in state.readers.items():
         for x, y in itertools.pairwise(numbers):
             a, b = state.owner[x], state.owner[y]
@@ -403,18 +417,19 @@ def _are_siblings(state: Fusion, a: int, b: int, var: Var) -> bool:
     if _buffers(state, first, second) > cost.MAX_BUFFERS:
         return False
     ways = [_way(state, g, var) for g in (first, second)]
+    # An array smaller than the domain is broadcast: a cache holds it, and sharing saves no traffic.
     large = cost.count(var.type.shape) >= max(cost.count(first.domain), 2)
     return large and bool(ways[0] & ways[1]) and _saves_memory(state, first, second)
 
 
 def _saves_memory(state: Fusion, first: Group, second: Group) -> bool:
-    """Whether what both read outweighs the values that must now be alive together."""
+    """Whether what both read outweighs the values that must then be alive at the same time."""
     read = [{v for m in g.members for v in state.roots[m].reads} for g in (first, second)]
-    shared = sum(cost.count(v.type.shape) for v in read[0] & read[1])
+    shared_elements = sum(cost.count(v.type.shape) for v in read[0] & read[1])
     only = [
         sum(cost.count(v.type.shape) for v in r if v in state.makers) for r in (read[0] - read[1], read[1] - read[0])
     ]
-    return shared > min(only)
+    return shared_elements > min(only)
 
 
 def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
@@ -426,6 +441,7 @@ def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
         for indices in root.reads.get(var, ()):
             inner = tuple(axes.get(i) if not isinstance(i, int) else None for i in indices)
             places = group.places[m]
+            # None stands for an axis that no axis of the domain walks.
             ways.add(tuple(places.index(k) if k in places else None for k in inner))
     return ways
 
@@ -446,9 +462,9 @@ def _fuse_ranges(state: Fusion) -> None:
 
 
 def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pairs | None:
-    """The axes that both ranges share, if they are enough."""
-    mapped = all(state.roots[m].kind is Kind.MAP for m in (*first.members, *second.members))
-    if not mapped or _buffers(state, first, second) > cost.MAX_BUFFERS:
+    """The axes that both ranges share; None if their points are too few."""
+    is_mapped = all(state.roots[m].kind is Kind.MAP for m in (*first.members, *second.members))
+    if not is_mapped or _buffers(state, first, second) > cost.MAX_BUFFERS:
         return None
     ranges = [state.roots[n] for n in (x, y)]
     axes = [
@@ -458,8 +474,8 @@ def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pa
     ]
     pairs = tuple((first.places[x].index(k), second.places[y].index(k)) for k in axes)
     points = cost.count(tuple(ranges[0].sizes[k] for k in axes))
-    # A small range may be in the group of a large one.
+    # The work of all members counts: a small range may be in the group of a large one.
     work = max(state.roots[m].work for m in (*first.members, *second.members))
     before = max(cost.count(first.domain), cost.count(second.domain))
     grain = state.granularity
-    return pairs if cost.keeps_parallel(points, before, work, grain.rows, grain.lone) else None
+    return pairs if cost.keeps_parallel(points, before, work, grain.rows, grain.lone_work) else None

@@ -1,10 +1,11 @@
 """Operands of kernels of given loops: which are computed where the loops read them.
 
-An operand need not be in memory if the loops only load from it: each load may be the expression
-that makes the element. What is changed in place, fetched, or multiplied by units for matrices is
-an array. The expression has to be cheap, and read few times; neighbours of it have to be made of
-neighbours; and where an element is read twice, it has to be the same twice: two compilations may
-round a sum of floats in two ways, and a sort that counts one key and moves another loses both.
+An operand need not be in memory if the loops only load from it: each load may be replaced by the
+expression of the element. An operand that is changed in place, fetched, or multiplied by units for
+matrices has to be an array. The expression has to be cheap and read few times, and its neighbours
+have to be computed from neighbours. Where an element is read twice, both have to be equal: two
+compilations may round a sum of floats in two ways, and a sort that counts one key and moves another
+loses both.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from rune.lowering.kernelize.views import resolve
 from rune.lowering.scalar.table import OPERATIONS
 from rune.lowering.written import Code, code_for
 
-NEAR = 4  # elements: so far apart, what neighbouring threads read still shares sectors of memory
+NEAR = 4  # elements: up to here, neighbouring threads still read from the same sectors of memory
 
 
 def loops_of(equations: Iterable[Equation]) -> dict[int, dict[Var, int]]:
-    """The kernels of given loops among equations, by number, and what they may compute."""
+    """The kernels of given loops among equations, by number, with the reads of each operand."""
     return {number: reads for number, e in enumerate(equations) if (reads := loop_reads(e))}
 
 
@@ -49,14 +50,15 @@ def loop_reads(equation: Equation) -> dict[Var, int]:
         if isinstance(operand, Var):
             names.setdefault(operand, []).append(f"x{number}")
     return {
-        operand: sum(counts.get(name, 0) for name in named)
-        for operand, named in names.items()
-        if 0 not in operand.type.shape and arrays.isdisjoint(named)
+        operand: sum(counts.get(name, 0) for name in buffer_names)
+        for operand, buffer_names in names.items()
+        if 0 not in operand.type.shape and arrays.isdisjoint(buffer_names)
     }
 
 
 def _arrays(code: Code) -> frozenset[str]:
     """The buffers from which more than single elements are taken."""
+    # What the loops change has to be memory.
     names = {source for source, _ in code.in_place}
     for stmt in walk(code.body):
         if isinstance(stmt, Fetch):
@@ -67,7 +69,7 @@ def _arrays(code: Code) -> frozenset[str]:
 
 
 def _loads(body: Body, times: int) -> Iterator[tuple[str, int]]:
-    """Every load by its buffer, and how often it is done; conditions are taken to hold."""
+    """The buffer of every load, and how often the load is executed if all conditions hold."""
     for stmt in body:
         for expr in expressions(stmt):
             yield from ((part.buffer, times) for part in walk_expr(expr) if isinstance(part, Load))
@@ -80,7 +82,7 @@ def _loads(body: Body, times: int) -> Iterator[tuple[str, int]]:
 
 
 def is_computed_where_read(
-    equation: Equation, reads: int, definitions: Mapping[Var, Equation], stored: Container[Var]
+    equation: Equation, reads: int, definitions: Mapping[Var, Equation], stored_values: Container[Var]
 ) -> bool:
     """Whether given loops compute the value of an equation where they read it, `reads` elements.
 
@@ -92,6 +94,7 @@ def is_computed_where_read(
     while pending:
         equation = pending.pop()
         lower = equation.primitive.lower
+        # So many reads mean that some element is read twice.
         if _turns(equation) or (_rounds(equation) and reads >= 2 * elements):
             return False
         operations += cost.operation(lower.op) if isinstance(lower, Scalar) else isinstance(lower, Convert)
@@ -100,7 +103,7 @@ def is_computed_where_read(
                 continue
             maker = definitions.get(operand)
             # A value in memory costs a load wherever it is read, however it was computed.
-            if maker is None or operand in stored:
+            if maker is None or operand in stored_values:
                 loads.add(operand)
             elif maker not in visited:
                 visited.add(maker)
@@ -111,7 +114,7 @@ def is_computed_where_read(
 
 
 def _rounds(equation: Equation) -> bool:
-    """Whether compilers may round the operation in several ways."""
+    """Whether compilers may round the operation in more than one way."""
     lower, dtype = equation.primitive.lower, equation.results[0].type.dtype
     if not isinstance(lower, Scalar) or dtype not in dtypes.FLOATING:
         return False
@@ -119,7 +122,7 @@ def _rounds(equation: Equation) -> bool:
 
 
 def _turns(equation: Equation) -> bool:
-    """Whether neighbours along the last axis are shown of elements that lie far apart."""
+    """Whether a view shows elements that lie far apart as neighbours along its last axis."""
     shape = equation.results[0].type.shape
     if not isinstance(equation.primitive.lower, View) or not shape:
         return False

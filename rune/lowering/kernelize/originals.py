@@ -3,11 +3,11 @@
     y = x.at[1:n].set(x[0:n - 1])        point i writes y[i + 1], and reads x[i]
 
 If y lies where x was, another point may have changed x[i] already. Such a kernel gets the array
-twice, once to change it and once to read it, and the plan keeps the two apart by a copy. Once is
-enough where a point reads only what no other point writes, and no later than it writes itself: in
-x.at[i].add(1), say.
+twice, once to change it and once to read it, and the plan separates the two by a copy. Once is
+enough if a point reads only elements that no other point writes, and reads them no later than it
+writes them itself: in x.at[i].add(1), say.
 
-Invariant: what a point reads of an input, no other point changes, and no earlier statement.
+Invariant: no other point, and no earlier statement, changes what a point reads of an input.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Inputs = tuple[Var, ...]
 
 
 def with_originals(kernel: Kernel, inputs: Inputs) -> tuple[Kernel, Inputs]:
-    """The kernel and its inputs, with an input twice that points read after others changed it."""
-    changed = set[str]()
+    """The kernel and its inputs; an input that may be read after it has changed is there twice."""
+    mutated_inputs = set[str]()
     for source, output in kernel.in_place:
-        if source in changed or _is_read_too_late(kernel, source, output):
+        if source in mutated_inputs or _is_read_too_late(kernel, source, output):
             kernel, inputs = _with_two(kernel, inputs, source, output)
-        changed.add(source)
+        mutated_inputs.add(source)
     return kernel, inputs
 
 
@@ -56,14 +56,14 @@ def _with_two(kernel: Kernel, inputs: Inputs, source: str, output: str) -> tuple
 
 
 def _is_read_too_late(kernel: Kernel, source: str, output: str) -> bool:
-    """Whether an element of the input may be read when it has changed."""
+    """Whether an element of the input may be read after it has changed."""
     reads = [(n, load) for n, s in enumerate(kernel.body) for load in _loads(s) if load.buffer == source]
     writes = [n for n, s in enumerate(kernel.body) if isinstance(s, Write) and s.output == output]
     return bool(reads) and (len(writes) != 1 or not all(_is_in_time(kernel, *read, writes[0]) for read in reads))
 
 
 def _is_in_time(kernel: Kernel, reader: int, load: Load, writer: int) -> bool:
-    """Whether no other point writes what a statement reads, and its own point writes it later."""
+    """Whether no other point writes what a statement reads, and its own point writes only later."""
     write, reading = kernel.body[writer], kernel.body[reader]
     assert isinstance(write, Write)
     if reader > writer:
@@ -72,13 +72,13 @@ def _is_in_time(kernel: Kernel, reader: int, load: Load, writer: int) -> bool:
     if reader == writer:  # a value is complete before it is written
         return _several(kernel.domain) | _several(write.axes) <= _decided(places, _varying(kernel, write))
     # Two statements may use one name for axes or scalars of their own.
-    hidden = _bound_within(write) | _bound_within(reading)
-    outer = [place for place in places if not size_names(place) & hidden]
+    local_names = _bound_within(write) | _bound_within(reading)
+    outer = [place for place in places if not size_names(place) & local_names]
     return _several(kernel.domain) <= _decided(outer, _varying(kernel, None))
 
 
 def _decided(places: Iterable[Size], varying: Set[str]) -> Set[str]:
-    """The axes whose point follows from an index: it is the only axis of that index."""
+    """The axes whose position follows from an index: those that are the only axis of an index."""
     alone = [(place, size_names(place) & varying) for place in places]
     return {name for place, names in alone for name in names if len(names) == 1 and _tells(place, name)}
 
@@ -90,9 +90,10 @@ def _tells(index: Size, name: str) -> bool:
 
 
 def _varying(kernel: Kernel, within: Statement | None) -> Set[str]:
-    """The names that are another number at another point: of the domain, or of a statement too."""
+    """The names whose values may differ between points of the domain (or of a statement)."""
     varying = set(_several(kernel.domain))
     for statement in kernel.body:
+        # A Let over varying names varies; sums and rows of a point always may.
         if isinstance(statement, Let):
             varying |= _following((statement,), varying)
         elif not isinstance(statement, Write | Scan | Stream) and kernel.domain:
@@ -104,7 +105,7 @@ def _varying(kernel: Kernel, within: Statement | None) -> Set[str]:
 
 
 def _following(lets: Sequence[Let], varying: Set[str]) -> Set[str]:
-    """The names among these that vary because their values do."""
+    """The names of lets that vary because their values read names that vary."""
     names = set[str]()
     for let in lets:
         if names_in(let.value) & (varying | names):

@@ -3,10 +3,10 @@
 Before   p = e / broadcast l                       l, the sum of e: one for each row
 After    r = 1 / l;  p = e · broadcast r
 
-A quotient is ten instructions or more, and scores are many; sums are few. A sum of weights that
-have a peak is at least 1, so no reciprocal overflows that the quotient does not.
+A quotient takes ten instructions or more, and there are many scores but few sums. A sum of weights
+relative to a peak is at least 1, so its reciprocal cannot overflow.
 
-Invariant: values stay the same but for rounding.
+Invariant: values stay the same except for rounding.
 Cost: linear in the number of equations.
 """
 
@@ -30,7 +30,7 @@ from rune.ops.transcendental import exp
 
 
 def multiply_by_reciprocals(program: Program, components: Iterable[Component]) -> Program:
-    """The program with quotients of scores and sums of exponentials made products."""
+    """The program with products in place of quotients of scores by sums of exponentials."""
     definitions = {v: e for e in program.equations for v in e.results}
     scores = {v for c in components for v in c.values}
     reciprocals: dict[Var, Var] = {}
@@ -44,8 +44,8 @@ def multiply_by_reciprocals(program: Program, components: Iterable[Component]) -
         if total not in reciprocals:
             one = Literal(np.ones((), total.type.dtype), ArrayType((), total.type.dtype))
             reciprocals[total] = apply(body, div, one, total)
-        again = apply(body, broadcast, reciprocals[total], **spread.params)
-        body.append(replace(equation, primitive=mul, operands=(equation.operands[0], again)))
+        factor = apply(body, broadcast, reciprocals[total], **spread.params)
+        body.append(replace(equation, primitive=mul, operands=(equation.operands[0], factor)))
     return program.with_equations(body, program.outputs)
 
 
@@ -58,12 +58,12 @@ def _divisor(equation: Equation, definitions: Definitions) -> tuple[Equation, Va
     if spread is None or not isinstance(total, Var):
         return None
     base = same_elements(total, definitions)
-    summed = definitions.get(base) if isinstance(base, Var) else None
-    return (spread, total) if _is_least_one(summed, definitions) else None
+    sum_equation = definitions.get(base) if isinstance(base, Var) else None
+    return (spread, total) if _is_least_one(sum_equation, definitions) else None
 
 
 def _is_least_one(total: Equation | None, definitions: Definitions) -> bool:
-    """Whether a sum is one of exponentials of differences to the largest, which has 1 itself."""
+    """Whether a sum is of exponentials of x - max x, of which the largest is 1."""
     if total is None or total.primitive is not reduce_sum:
         return False
     weight = definitions.get(total.operands[0]) if isinstance(total.operands[0], Var) else None
@@ -80,7 +80,7 @@ def _is_least_one(total: Equation | None, definitions: Definitions) -> bool:
 
 
 def _definition(equation: Equation | None, primitive: Primitive, definitions: Definitions) -> Equation | None:
-    """What defines the operand of an equation of a primitive."""
+    """The equation of the operand of an equation, if that one is of a primitive."""
     if equation is None or equation.primitive is not primitive or not isinstance(equation.operands[0], Var):
         return None
     return definitions.get(equation.operands[0])

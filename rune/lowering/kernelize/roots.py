@@ -1,11 +1,11 @@
 """Roots: the stored values, and which elements of other values each of them reads.
 
 A root runs over the axes of its value (or, for a part of a concatenation or padding, over the
-ranges of that part). Walking from a generic element through everything that is not stored finds
-what it reads, as index expressions over its axes. Fusion decides on these alone.
+ranges of that part). A walk from a generic element, through everything that is not stored, finds
+what the root reads, as index expressions over its axes. Fusion decides by these alone.
 
 Writes are split where a view at the root has conditions on one axis: the ranges between the
-breakpoints become roots of their own, in each of which the conditions are decided.
+breakpoints become roots of their own, and within each of them the conditions are decided.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rune.dims import Dim, Size, symbol
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
 from rune.lowering.kernelize.scores import Sink
-from rune.lowering.kernelize.stored import Stored, memory_operands
+from rune.lowering.kernelize.stored import Storage, memory_operands
 from rune.lowering.kernelize.views import Indices, breakpoints, rename, resolve
 from rune.ops.branch import is_control
 from rune.ops.contraction import free_axes
@@ -51,8 +51,8 @@ class Kind(Enum):
 class Root:
     """A stored value, or a range of one, and how it reads others.
 
-    `reads`: for each stored value or input, the distinct index tuples, over the symbols i0, i1, ...
-    of the axes (and others for reduced axes and integers from memory).
+    `reads`: for each stored value or input, the distinct index tuples over the symbols i0, i1, ...
+    of the axes (reduced axes and integers read from memory have symbols of their own).
     """
 
     number: int
@@ -68,12 +68,12 @@ class Root:
 
     @property
     def is_whole(self) -> bool:
-        """False for one range of a value that several roots make up."""
+        """False for a root that is one of several ranges of its value."""
         return all(s is t or s == t for s, t in zip(self.sizes, self.var.type.shape))
 
 
 def axis_symbols(sizes: Iterable[Size], prefix: str = "i") -> Indices:
-    """The symbols of a root's axes; an axis of one point needs none."""
+    """The symbols of a root's axes; 0 for an axis of one point."""
     return tuple(0 if size == 1 else symbol(f"{prefix}{k}", 0, _last(size)) for k, size in enumerate(sizes))
 
 
@@ -81,17 +81,19 @@ def _last(size: Size) -> Size:
     return max(0, size - 1) if isinstance(size, int) else size - 1
 
 
-def kind_of(equation: Equation, stored: Stored) -> Kind:
+def kind_of(equation: Equation, storage: Storage) -> Kind:
     """How a stored equation is computed."""
+    # What it is in this program comes before what its primitive is: a reduction may be a sink of a
+    # stream, and a view may change its operand in place.
     if isinstance(equation.primitive.lower, Written):
         return Kind.WRITTEN
     if is_routine(equation):
         return Kind.ROUTINE
-    if equation.results[0] in stored.sinks:
+    if equation.results[0] in storage.sinks:
         return Kind.STREAM
     if is_control(equation):
         return Kind.CONTROL
-    if isinstance(equation.primitive.lower, View) and equation.results[0] in stored.in_place:
+    if isinstance(equation.primitive.lower, View) and equation.results[0] in storage.in_place:
         return Kind.WINDOW
     match equation.primitive.lower:
         case Reduction():
@@ -117,9 +119,9 @@ def reduced_sizes(equation: Equation) -> tuple[Size, ...]:
 def reduction_operand(equation: Equation, indices: Indices, inner: Indices) -> Request:
     """The operand of a reduction at the result's `indices` and the reduced axes' `inner`."""
     axes = sorted(equation.params["axes"])
-    free, reduced = iter(indices), iter(inner)
+    free_indices, reduced_indices = iter(indices), iter(inner)
     operand = equation.operands[0]
-    position = tuple(next(reduced) if a in axes else next(free) for a in range(operand.type.ndim))
+    position = tuple(next(reduced_indices) if a in axes else next(free_indices) for a in range(operand.type.ndim))
     return operand, position
 
 
@@ -136,8 +138,8 @@ def dot_operands(equation: Equation, indices: Indices, inner: Indices) -> tuple[
     return requests[0], requests[1]
 
 
-def starts(equation: Equation, kind: Kind, indices: Indices, stored: Stored) -> list[Request]:
-    """What a root of this equation asks for at `indices` of its value."""
+def starts(equation: Equation, kind: Kind, indices: Indices, storage: Storage) -> list[Request]:
+    """What a root of this equation requests at `indices` of its value."""
     match kind:
         case Kind.REDUCE:
             inner = axis_symbols(reduced_sizes(equation), "j")
@@ -146,33 +148,34 @@ def starts(equation: Equation, kind: Kind, indices: Indices, stored: Stored) -> 
             inner = axis_symbols(reduced_sizes(equation), "j")
             return list(dot_operands(equation, indices, inner))
         case Kind.STREAM:
-            return stream_operands(stored.sinks[equation.results[0]], indices, None)
+            return stream_operands(storage.sinks[equation.results[0]], indices, None)
+        # These read at places that depend on data or on the order of loops, so all counts as read.
         case Kind.SCATTER | Kind.SCAN | Kind.WINDOW:
             return [(a, axis_symbols(a.type.shape, "j")) for a in equation.operands]
         case Kind.ROUTINE | Kind.WRITTEN | Kind.CONTROL:
-            read = memory_operands(equation, stored.definitions)
+            read = memory_operands(equation, storage.definitions)
             return [(a, axis_symbols(a.type.shape, "j")) for a in read]
         case Kind.MAP:
             return list(needs(equation, indices, itertools.count()))
 
 
 def stream_operands(sink: Sink, indices: Indices, along: Indices | None) -> list[Request]:
-    """What a sink asks for at the result's `indices`, the scores first.
+    """What a sink requests at the result's `indices`, the scores first.
 
-    along: at the reduced axes of the scores, in the order of these; their generic element if None
+    along: indices of the reduced axes of the scores, in their order; a generic element if None
     """
-    reduced = axis_symbols((sink.scores.type.shape[a] for a in sink.along), "j") if along is None else along
-    place = dict(zip(sink.along, reduced))
+    reduced_indices = axis_symbols((sink.scores.type.shape[a] for a in sink.along), "j") if along is None else along
+    place = dict(zip(sink.along, reduced_indices))
     if isinstance(sink.equation.primitive.lower, Reduction):
         axes = sorted(sink.equation.params["axes"])
         return [reduction_operand(sink.equation, indices, tuple(place.get(a, 0) for a in axes))]
-    contracted = sink.equation.params["dimension_numbers"][0][sink.operand]
-    requests = dot_operands(sink.equation, indices, tuple(place.get(a, 0) for a in contracted))
+    contracted_axes = sink.equation.params["dimension_numbers"][0][sink.operand]
+    requests = dot_operands(sink.equation, indices, tuple(place.get(a, 0) for a in contracted_axes))
     return [requests[sink.operand], requests[1 - sink.operand]]
 
 
 def needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterator[Request]:
-    """What one element of an equation asks for."""
+    """What one element of an equation requests."""
     if isinstance(equation.primitive.lower, Contraction):
         # A score: it is computed where it is needed.
         yield from dot_operands(equation, indices, axis_symbols(reduced_sizes(equation), f"_k{next(fresh)}_"))
@@ -181,24 +184,25 @@ def needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterato
         for operand in equation.operands:
             yield operand, indices if operand.type.shape else ()
         return
-    resolved = resolve(equation, indices)
-    for piece in resolved.pieces:
+    resolution = resolve(equation, indices)
+    for piece in resolution.pieces:
         yield from _piece_needs(equation, piece, fresh)
-    if resolved.fill is not None:
-        yield equation.operands[resolved.fill], ()
+    if resolution.fill is not None:
+        yield equation.operands[resolution.fill], ()
 
 
 def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> Iterator[Request]:
     for element in piece.elements:
         yield equation.operands[element.operand], element.indices
     if piece.elements:
-        # Elsewhere the same view reads other integers, so each request names its own.
+        # The same view reads other integers at other places, so each request names its own.
         piece = rename(piece, {e.name: f"_e{next(fresh)}" for e in piece.elements})
     yield equation.operands[piece.operand], piece.indices
 
 
-def _walk(requests: list[Request], stored: Stored, cuts: dict[Dim, set[Size]]) -> dict[Var, dict[Indices, None]]:
+def _walk(requests: list[Request], storage: Storage, cuts: dict[Dim, set[Size]]) -> dict[Var, dict[Indices, None]]:
     """What is read from stored values and inputs; `cuts` gathers breakpoints of the axes."""
+    # Dictionaries in place of sets: their order, and so the kernels, are the same in every process.
     reads: dict[Var, dict[Indices, None]] = {}
     visited: set[Request] = set()
     fresh = itertools.count()
@@ -209,8 +213,8 @@ def _walk(requests: list[Request], stored: Stored, cuts: dict[Dim, set[Size]]) -
         if not isinstance(atom, Var) or request in visited:
             continue
         visited.add(request)
-        equation = stored.definitions.get(atom)
-        if equation is None or atom in stored.stored:
+        equation = storage.definitions.get(atom)
+        if equation is None or atom in storage.values:
             reads.setdefault(atom, {})[indices] = None
             continue
         if cuts and isinstance(equation.primitive.lower, View):
@@ -221,35 +225,38 @@ def _walk(requests: list[Request], stored: Stored, cuts: dict[Dim, set[Size]]) -
 
 def gather_cuts(equation: Equation, indices: Indices, cuts: dict[Dim, set[Size]]) -> None:
     """Add the breakpoints of a view's conditions that depend on a single axis."""
-    resolved = resolve(equation, indices)
+    resolution = resolve(equation, indices)
+    # Integers read from memory have no value yet when a kernel starts.
     known = {s for a in equation.operands for d in a.type.shape for s in dims.symbols(d)}
-    for bounds in (b for piece in resolved.pieces for b in piece.where):
+    for bounds in (b for piece in resolution.pieces for b in piece.where):
         for axis in dims.symbols(bounds.index):
             name = dims.symbol(axis.name, axis.low, axis.high)
             if name in cuts:
                 points = breakpoints(bounds, name)
+                # A range's size must be known before the kernel runs: from the shapes of operands.
                 cuts[name].update(p for p in points if dims.symbols(p) <= known)
 
 
-def find_roots(program: Program, stored: Stored) -> tuple[Root, ...]:
+def find_roots(program: Program, storage: Storage) -> tuple[Root, ...]:
     """All roots of a program, each after those it reads."""
     roots: list[Root] = []
-    for equation in stored.equations:
+    for equation in storage.equations:
         for var in equation.results:
-            if var in stored.stored and not any(_is_empty(d) for d in var.type.shape):
-                roots += _ranges(analyse(equation, var, stored), stored, len(roots))
-    wanted = {a for a in stored.outputs if isinstance(a, Var)}
-    wanted |= {v for e in stored.equations if effect_of(e) is not None for v in e.results}
-    return _needed(roots, wanted)
+            if var in storage.values and not any(_is_empty(d) for d in var.type.shape):
+                roots += _ranges(analyse(equation, var, storage), storage, len(roots))
+    results = {a for a in storage.outputs if isinstance(a, Var)}
+    results |= {v for e in storage.equations if effect_of(e) is not None for v in e.results}
+    return _needed(roots, results)
 
 
 def _needed(roots: list[Root], results: set[Var]) -> tuple[Root, ...]:
-    """The roots that are read or are results: a view may turn out to show nothing of a value."""
-    needed, needed_roots = set(results), []
+    """The roots that are read or are results: resolved, a view may show nothing of its operand."""
+    needed_values, needed_roots = set(results), []
+    # Roots read only earlier ones, so one walk from the end finds all that are needed.
     for root in reversed(roots):
-        if root.var in needed:
+        if root.var in needed_values:
             needed_roots.append(root)
-            needed.update(root.reads)
+            needed_values.update(root.reads)
     return tuple(replace(r, number=n) for n, r in enumerate(reversed(needed_roots)))
 
 
@@ -260,24 +267,26 @@ def _is_empty(size: Size) -> bool:
 def analyse(
     equation: Equation,
     var: Var,
-    stored: Stored,
+    storage: Storage,
     number: int = 0,
     offsets: Indices = (),
     sizes: tuple[Size, ...] | None = None,
 ) -> Root:
     """The root of `var`, or of one range of it."""
-    kind = kind_of(equation, stored)
+    kind = kind_of(equation, storage)
     shape = var.type.shape if sizes is None else sizes
     if kind is Kind.WINDOW:
+        # A window update runs over the update; the array around it stays as it is.
         shape = equation.operands[1].type.shape
     offsets = offsets or (0,) * len(shape)
     symbols = axis_symbols(shape)
     indices = tuple(o + s for o, s in zip(offsets, symbols))
+    # Only a mapped root can be divided: every other kind combines or orders its elements.
     cuts: dict[Dim, set[Size]] = {s: set() for s in symbols if kind is Kind.MAP and isinstance(s, Dim)}
     if cuts and sizes is None and isinstance(equation.primitive.lower, View):
         gather_cuts(equation, indices, cuts)
-    # Within a range every condition is decided, so it is not divided again.
-    reads = _walk(starts(equation, kind, indices, stored), stored, cuts if sizes is None else {})
+    # Within a range every condition on its axes is decided, so it is not divided again.
+    reads = _walk(starts(equation, kind, indices, storage), storage, cuts if sizes is None else {})
     work = cost.count(shape)
     if kind in (Kind.REDUCE, Kind.DOT, Kind.STREAM):
         work *= cost.count(reduced_sizes(equation))
@@ -292,13 +301,13 @@ def analyse(
         shape,
         work,
         {v: tuple(positions) for v, positions in reads.items()},
-        stream_rows(stored.sinks[var]) if kind is Kind.STREAM else parallel_axes(equation, kind, shape),
+        stream_rows(storage.sinks[var]) if kind is Kind.STREAM else parallel_axes(equation, kind, shape),
         tuple(tuple(cuts.get(s, ())) if isinstance(s, Dim) else () for s in symbols),
     )
 
 
 def parallel_axes(equation: Equation, kind: Kind, sizes: tuple[Size, ...]) -> tuple[int, ...]:
-    """The axes of the value over which a kernel may run in parallel, those of one point aside."""
+    """The axes of the value over which a kernel may run in parallel, except those of one point."""
     if kind is Kind.SCAN:
         return tuple(a for a in _longer(sizes) if a != equation.params["axis"])
     if kind is Kind.SCATTER:
@@ -307,7 +316,7 @@ def parallel_axes(equation: Equation, kind: Kind, sizes: tuple[Size, ...]) -> tu
 
 
 def stream_rows(sink: Sink) -> tuple[int, ...]:
-    """The axes of a sink's result that are rows of its scores, in the order of these."""
+    """The axes of a sink's result that are rows of its scores, in the order of the scores."""
     places = sink.result_axes()
     return tuple(places[a] for a in sink.rows)
 
@@ -323,7 +332,7 @@ def inner_places(root: Root, places: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def window_piece(equation: Equation, position: Indices) -> Piece:
-    """The part of a view that shows the update, at a position of the whole array."""
+    """The piece of a view that shows the update, at a position of the whole array."""
     return next(p for p in resolve(equation, position).pieces if p.operand == 1)
 
 
@@ -355,27 +364,27 @@ def scatter_axes(equation: Equation) -> dict[int, int]:
 # --- ranges -----------------------------------------------------------------------------------
 
 
-def _ranges(root: Root, stored: Stored, first: int) -> list[Root]:
-    """The root itself, numbered, or the roots of its ranges."""
+def _ranges(root: Root, storage: Storage, first: int) -> list[Root]:
+    """The root itself, with its number, or the roots of its ranges."""
     cells = list(itertools.product(*_divisions(root)))
     if len(cells) == 1:
         return [_numbered(root, first)]
     roots = []
     for cell in cells:
         offsets, sizes = tuple(o for o, _ in cell), tuple(s for _, s in cell)
-        roots.append(analyse(root.equation, root.var, stored, first + len(roots), offsets, sizes))
+        roots.append(analyse(root.equation, root.var, storage, first + len(roots), offsets, sizes))
     return roots
 
 
 def _divisions(root: Root) -> list[list[tuple[Size, Size]]]:
     """The ranges of each axis that has cuts; inner axes stay whole where cells become too many.
 
-    Half of a grid is worth having: in a stack of rolled arrays each part computes itself alone, and
-    where it was cut by the roll is decided at each element.
+    Ranges along the outer axes alone are worth having: in a stack of rolled arrays each part
+    computes only itself, and only where the roll wraps is decided at each element.
     """
     axes, cells = [], 1
     for cuts, size in zip(root.cuts, root.sizes):
-        # Putting cuts in order compares all pairs of them: too many are refused before that.
+        # Sorting the cuts compares all pairs of them, so too many are refused before that.
         few = len(set(_inside(cuts, size))) * cells < cost.MAX_CELLS
         ranges = _intervals(cuts, size) if few else [(0, size)]
         axes.append(ranges if cells * len(ranges) <= cost.MAX_CELLS else [(0, size)])
@@ -390,7 +399,7 @@ def _numbered(root: Root, number: int) -> Root:
 def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:
     """(offset, size) of the ranges between cuts; one range where their order is not known."""
     inside = _inside(cuts, size)
-    ordered: list[Size] = [0]
+    boundaries: list[Size] = [0]
     for cut in inside:
         if not all(_is_decided(cut, other) for other in (0, size, *inside)):
             return [(0, size)]
@@ -398,8 +407,8 @@ def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:
         # Cuts may be symbolic: the next one is at most each of the others.
         least = next(c for c in inside if all(dims.at_most(c, d) for d in inside))
         inside = [c for c in inside if c != least]
-        ordered.append(least)
-    return [(a, b - a) for a, b in itertools.pairwise([*ordered, size])]
+        boundaries.append(least)
+    return [(a, b - a) for a, b in itertools.pairwise([*boundaries, size])]
 
 
 def _inside(cuts: Iterable[Size], size: Size) -> list[Size]:

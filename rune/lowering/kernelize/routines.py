@@ -3,12 +3,12 @@
 Before   %2 = dot_general %0, %1 {dimension_numbers=(((0), (0)), ((), ()))}     f32[64,512] ...
 After    %2 = routine_dot %0, %1 {batch=1, m=512, n=256, k=64, trans_a=True, trans_b=False, ...}
 
-An operand is read where it lies when its elements, seen through views, are in row-major order as
-[batch, m, k] or, transposed, [batch, k, m]. Where one is not, and the target can, the dot becomes a
-strided_dot (walks.py): both operands are read through their views. Else a view brings the operand
-into that order and becomes a kernel of its own. Half types are converted to f32 and back, as
-dot_general's meaning says. For few rows a dot that unpacks an operand of fewer bits stays: it reads
-those bits, and no floats.
+An operand is read where it lies if its elements, seen through views, are in row-major order as
+[batch, m, k] or, transposed, [batch, k, m]. If one is not, and the target has strided_dot, the dot
+becomes a strided_dot (walks.py): both operands are read through their views. Otherwise a kernel of
+its own copies the operand into that order. Half types are converted to f32 and back, as the meaning
+of dot_general says. For few rows, a dot that unpacks an operand of fewer bits stays: it reads those
+bits, and no floats are written.
 
 Invariant: the program computes the same values; a routine_dot's operands are in memory.
 Cost: linear in the number of equations.
@@ -78,7 +78,7 @@ def is_routine(equation: Equation) -> bool:
 
 
 def is_call(equation: Equation) -> bool:
-    """True for what is by itself before kernels are formed: calls, and kernels of given loops."""
+    """True for equations that no fusion touches: calls, and kernels of given loops."""
     return equation.primitive in (host_call, source_call) or isinstance(equation.primitive.lower, Routine | Written)
 
 
@@ -98,30 +98,30 @@ def call_of(equation: Equation) -> tuple[str, tuple[tuple[str, Any], ...]]:
 
 
 def route_dots(program: Program, target: Target) -> Program:
-    """The program with every dot that pays done by a routine."""
+    """The program with a routine in place of every dot for which it pays."""
     if "dot" not in target.routines:
         return program
     definitions = {v: e for e in program.equations for v in e.results}
-    strided = "strided_dot" in target.routines
-    body = [new for e in program.equations for new in _route(e, definitions, strided) or (e,)]
+    has_strided_dot = "strided_dot" in target.routines
+    body = [new for e in program.equations for new in _route(e, definitions, has_strided_dot) or (e,)]
     return program.with_equations(body, program.outputs)
 
 
-def _route(equation: Equation, definitions: Definitions, strided: bool) -> list[Equation]:
-    """The equations in place of a dot; none where it stays."""
+def _route(equation: Equation, definitions: Definitions, has_strided_dot: bool) -> list[Equation]:
+    """The equations in place of a dot; an empty list if it stays."""
     if not isinstance(equation.primitive.lower, Contraction):
         return []
     dtype = equation.operands[0].type.dtype
     a, b = _sides(equation)
-    m, n, k = a.size(a.rows), b.size(b.rows), a.size(a.contracted)
-    routed = dtype in NATIVE | THROUGH_F32 and cost.is_routine_dot(m, n, k)
+    m, n, k = a.size(a.rows), b.size(b.rows), a.size(a.contraction)
+    is_routable = dtype in NATIVE | THROUGH_F32 and cost.is_routine_dot(m, n, k)
     # A dot of no elements is all zeros, or nothing: no routine is needed.
-    if not routed or 0 in (*a.atom.type.shape, *b.atom.type.shape):
+    if not is_routable or 0 in (*a.atom.type.shape, *b.atom.type.shape):
         return []
     if _unpacks(a, n, definitions) or _unpacks(b, m, definitions):
         return []
     shape = equation.results[0].type.shape
-    equations = _strided(a, b, shape, definitions) if strided else None
+    equations = _strided(a, b, shape, definitions) if has_strided_dot else None
     # Strided only where it saves a copy of an operand.
     equations = equations or _dense(a, b, shape, definitions)
     if dtype in THROUGH_F32:
@@ -131,14 +131,14 @@ def _route(equation: Equation, definitions: Definitions, strided: bool) -> list[
 
 
 def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> list[Equation]:
-    """The product of operands in row-major order, packed where they are not."""
+    """The product of operands in row-major order, which those in another order are packed into."""
     equations: list[Equation] = []
     lhs, trans_a = _ordered(a, False, definitions) or (_packed(a, False, equations), False)
     # A packed operand is written in the order that the routine reads without transposing.
     rhs, trans_b = _ordered(b, True, definitions) or (_packed(b, True, equations), False)
     if a.atom.type.dtype in THROUGH_F32:
         lhs, rhs = (apply(equations, convert, x, dtype=dtypes.f32) for x in (lhs, rhs))
-    sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
+    sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contraction))
     params = dict(zip(PARAMETERS, (*sizes, trans_a, trans_b)))
     apply(equations, routine_dot, lhs, rhs, shape=shape, **params)
     return equations
@@ -147,7 +147,7 @@ def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> li
 def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> list[Equation] | None:
     """The product of operands through their views, if one of them is not in row-major order.
 
-    What is in no memory, such as a number that is repeated, is packed beside it.
+    An operand that is not in memory, such as a repeated number, is packed, too.
     """
     sides = ((a, False), (b, True))
     natural = [walk(side, definitions) for side, _ in sides]
@@ -164,39 +164,39 @@ def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> 
     bases = [w.base for w in (lhs, right)]
     if a.atom.type.dtype in THROUGH_F32:
         bases = [apply(equations, convert, x, dtype=dtypes.f32) for x in bases]
-    sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
+    sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contraction))
     apply(equations, strided_dot, *bases, shape=shape, sizes=sizes, left=lhs.params, right=right.params)
     return equations
 
 
 def _packed_walk(side: Operand, natural: Walk | None, right: bool, equations: list[Equation]) -> Walk:
-    """The operand in row-major order, but for batch axes that only repeat it."""
+    """The operand in row-major order, except for batch axes that only repeat it."""
     shape, batch = side.atom.type.shape, side.batch
     # A batch axis of step 0 repeats one matrix, which is packed once and has step 0 again.
-    repeated = tuple(axis for axis in batch if natural is not None and natural.steps[axis] == 0)
+    repeated_axes = tuple(axis for axis in batch if natural is not None and natural.steps[axis] == 0)
     one = apply(
         equations,
         slice_,
         side.atom,
         start=(0,) * len(shape),
         stride=(1,) * len(shape),
-        limit=tuple(1 if axis in repeated else d for axis, d in enumerate(shape)),
+        limit=tuple(1 if axis in repeated_axes else d for axis, d in enumerate(shape)),
     )
-    second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
+    second, third = (side.contraction, side.rows) if right else (side.rows, side.contraction)
     order = (*batch, *second, *third)
     base = apply(equations, transpose, one, permutation=order)
     steps: dict[int, Size] = {}
     step: Size = 1
     for axis in reversed(order):
-        steps[axis] = 0 if axis in repeated else step
-        step = step if axis in repeated else step * shape[axis]
+        steps[axis] = 0 if axis in repeated_axes else step
+        step = step if axis in repeated_axes else step * shape[axis]
     return Walk(side, base, 0, tuple(steps[axis] for axis in range(len(shape))))
 
 
 def _unpacks(side: Operand, rows: Size, definitions: Definitions) -> bool:
-    """Whether an operand is made of fewer bits, for so few rows that storing it would not pay.
+    """Whether an operand is computed from fewer bits, for so few rows that storing it does not pay.
 
-    Half types, and what elementwise operations and views make of a narrower dtype.
+    That is, a half type, or elementwise operations and views of a narrower dtype.
     """
     # With many rows the unpacked operand is read often enough to pay for storing it.
     if cost.count((rows,)) > cost.FEW_ROWS:
@@ -207,7 +207,7 @@ def _unpacks(side: Operand, rows: Size, definitions: Definitions) -> bool:
     for _ in range(UNPACKING):
         atom = pending.pop() if pending else None
         equation = definitions.get(atom) if isinstance(atom, Var) else None
-        # Nothing left to look through.
+        # Every way to the operand has been followed.
         if atom is None:
             return False
         if equation is None or not isinstance(equation.primitive.lower, Scalar | Convert | View):
@@ -236,8 +236,9 @@ def _sides(equation: Equation) -> tuple[Operand, Operand]:
 
 
 def _ordered(side: Operand, right: bool, definitions: Definitions) -> tuple[Atom, bool] | None:
-    """What to read, and whether transposed: [batch, k, rows] on the left, or on the right
-    [batch, rows, k]. None where the elements lie in neither order.
+    """The array to read, and whether it is transposed; None if its elements lie in neither order.
+
+    Transposed is [batch, k, rows] on the left, and [batch, rows, k] on the right.
     """
     # An axis of one element adds nothing to a place, however long its step would be.
     indices = tuple(0 if d == 1 else i for d, i in zip(side.atom.type.shape, generic(side.atom.type.shape)))
@@ -246,8 +247,8 @@ def _ordered(side: Operand, right: bool, definitions: Definitions) -> tuple[Atom
     if not isinstance(base, Var) or half or _count(base) != _count(side.atom):
         return None
     position = flat_index(base_indices, base.type.shape)
-    rows_first = position == _position(side, indices, (side.rows, side.contracted))
-    rows_last = position == _position(side, indices, (side.contracted, side.rows))
+    rows_first = position == _position(side, indices, (side.rows, side.contraction))
+    rows_last = position == _position(side, indices, (side.contraction, side.rows))
     if not rows_first and not rows_last:
         return None
     # Transposed means that the contracted axis is not where the routine expects it.
@@ -265,8 +266,8 @@ def _position(side: Operand, indices: tuple, order: tuple[Axes, Axes]) -> Size:
 
 def _packed(side: Operand, right: bool, equations: list[Equation]) -> Var:
     """A view of the operand in the order that the routine reads."""
-    second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
+    second, third = (side.contraction, side.rows) if right else (side.rows, side.contraction)
     order = (*side.batch, *second, *third)
-    transposed = apply(equations, transpose, side.atom, permutation=order)
+    transposition = apply(equations, transpose, side.atom, permutation=order)
     shape = (side.size(side.batch), side.size(second), side.size(third))
-    return apply(equations, reshape, transposed, shape=shape)
+    return apply(equations, reshape, transposition, shape=shape)

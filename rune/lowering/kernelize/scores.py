@@ -3,12 +3,12 @@
 Before   s = q kᵀ;  m = max s;  e = exp(s - m);  l = sum e;  o = e v      s, e: f32[T,S]
 After    scores s, e;  sinks m, l, o                                      stored: f32[T], f32[T,D]
 
-A score is a short dot whose results are more than memory should hold: q kᵀ has T·S elements, made
-of T·D and S·D. Scores, and what is made of them element by element, end in sinks: reductions, or
-dots with something else. Where every way from the scores ends so, only the sinks are stored.
+A score is a short dot with more results than memory should hold: q kᵀ has T·S elements, computed
+from T·D and S·D. Scores, and values computed from them element by element, end in sinks:
+reductions, or dots with other values. If every path from the scores ends so, only sinks are stored.
 
-Such a set of values is a component. It counts only if a largest score is taken in it: where softmax
-is, in whatever form. The chains that one kernel computes in one pass are found in streams.py.
+Such a set of values is a component. It counts only if it takes a maximum of its scores, as softmax
+does in whatever form. The chains that one kernel computes in one pass are found in streams.py.
 
 Invariant: the program does not return a value of a component, and only its equations read it.
 Cost: about linear in the number of equations.
@@ -35,11 +35,11 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sink:
-    """A reduction of scores, or a dot of them and something else.
+    """A reduction of scores, or a dot of scores and another value.
 
-    operand: the number of the operand that is made of scores, whose axes are these:
-    along:   those reduced   rows: the others   (both without axes of one point)
-    columns: the axis of the other operand that is not one of the rows, or none
+    operand: the number of the operand that is computed from scores
+    along:   its reduced axes   rows: its other axes   (both without axes of one point)
+    columns: the free axis of the other operand, or an empty tuple
     """
 
     equation: Equation
@@ -55,7 +55,7 @@ class Sink:
 
     @property
     def scores(self) -> Var:
-        """The operand that is made of scores."""
+        """The operand that is computed from scores."""
         operand = self.equation.operands[self.operand]
         assert isinstance(operand, Var)
         return operand
@@ -70,8 +70,8 @@ class Sink:
         """The axis of the result for each axis of the scores that is not reduced."""
         ndim = self.scores.type.ndim
         if isinstance(self.equation.primitive.lower, Reduction):
-            reduced = self.equation.params["axes"]
-            return {a: n for n, a in enumerate(a for a in range(ndim) if a not in reduced)}
+            reduced_axes = self.equation.params["axes"]
+            return {a: n for n, a in enumerate(a for a in range(ndim) if a not in reduced_axes)}
         contracting, batch = self.equation.params["dimension_numbers"]
         start, axes = len(batch[0]), {a: n for n, a in enumerate(batch[self.operand])}
         for number, operand in enumerate(self.equation.operands):
@@ -84,16 +84,16 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Values made of some scores, and the sinks in which they end, in order."""
+    """The values computed from some scores, and the sinks in which they end, in order."""
 
     scores: frozenset[Var]
-    values: frozenset[Var]  # the scores, and all that is made of them
+    values: frozenset[Var]  # the scores, and all that is computed from them
     sinks: tuple[Sink, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """A program, what defines each of its variables, and which equations read it, by number."""
+    """A program, the equation of each variable, and the numbers of the equations that read it."""
 
     program: Program
     definitions: Definitions
@@ -114,16 +114,17 @@ def find_components(program: Program) -> tuple[Component, ...]:
     """The components of a program in which a largest score is taken."""
     graph = _graph(program)
     peaks = [e for e in program.equations if _takes_largest(e)]
-    refused: set[Var] = set()
+    refused_scores: set[Var] = set()
     components: list[Component] = []
     for peak in peaks:
-        seeds = _seeds(peak.operands[0], graph.definitions) - refused
-        # A peak of scores that are in a component already has been looked at with it.
+        # Scores of a refused component would be refused again.
+        seeds = _seeds(peak.operands[0], graph.definitions) - refused_scores
+        # A peak of scores that are in a component already was followed with that component.
         if not seeds or any(seeds & c.scores for c in components):
             continue
         component = _component(graph, seeds)
         if component is None:
-            refused |= seeds
+            refused_scores |= seeds
         else:
             components.append(component)
     return tuple(components)
@@ -143,7 +144,7 @@ def _takes_largest(equation: Equation) -> bool:
 
 
 def _seeds(atom: object, definitions: Definitions) -> set[Var]:
-    """The scores from which a value is made element by element."""
+    """The scores from which a value is computed element by element."""
     seeds: set[Var] = set()
     visited: set[object] = set()
     pending = [atom]
@@ -161,19 +162,19 @@ def _seeds(atom: object, definitions: Definitions) -> set[Var]:
 
 
 def _is_score(equation: Equation) -> bool:
-    """Whether a dot is short, and its results are more than memory should hold."""
+    """Whether a dot is short, and has more results than memory should hold."""
     if not isinstance(equation.primitive.lower, Contraction):
         return False
     if equation.results[0].type.dtype not in dtypes.FLOATING:
         return False
-    contracted = equation.params["dimension_numbers"][0][0]
-    products = cost.count(tuple(equation.operands[0].type.shape[a] for a in contracted))
+    contracted_axes = equation.params["dimension_numbers"][0][0]
+    products = cost.count(tuple(equation.operands[0].type.shape[a] for a in contracted_axes))
     read = max(cost.count(a.type.shape) for a in equation.operands)
     return 0 < products <= cost.SCORE_PRODUCTS and cost.is_many_scores(cost.count(equation.results[0].type.shape), read)
 
 
 def is_mapped(equation: Equation) -> bool:
-    """Whether each element of the result is made of single elements of the operands."""
+    """Whether each element of the result is computed from single elements of the operands."""
     return isinstance(equation.primitive.lower, Scalar | Convert | View) and equation.primitive is not in_memory
 
 
@@ -181,38 +182,39 @@ def is_mapped(equation: Equation) -> bool:
 
 
 def _component(graph: _Graph, seeds: set[Var]) -> Component | None:
-    """All that is made of the scores, and of those that meet them; None if it has to be stored."""
-    grown: set[Var] = set()
+    """What is computed from the scores, and from scores that meet them; None if it is stored."""
+    scores: set[Var] = set()
     reach: tuple[set[Var], list[Sink]] | None = set(), []
-    while grown != seeds:
-        grown = set(seeds)
-        reach = _downwards(graph, grown)
+    # Scores that meet a value of the component bring values of their own, which may meet more.
+    while scores != seeds:
+        scores = set(seeds)
+        reach = _downwards(graph, scores)
         if reach is None:
             return None
         values, _ = reach
-        for var in values - grown:
+        for var in values - scores:
             seeds |= _that_meet(graph.definitions[var], values, graph.definitions)
     values, sinks = reach
     results = {a for a in graph.program.outputs if isinstance(a, Var)}
-    return None if results & values else Component(frozenset(grown), frozenset(values), tuple(sinks))
+    return None if results & values else Component(frozenset(scores), frozenset(values), tuple(sinks))
 
 
 def _that_meet(equation: Equation, values: set[Var], definitions: Definitions) -> set[Var]:
-    """Other scores of as many elements that an equation takes beside values of a component."""
-    wanted = cost.count(equation.results[0].type.shape)
-    others = [a for a in equation.operands if a not in values and cost.count(a.type.shape) == wanted]
+    """Other scores, of as many elements, from which an equation computes a value of a component."""
+    elements = cost.count(equation.results[0].type.shape)
+    others = [a for a in equation.operands if a not in values and cost.count(a.type.shape) == elements]
     scores = {v for a in others for v in _seeds(a, definitions)}
-    return {v for v in scores if cost.count(v.type.shape) == wanted}
+    return {v for v in scores if cost.count(v.type.shape) == elements}
 
 
 def _downwards(graph: _Graph, scores: set[Var]) -> tuple[set[Var], list[Sink]] | None:
-    """What is made of scores, and its sinks; None where another equation reads it."""
+    """What is computed from scores, and its sinks; None if any other equation reads it."""
     values, sinks = set(scores), []
     pending = [n for v in scores for n in graph.readers.get(v, ())]
     heapify(pending)
     last = -1
     while pending:
-        # In the order of the program, so that all operands of one are known when it comes up.
+        # In the order of the program, so that all operands of an equation come before it.
         number = heappop(pending)
         if number == last:
             continue
@@ -235,7 +237,7 @@ def _downwards(graph: _Graph, scores: set[Var]) -> tuple[set[Var], list[Sink]] |
 
 
 def _keeps_elements(equation: Equation, read: Sequence[int]) -> bool:
-    """Whether an equation makes one element of each that it reads."""
+    """Whether each element that an equation reads appears once in its result."""
     if not isinstance(equation.primitive.lower, View):
         return True
     result = equation.results[0].type
@@ -245,7 +247,7 @@ def _keeps_elements(equation: Equation, read: Sequence[int]) -> bool:
 
 
 def _sink(equation: Equation, read: Sequence[int]) -> Sink | None:
-    """The sink that an equation is; None if it is none."""
+    """The equation as a sink; None if it cannot be one."""
     lower = equation.primitive.lower
     if isinstance(lower, Reduction) and lower.combine in ("max", "add"):
         return _as_sink(equation, 0, tuple(sorted(equation.params["axes"])), ())
@@ -256,7 +258,7 @@ def _sink(equation: Equation, read: Sequence[int]) -> Sink | None:
     other = equation.operands[1 - number].type
     free = free_axes(other.ndim, contracting[1 - number], batch[1 - number])
     columns = tuple(a for a in free if other.shape[a] != 1)
-    # Sums of all columns are held at once, so there must be few.
+    # The sums of all columns are in registers at the same time, so there must be few.
     if len(columns) > 1 or not all(is_static(other.shape[a]) for a in columns):
         return None
     if cost.count(tuple(other.shape[a] for a in columns)) > cost.SUM_COLUMNS:
@@ -267,6 +269,7 @@ def _sink(equation: Equation, read: Sequence[int]) -> Sink | None:
 def _as_sink(equation: Equation, number: int, along: Axes, columns: Axes) -> Sink | None:
     shape = equation.operands[number].type.shape
     rows = tuple(a for a in range(len(shape)) if a not in along and shape[a] != 1)
+    # A row of no elements has no largest one, and a symbolic size may turn out to be 0.
     empty = any(dims.at_most(1, d) is not True for d in shape)
     longer = tuple(a for a in along if shape[a] != 1)
     return None if empty or not longer or not rows else Sink(equation, number, longer, rows, columns)

@@ -1,15 +1,15 @@
-"""Sums of exponentials of long rows in parts, each with a peak of its own.
+"""Split sums of exponentials of long rows into parts, each with a peak of its own.
 
 Before   m = max x;  l = sum exp(x - broadcast m)                               x: f32[8,131072]
 After    y = split_axis x                                                       f32[8,32,4096]
          m_p = max y;  l_p = sum exp(y - broadcast m_p)       one kernel over parts
          m = max m_p;  l = sum (l_p * exp(m_p - broadcast m))                   f32[8,32] -> f32[8]
 
-A sum of degree d in its peak (streams.py) is exp(d·(m_p - m)) times as large with m in place of
-m_p: so parts need not wait for the largest of all. What else reads m, reads the same m. In a part
-of -inf alone m_p counts as 0 where scores are shifted by it; its sum is 0, and stays so.
+A sum of degree d in its peak (streams.py) becomes exp(d·(m_p - m)) times as large with m in place
+of m_p, so parts need not wait for the maximum of the row. Other readers of m read the same m. In a
+part of nothing but -inf, scores are shifted by 0 in place of m_p; its sum is 0, and stays 0.
 
-Invariant: as in two passes, a row of -inf, and one with inf or NaN, gives NaN.
+Invariant: as in two passes, a row of nothing but -inf, or with inf or NaN, gives NaN.
 Cost: linear in the number of equations, for each peak that is split.
 """
 
@@ -41,7 +41,7 @@ from rune.records import dataclass
 def split_peaks(program: Program, target: Target) -> Program:
     """The program with long chains of a maximum and sums of exponentials in parts.
 
-    A processor stores exponentials rather than compute them again for its result.
+    A processor stores exponentials rather than computing them again for the result.
     """
     if not cost.computes_again(target):
         return program
@@ -64,7 +64,7 @@ def _is_long(equation: Equation, parallelism: Parallelism) -> bool:
 
 
 def _with_parts(program: Program, peak: Equation, parallelism: Parallelism) -> Program:
-    """The program with one maximum, and the sums that it is in, in parts."""
+    """The program with one maximum, and the sums that depend on it, in parts."""
     x, axes = peak.operands[0], tuple(peak.params["axes"])
     assert isinstance(x, Var)
     step = choose(x.type, axes, parallelism)
@@ -95,7 +95,7 @@ def _stream(program: Program, peak: Equation) -> Stream | None:
     sinks = tuple(_sink(e, axes) for e in program.equations if e is peak or e in sums)
     definitions = {v: e for e in program.equations for v in e.results}
     base, _ = trace(x, generic(x.type.shape), definitions)
-    # x by its first name, as the sums may read it by another one.
+    # The value that x shows, since the sums may read it through other views.
     if not isinstance(base, Var) or base.type.shape != x.type.shape:
         base = x
     streams = form_streams(program, Component(frozenset({base}), frozenset({base}), sinks))
@@ -133,22 +133,23 @@ class _Parts:
     base: Var | None = None  # the peaks, 0 where they are -inf
 
     def peak(self, equation: Equation) -> list[Equation]:
-        """The largest of each part, then of all."""
+        """The largest of each part, then the largest of all."""
         new: list[Equation] = []
         (self.largest,) = equation.results
         self.peaks = apply(new, reduce_max, self.split(self.x, new), axes=(self.axis + 1,))
+        # -inf - -inf would be NaN in a part of nothing but -inf, and so in the whole row's sum.
         least = identity("max", self.peaks.type)
         self.base = apply(new, select, apply(new, eq, self.peaks, least), _literal(0, self.peaks.type), self.peaks)
         new.append(replace(equation, operands=(self.peaks,), params={"axes": (self.axis,)}))
         return [replace(e, frame=equation.frame) for e in new]
 
     def split(self, x: Var, new: list[Equation], fill: Literal | None = None) -> Var:
-        """A value in parts; behind its end -inf, or another value."""
+        """A value in parts, with -inf or `fill` beyond its end."""
         fill = fill or identity("max", x.type)
         return apply(new, split_axis, x, fill, axis=self.axis, size=self.size)
 
     def sum(self, equation: Equation, degree: int) -> list[Equation] | None:
-        """The sum of each part with its peak, then of all; None where that cannot be written."""
+        """The sum of each part, relative to its peak, then of all; None if it cannot be written."""
         new: list[Equation] = []
         operand = equation.operands[0]
         assert isinstance(operand, Var)
@@ -162,25 +163,26 @@ class _Parts:
         shift = apply(new, sub, _as(self.peaks, dtype, new), _as(total_peak, dtype, new))
         if degree != 1:
             shift = apply(new, mul, shift, _literal(degree, shift.type))
-        scaled = apply(new, mul, parts, apply(new, exp, shift))
-        total = apply(new, equation.primitive, scaled, axes=(self.axis,))
+        corrected_sums = apply(new, mul, parts, apply(new, exp, shift))
+        total = apply(new, equation.primitive, corrected_sums, axes=(self.axis,))
         if total.type.dtype != equation.results[0].type.dtype:
             apply(new, convert, total, dtype=equation.results[0].type.dtype)
         new[-1] = replace(new[-1], results=equation.results)
         return [replace(e, frame=equation.frame) for e in new]
 
     def inside(self, summands: Var, new: list[Equation]) -> Var:
-        """The summands of parts, 0 behind the end."""
+        """The summands of parts, with 0 beyond the end."""
+        # exp of the -inf there is 0, but a summand may have another factor that makes it NaN.
         length = self.x.type.shape[self.axis]
         if isinstance(length, int) and length % self.size == 0:
             return summands
         truth = ArrayType((), dtypes.bool_)
-        every = apply(new, broadcast, _literal(1, truth), shape=self.x.type.shape, axes=())
-        mask = self.split(every, new, _literal(0, truth))
+        truths = apply(new, broadcast, _literal(1, truth), shape=self.x.type.shape, axes=())
+        mask = self.split(truths, new, _literal(0, truth))
         return apply(new, select, mask, summands, _literal(0, summands.type))
 
     def is_known(self, var: Var) -> bool:
-        """Whether a value is made, element by element, of x, its peak, and what is as large."""
+        """Whether a value is computed elementwise from x, its peak, and values of x's shape."""
         pending, visited = [var], {var}
         while pending:
             top = pending.pop()
@@ -197,7 +199,7 @@ class _Parts:
         return True
 
     def is_x(self, var: Var) -> bool:
-        """Whether a value is x by another name."""
+        """Whether a value shows the same elements as x."""
         indices = generic(self.x.type.shape)
         return var.type == self.x.type and trace(var, indices, self.definitions) == trace(
             self.x, indices, self.definitions
@@ -208,7 +210,7 @@ class _Parts:
         return trace(var, generic(var.type.shape), self.definitions)[0] is self.largest
 
     def reads_peak(self, var: Var) -> bool:
-        """Whether a value is made of the peak."""
+        """Whether a value depends on the peak."""
         pending, visited = [var], {var}
         while pending:
             top = pending.pop()
@@ -222,7 +224,7 @@ class _Parts:
         return False
 
     def copy(self, var: Var, new: list[Equation]) -> Var:
-        """A value in parts, made of the peaks of parts."""
+        """A value in parts, computed from the peaks of the parts."""
         pending = [var]
         copies: dict[Var, Var] = {}
         while pending:
@@ -239,7 +241,7 @@ class _Parts:
         return copies[var]
 
     def part(self, var: Var, copies: Mapping[Var, Var], new: list[Equation]) -> Var | None:
-        """The copy of a value; None if that of an operand is missing."""
+        """The copy of a value; None if the copy of an operand is missing."""
         if not var.type.shape:
             return var
         if self.is_x(var):
@@ -249,6 +251,7 @@ class _Parts:
             outside = tuple(a for a in range(self.x.type.ndim + 1) if a != self.axis + 1)
             shape = (*self.base.type.shape[: self.axis + 1], self.size, *self.base.type.shape[self.axis + 1 :])
             return apply(new, broadcast, self.base, shape=shape, axes=outside)
+        # Beyond the end the summands are masked, so any fill will do.
         if not self.reads_peak(var):
             return self.split(var, new, _literal(1, var.type))
         equation = self.definitions[var]

@@ -3,14 +3,14 @@
 Before   %1: f32[1000000] = cumsum %0 {axis=0}
 After    %1: f32[31250,32] = split_axis %0, 0.0 {axis=0, size=32}     (a view)
          %2: f32[31250,32] = cumsum %1 {axis=1}                       one thread for each part
-         %3: f32[31250] = pad (reshape (slice %2))                    (views) its end, one part on
+         %3: f32[31250] = pad (reshape (slice %2))                    (views) totals, one part later
          %4: f32[31250] = cumsum %3 {axis=0}                          again in parts
-         %5: f32[1000000] = join_axis (add (broadcast %4) %2)         with what reads it
+         %5: f32[1000000] = join_axis (add (broadcast %4) %2)         fused with its readers
 
-The parts depend on nothing but sizes, so the result is the same on every run. Half types are summed
-in f32 from end to end.
+The parts depend only on sizes, so the result is the same on every run. Half types are summed in f32
+throughout.
 
-Invariant: every scan that stays is short, or has enough rows beside it.
+Invariant: every scan that stays is short, or is one of enough rows.
 Cost: O(n) work in O(log n) kernels; linear in the number of equations.
 Source: reduce, then scan, then distribute: Blelloch, "Prefix sums and their applications", 1990.
 """
@@ -36,7 +36,7 @@ from rune.ops.family import view_of, wide
 from rune.records import dataclass
 
 REDUCE = {"add": ops.reduce_sum, "mul": ops.reduce_prod, "max": ops.reduce_max, "min": ops.reduce_min}
-ROUNDS = 4  # tiles that one group scans one after the other, where that saves two kernels
+ROUNDS = 4  # tiles that one group scans one after another, as that saves two kernels
 COMBINE = {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
 
 
@@ -45,8 +45,8 @@ def _join_type(x: ArrayType, *, axis: int, size: Size) -> ArrayType:
 
 
 def _join_reference(x: np.ndarray, *, axis: int, size: int) -> Value:
-    joined = x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
-    return joined[(slice(None),) * axis + (slice(0, size),)]
+    array = x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
+    return array[(slice(None),) * axis + (slice(0, size),)]
 
 
 def _join_view(indices: tuple, x: ArrayType, *, axis: int, size: Size) -> Source:
@@ -59,7 +59,8 @@ join_axis = Primitive("join_axis", "movement", _join_type, _join_reference, lowe
 
 
 def split_scans(program: Program, target: Target) -> Program:
-    """The program with long scans beside few rows done in parts, for a device with threads."""
+    """The program with long scans of few rows in parts, for a device with threads."""
+    # Without threads a scan is a loop of a core, which parts would only make longer.
     if target.threads_per_workgroup == 1:
         return program
     by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
@@ -70,7 +71,7 @@ def split_scans(program: Program, target: Target) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The scans side by side that keep the device busy, and the rounds that its driver allows.
+    """How many scans side by side keep the device busy, and how many rounds its driver allows.
 
     by_groups: whether the threads of a group scan together.
     """
@@ -81,7 +82,7 @@ class _Limits:
 
 
 def _split(equation: Equation, limits: _Limits) -> list[Equation]:
-    """The equations in place of a scan; none where it stays."""
+    """The equations in place of a scan; an empty list if it stays."""
     lower = equation.primitive.lower
     if not isinstance(lower, Cumulative):
         return []
@@ -92,8 +93,8 @@ def _split(equation: Equation, limits: _Limits) -> list[Equation]:
     dtype = x.type.dtype
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
     x = x if acc == dtype else apply(equations, ops.convert, x, dtype=acc)
-    scanned = _by_groups if limits.by_groups else _scanned
-    y = scanned(equation, x, axis, limits, equations)
+    scan_function = _by_groups if limits.by_groups else _scanned
+    y = scan_function(equation, x, axis, limits, equations)
     if acc != dtype:
         apply(equations, ops.convert, y, dtype=dtype)
     equations[-1] = replace(equations[-1], results=equation.results)
@@ -105,12 +106,12 @@ def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:
     size, most = cost.estimate(type.shape[axis]), dims.bounds(type.shape[axis])[1]
     if limits.rounds is not None and most is not None and most >= limits.rounds:
         return True
-    # Rows beside it are scans of their own, which keep the device busy.
+    # The other rows are scans of their own, which keep the device busy.
     return size >= cost.LONG_SCAN and cost.count(type.shape) // size < limits.points
 
 
 def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
-    """`x` scanned along `axis` like the equation's operand."""
+    """`x` scanned along `axis`, as the equation scans its operand."""
     primitive, reverse = equation.primitive, equation.params["reverse"]
     if not _is_long(x.type, axis, limits):
         return apply(equations, primitive, x, axis=axis, reverse=reverse)
@@ -122,7 +123,7 @@ def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations:
     ndim = totals.type.ndim
     shift = tuple((-1 if reverse else 1) if i == axis else 0 for i in range(ndim))
     back = tuple(-s for s in shift)
-    # Shifted first, so that what is before a part is an array of its own.
+    # Shifted before they are scanned, so that element p is the total of the parts before part p.
     others = apply(equations, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
     before = _scanned(equation, others, axis, limits, equations)
     other_axes = tuple(i for i in range(ndim + 1) if i != axis + 1)
@@ -141,9 +142,9 @@ def _by_groups(equation: Equation, x: Atom, axis: int, limits: _Limits, equation
     most = dims.bounds(x.type.shape[axis])[1]
     if most is not None and most <= ROUNDS * TILE:
         return apply(equations, scan_by_groups, x, **how)
-    # Tiles are counted from where the scan begins.
-    ahead = apply(equations, ops.reverse, x, axes=(axis,)) if reverse else x
-    parts = apply(equations, split_axis, ahead, identity(lower.combine, x.type), axis=axis, size=TILE)
+    # Tiles are counted from the end at which the scan begins.
+    forward = apply(equations, ops.reverse, x, axes=(axis,)) if reverse else x
+    parts = apply(equations, split_axis, forward, identity(lower.combine, x.type), axis=axis, size=TILE)
     totals = apply(equations, REDUCE[lower.combine], parts, axes=(axis + 1,))
     before = apply(equations, scan_by_groups, totals, **{**how, "reverse": False})
     return apply(equations, scan_by_groups, x, before, **how)

@@ -1,17 +1,17 @@
-"""Which values are stored: every other one is computed where it is used.
+"""Which values are stored: every other value is computed where it is used.
 
-Stored in any case: results of the program, of reductions, dots, scans, scatters and routines, and
-what routines read, but for what kernels of given loops may compute as they read it. Besides, a
-value that is costly and needed in several places is stored when `cost.is_worth_storing` says so;
-fusion may then keep it in a scratch row instead of memory.
+Always stored: results of the program, of reductions, dots, scans, scatters and routines, and what
+routines read, except for operands that kernels of given loops may compute as they read them. A
+value that is costly and needed in several places is stored, too, if `cost.is_worth_storing` says
+so; fusion may then hold it in a scratch row instead of memory.
 
 A place is one consumer and one path of views to it: x and x shifted by one are two places of x.
 First, demand is counted as if only the forced values were stored, and values are chosen from
-inputs to outputs with costs that know the choices so far. Then, from outputs to inputs, a choice
-is dropped when those behind it have made it needless.
+inputs to outputs, with costs that know the choices so far. Then demand is counted with all these
+choices, and a value that the others have made needless is dropped.
 
-Views of the same elements in the same order are not separate values: a result that only
-reshapes another value is that value.
+Views of the same elements in the same order are not separate values: a result that only reshapes
+another value is that value.
 """
 
 from __future__ import annotations
@@ -38,47 +38,52 @@ Demand = dict[tuple[int, int], int]  # (consumer, path): points of evaluation
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class Storage:
     """The stored variables, what defines each live variable, and how often each is used."""
 
-    stored: frozenset[Var]
+    values: frozenset[Var]
     equations: tuple[Equation, ...]  # the live ones, in order
     definitions: Mapping[Var, Equation]
     uses: Mapping[Var, int]
-    in_place: frozenset[Var]  # made by changing some elements of operand 0
+    in_place: frozenset[Var]  # computed by changing some elements of operand 0
     outputs: tuple[Atom, ...]  # after looking through reshapes
-    again: frozenset[Var] = frozenset()  # scores, and what is made of them: never stored
+    recomputed_values: frozenset[Var] = frozenset()  # scores, and values computed from them: never stored
     sinks: Mapping[Var, Sink] = field(default_factory=dict)  # sums of scores in streams
     degrees: Mapping[Var, int] = field(default_factory=dict)  # of these in their peaks
 
     def is_in_memory(self, var: Var) -> bool:
         """Whether readers find the value in memory: it is an input, or stored."""
-        return var in self.stored or var not in self.definitions
+        return var in self.values or var not in self.definitions
 
 
-def choose(program: Program, again: frozenset[Var] = frozenset()) -> Stored:
-    """Decide which values are stored; `again` are not."""
+def choose(program: Program, recomputed_values: frozenset[Var] = frozenset()) -> Storage:
+    """Decide which values are stored; `recomputed_values` are never stored."""
     definitions = {v: e for e in program.equations for v in e.results}
     outputs = tuple(same_elements(a, definitions) for a in program.outputs)
     live = _live(program, outputs, definitions)
     equations = tuple(e for e in program.equations if any(v in live for v in e.results))
-    forced = _limited(equations, _forced(equations, outputs, definitions) - again)
+    forced_values = _limited(equations, _forced(equations, outputs, definitions) - recomputed_values)
     uses: dict[Var, int] = {}
     for equation in equations:
         for operand in equation.operands:
             if isinstance(operand, Var):
                 uses[operand] = uses.get(operand, 0) + 1
-    readers = _Readers(_dots(equations, again), loops_of(equations), definitions)
-    demands = _demands(equations, forced, readers)
-    chosen = _choose_forward(equations, forced, demands, readers) - again - _unpacked(equations, demands, again)
-    stored = _drop_needless(equations, forced, chosen, readers)
-    in_place = frozenset(e.results[0] for e in equations if e.results and _changes_in_place(e, stored, definitions))
-    return Stored(stored, equations, definitions, uses, in_place, outputs, again)
+    readers = _Readers(_dots(equations, recomputed_values), loops_of(equations), definitions)
+    demands = _demands(equations, forced_values, readers)
+    choices = (
+        _choose_forward(equations, forced_values, demands, readers)
+        - recomputed_values
+        - _unpacked(equations, demands, recomputed_values)
+    )
+    values = _drop_needless(equations, forced_values, choices, readers)
+    in_place = frozenset(e.results[0] for e in equations if e.results and _changes_in_place(e, values, definitions))
+    return Storage(values, equations, definitions, uses, in_place, outputs, recomputed_values)
 
 
 def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, Equation]) -> set:
     live: set[Var] = set()
     pending = [a for a in outputs if isinstance(a, Var)]
+    # A side effect happens whether or not anybody reads its results.
     pending += [v for e in program.equations if effect_of(e) is not None for v in e.results]
     while pending:
         var = pending.pop()
@@ -92,50 +97,53 @@ def _live(program: Program, outputs: Iterable[Atom], definitions: Mapping[Var, E
 def _forced(
     equations: Sequence[Equation], outputs: Iterable[Atom], definitions: Mapping[Var, Equation]
 ) -> frozenset[Var]:
-    forced = {a for a in outputs if isinstance(a, Var) and a in definitions}
+    values = {a for a in outputs if isinstance(a, Var) and a in definitions}
     for equation in equations:
         if is_routine(equation) or is_control(equation):
-            forced.update(equation.results)
-            computed = loop_reads(equation)
-            arrays = [a for a in equation.operands if isinstance(a, Var) and a not in computed]
-            forced.update(a for a in _bases(equation, arrays, definitions) if a in definitions)
+            values.update(equation.results)
+            loop_operands = loop_reads(equation)
+            arrays = [a for a in equation.operands if isinstance(a, Var) and a not in loop_operands]
+            values.update(a for a in _bases(equation, arrays, definitions) if a in definitions)
         elif equation.primitive is in_memory:
-            forced.update(equation.results)
+            values.update(equation.results)
         elif isinstance(equation.primitive.lower, FORCED):
-            forced.update(equation.results)
+            values.update(equation.results)
             operand = equation.operands[0]
             if _is_scatter_in_place(equation, definitions) and isinstance(operand, Var):
-                forced.update({operand} & definitions.keys())
-    for equation in reversed(equations):  # a row of window updates is stored step by step
-        if _is_small_window(equation, definitions) and equation.results[0] in forced:
+                values.update({operand} & definitions.keys())
+    # A chain of window updates is stored step by step, so that each changes the array of the one
+    # before in place; else the last one would compute every element through all of them.
+    for equation in reversed(equations):
+        if _is_small_window(equation, definitions) and equation.results[0] in values:
             operand = equation.operands[0]
             inner = definitions.get(operand) if isinstance(operand, Var) else None
             if inner is not None and _is_small_window(inner, definitions):
-                forced.update(inner.results)
-    return frozenset(forced)
+                values.update(inner.results)
+    return frozenset(values)
 
 
-def _limited(equations: Sequence[Equation], forced: frozenset[Var]) -> frozenset[Var]:
-    """The forced values, and more, so that none is computed from more than MAX_BUFFERS others.
+def _limited(equations: Sequence[Equation], forced_values: frozenset[Var]) -> frozenset[Var]:
+    """The forced values, and enough others that no value is computed from over MAX_BUFFERS of them.
 
     A sum of a thousand arrays would be one kernel of a thousand buffers, which drivers refuse, and
     for which compilers take more than linear time.
     """
-    stored = set(forced)
+    values = set(forced_values)
     read: dict[Var, frozenset[Var]] = {}  # by values that are not stored
     for equation in equations:
         if is_control(equation) or (is_routine(equation) and not loop_reads(equation)):
             continue
         operands = dict.fromkeys(a for a in equation.operands if isinstance(a, Var))
         reads = _read(operands, read)
+        # The operand that reads most is stored first, so that few have to be.
         for operand in sorted(operands, key=lambda a: -len(read.get(a, ()))):
             if len(reads) <= cost.MAX_BUFFERS or operand not in read:
                 break
-            stored.add(operand)
+            values.add(operand)
             del read[operand]
             reads = _read(operands, read)
-        read.update((v, reads) for v in equation.results if v not in stored)
-    return frozenset(stored)
+        read.update((v, reads) for v in equation.results if v not in values)
+    return frozenset(values)
 
 
 def _read(operands: Iterable[Var], read: Mapping[Var, frozenset[Var]]) -> frozenset[Var]:
@@ -144,12 +152,12 @@ def _read(operands: Iterable[Var], read: Mapping[Var, frozenset[Var]]) -> frozen
 
 
 def memory_operands(equation: Equation, definitions: Mapping[Var, Equation]) -> list[Var]:
-    """The values that a call, loop or branch reads in memory; routines by their own shape."""
+    """The values that a call, loop or branch reads in memory; a routine's operands as they are."""
     return _bases(equation, (a for a in equation.operands if isinstance(a, Var)), definitions)
 
 
 def _bases(equation: Equation, operands: Iterable[Var], definitions: Mapping[Var, Equation]) -> list[Var]:
-    """What lies in memory in place of some operands of a call, loop or branch."""
+    """The values in memory that some operands of a call, loop or branch only reshape."""
     if is_routine(equation) and not isinstance(equation.primitive.lower, Written):
         return list(operands)
     bases = (same_elements(a, definitions) for a in operands)
@@ -166,18 +174,19 @@ def _is_scatter_in_place(equation: Equation, definitions: Mapping[Var, Equation]
     return array >= cost.IN_PLACE or is_tiny
 
 
-def _changes_in_place(equation: Equation, stored: frozenset[Var], definitions: Mapping[Var, Equation]) -> bool:
-    """Whether the stored result of a scatter or window update is a changed copy of operand 0."""
+def _changes_in_place(equation: Equation, stored_values: frozenset[Var], definitions: Mapping[Var, Equation]) -> bool:
+    """Whether the stored result of a scatter or window update is operand 0, changed in place."""
     operand, result = equation.operands[0] if equation.operands else None, equation.results[0]
-    if result not in stored or not isinstance(operand, Var):
+    if result not in stored_values or not isinstance(operand, Var):
         return False
     if _is_scatter_in_place(equation, definitions):
         return True
-    held = operand in stored or operand not in definitions
-    return held and _is_small_window(equation, definitions)
+    is_operand_stored = operand in stored_values or operand not in definitions
+    return is_operand_stored and _is_small_window(equation, definitions)
 
 
 def _is_small_window(equation: Equation, definitions: Mapping[Var, Equation]) -> bool:
+    # The row of a scan's results: however long a row is, the others are not to be copied.
     if equation.primitive is put_row:
         return True
     if equation.primitive is not dynamic_update_slice:
@@ -205,7 +214,7 @@ def _is_tiny_part(part: Atom, array: int, smallest: int) -> bool:
 class _Readers:
     """The equations, by number, that may compute what they read at each of their points.
 
-    dots:  dots, and reductions of what dots make where it is needed
+    dots:  dots, and reductions of scores, which are dots computed where they are needed
     loops: kernels of given loops, and how many elements they read of each operand
     """
 
@@ -221,44 +230,46 @@ class _Readers:
 def _points(equation: Equation) -> int:
     """Points at which a stored equation evaluates its operands."""
     if isinstance(equation.primitive.lower, Contraction):
-        (contracted, _), _ = equation.params["dimension_numbers"]
+        (contracted_axes, _), _ = equation.params["dimension_numbers"]
         shape = equation.operands[0].type.shape
-        return cost.count(equation.results[0].type.shape) * cost.count(tuple(shape[a] for a in contracted))
+        return cost.count(equation.results[0].type.shape) * cost.count(tuple(shape[a] for a in contracted_axes))
+    # An elementwise equation has points for its result, a reduction for its operand.
     shapes = [a.type.shape for a in (*equation.operands, *equation.results)]
     return max(map(cost.count, shapes))
 
 
-def _demands(equations: tuple[Equation, ...], stored: frozenset[Var], readers: _Readers) -> dict[Var, Demand]:
-    """For every variable, the places that need it and how often each evaluates it."""
+def _demands(equations: tuple[Equation, ...], stored_values: frozenset[Var], readers: _Readers) -> dict[Var, Demand]:
+    """For every variable, the places that need it, and how often each place evaluates it."""
     demands: dict[Var, Demand] = {}
     paths: dict[tuple[int, int], int] = {}
-    # Readers before what they read: then a value's demand is complete when it is passed on.
+    # Backwards, readers first: then the demand for a value is complete when it is passed on.
     for number in range(len(equations) - 1, -1, -1):
         equation = equations[number]
         for operand, points in readers.loops.get(number, {}).items():
             _add(demands.setdefault(operand, {}), {(number, 0): points})
         if is_routine(equation) or is_control(equation):
             continue
-        asked = _asked(equation, number, demands, stored)
-        if isinstance(equation.primitive.lower, View) and equation.results[0] not in stored:
-            asked = {
+        demand = _demand_of(equation, number, demands, stored_values)
+        # Seen through a view, a place is another place: its path goes on with the view.
+        if isinstance(equation.primitive.lower, View) and equation.results[0] not in stored_values:
+            demand = {
                 (root, paths.setdefault((path, number), len(paths) + 1)): points
-                for (root, path), points in asked.items()
+                for (root, path), points in demand.items()
             }
         for operand in equation.operands:
             if isinstance(operand, Var):
-                _add(demands.setdefault(operand, {}), asked)
+                _add(demands.setdefault(operand, {}), demand)
     return demands
 
 
-def _asked(equation: Equation, number: int, demands: dict[Var, Demand], stored: frozenset[Var]) -> Demand:
-    if equation.results[0] in stored:
+def _demand_of(equation: Equation, number: int, demands: dict[Var, Demand], stored_values: frozenset[Var]) -> Demand:
+    if equation.results[0] in stored_values:
         return {(number, 0): _points(equation)}
     return demands.get(equation.results[0], {})
 
 
-def _add(demand: Demand, asked: Demand) -> None:
-    for place, points in asked.items():
+def _add(demand: Demand, increment: Demand) -> None:
+    for place, points in increment.items():
         # Bounded, since places multiply along chains of views.
         if place in demand or len(demand) < 4 * cost.MAX_PLACES:
             demand[place] = max(points, demand.get(place, 0))
@@ -269,11 +280,11 @@ def _add(demand: Demand, asked: Demand) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """Of one element: operations, and elements read."""
+    """The price of one element: operations, and elements read."""
 
     cost: int
     loads: int
-    unpacks: bool = False  # numbers kept in fewer bits are converted on the way
+    unpacks: bool = False  # whether numbers of fewer bits are converted on the way
 
 
 _LOAD = _Price(0, 1)
@@ -281,10 +292,12 @@ _LOAD = _Price(0, 1)
 
 def _price(equation: Equation, prices: Mapping[Var, _Price]) -> _Price:
     """What one element costs when every stored operand is a load."""
+    # An operand that is used twice is loaded once.
     distinct = {a for a in equation.operands if isinstance(a, Var) and a.type.shape}
     parts = [prices.get(a, _LOAD) for a in distinct]
     total = sum(p.cost for p in parts) + _own_cost(equation, len(distinct))
     loads = sum(p.loads for p in parts)
+    # Passed on to what is computed from it: the loads are then of the narrow numbers.
     unpacks = any(p.unpacks for p in parts) or is_unpacking(equation)
     return _Price(min(total, cost.UNLIMITED), min(loads, cost.UNLIMITED), unpacks)
 
@@ -294,6 +307,7 @@ def _own_cost(equation: Equation, operands: int) -> int:
         case Scalar(op=op):
             return cost.operation(op)
         case View():
+            # A view of several operands chooses between them.
             return max(0, operands - 1)
         case Position():
             return 0
@@ -302,25 +316,28 @@ def _own_cost(equation: Equation, operands: int) -> int:
 
 
 def _wants_storing(
-    equation: Equation, price: _Price, demand: Demand, readers: _Readers, stored: Container[Var]
+    equation: Equation, price: _Price, demand: Demand, readers: _Readers, stored_values: Container[Var]
 ) -> bool:
-    """Ask the cost function about one value; `stored` are those that are stored before it."""
+    """Ask the cost function about one value; `stored_values` are the values stored before it."""
     if len(demand) == 0 or not equation.results[0].type.shape:
         return False
     reads = readers.reads(demand)
-    if reads and not is_computed_where_read(equation, reads, readers.definitions, stored):
+    if reads and not is_computed_where_read(equation, reads, readers.definitions, stored_values):
         return True
     # Without operations a value is a view or a position: a copy would save nothing.
     if price.cost == 0:
         return False
     elements = cost.count(equation.results[0].type.shape)
+    # A dot evaluates an operand once for each product. A cheap operand counts as if evaluated once:
+    # computing it again costs a dot less than one more kernel that writes it.
     evaluations = sum(
         elements if root in readers.dots and _is_cheap(price, points, elements) else points
         for (root, _), points in demand.items()
         if root not in readers.loops
     )
-    crowded = len(demand) > cost.MAX_PLACES and _most_places(demand) > cost.MAX_PLACES
-    return crowded or cost.is_worth_storing(price.cost, price.loads, elements, evaluations)
+    # Code, and so compile time, grows with the places, whatever an element costs.
+    is_crowded = len(demand) > cost.MAX_PLACES and _most_places(demand) > cost.MAX_PLACES
+    return is_crowded or cost.is_worth_storing(price.cost, price.loads, elements, evaluations)
 
 
 def _is_cheap(price: _Price, points: int, elements: int) -> bool:
@@ -337,55 +354,58 @@ def _most_places(demand: Demand) -> int:
     return max(places.values())
 
 
-def _dots(equations: tuple[Equation, ...], again: frozenset[Var]) -> frozenset[int]:
-    """Dots, by number, and reductions of what dots make where it is needed."""
+def _dots(equations: tuple[Equation, ...], recomputed_values: frozenset[Var]) -> frozenset[int]:
+    """The numbers of dots, and of reductions of scores."""
     return frozenset(
         n
         for n, e in enumerate(equations)
-        if isinstance(e.primitive.lower, Contraction) or any(a in again for a in e.operands)
+        if isinstance(e.primitive.lower, Contraction) or any(a in recomputed_values for a in e.operands)
     )
 
 
-def _unpacked(equations: tuple[Equation, ...], demands: Mapping[Var, Demand], again: frozenset[Var]) -> frozenset[Var]:
-    """Numbers in more bits that streams alone need: they read the fewer bits, once for a tile."""
-    streams = {n for n, e in enumerate(equations) if any(a in again for a in e.operands)}
+def _unpacked(
+    equations: tuple[Equation, ...], demands: Mapping[Var, Demand], recomputed_values: frozenset[Var]
+) -> frozenset[Var]:
+    """Conversions to more bits that only streams read: a tile reads the narrow numbers once."""
+    streams = {n for n, e in enumerate(equations) if any(a in recomputed_values for a in e.operands)}
     return frozenset(
         e.results[0] for e in equations if is_unpacking(e) and {r for r, _ in demands.get(e.results[0], {})} <= streams
     )
 
 
 def _choose_forward(
-    equations: tuple[Equation, ...], forced: frozenset[Var], demands: dict[Var, Demand], readers: _Readers
+    equations: tuple[Equation, ...], forced_values: frozenset[Var], demands: dict[Var, Demand], readers: _Readers
 ) -> frozenset[Var]:
     prices: dict[Var, _Price] = {}
-    stored = set(forced)
+    values = set(forced_values)
     for equation in equations:
-        if is_control(equation) or (result := equation.results[0]) in forced:
+        if is_control(equation) or (result := equation.results[0]) in forced_values:
             continue
         price = _price(equation, prices)
-        if _wants_storing(equation, price, demands.get(result, {}), readers, stored):
-            stored.add(result)  # without a price: its readers pay for a load
+        if _wants_storing(equation, price, demands.get(result, {}), readers, values):
+            values.add(result)  # without a price: its readers pay for a load
         else:
             prices[result] = price
-    return frozenset(stored) - forced
+    return frozenset(values) - forced_values
 
 
 def _drop_needless(
-    equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var], readers: _Readers
+    equations: tuple[Equation, ...], forced_values: frozenset[Var], choices: frozenset[Var], readers: _Readers
 ) -> frozenset[Var]:
-    """Take back choices that later ones have made needless."""
-    if not chosen:
-        return forced
+    """Drop choices that others have made needless."""
+    if not choices:
+        return forced_values
+    # Counted again: what reads a stored value no longer passes its demand on to what that reads.
     prices: dict[Var, _Price] = {}
-    demands = _demands(equations, forced | chosen, readers)
-    stored = set(forced)
+    demands = _demands(equations, forced_values | choices, readers)
+    values = set(forced_values)
     for equation in equations:
-        if is_control(equation) or (result := equation.results[0]) in forced:
+        if is_control(equation) or (result := equation.results[0]) in forced_values:
             continue
         price = _price(equation, prices)
         demand = demands.get(result, {})
-        if result in chosen and _wants_storing(equation, price, demand, readers, stored):
-            stored.add(result)
+        if result in choices and _wants_storing(equation, price, demand, readers, values):
+            values.add(result)
         else:
             prices[result] = price
-    return frozenset(stored)
+    return frozenset(values)

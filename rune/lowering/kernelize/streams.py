@@ -1,4 +1,4 @@
-"""Streams: sums of scores that one kernel makes in one pass, before it knows the largest score.
+"""Streams: sums of scores that one kernel computes in one pass, before it knows the largest score.
 
     m = max s;  l = sum exp(s - m);  o = sum exp(s - m) v
 
@@ -9,14 +9,15 @@ it is multiplied by exp(d·(m_before - m_after)) whenever m grows. Degrees follo
     s - m  for the s of which m is the largest    a shift
     exp(shift)                                    1, and at most 1
     a · b                                         the sum of both           a / b, -a    that of a
-    a + b, select c a b                           theirs, where they are the same
+    a + b, select c a b                           that of both, if they are equal
 
 Sinks join one stream if they walk the same rows, reduce over the same axes, and read the same
-scores; if none needs another one's result but the peak; and if they have a degree in that.
+scores, if no sink needs the result of another, except for the peak, and if all have a degree in it.
 
-Invariant: between streams there is an order: no two of them read each other, by whatever ways.
-Not done:  what reads more arrays than a kernel may; its scores are stored, as any other values.
-           What depends on a peak otherwise is a stream of its own, and reads the peak from memory.
+Invariant: streams have an order: no two of them read each other, directly or through other values.
+Not done:  a component that reads more arrays than a kernel may; its scores are stored, as any other
+           values. A sum that depends on a peak in another way is a stream of its own, and reads the
+           peak from memory.
 Source:    Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
 """
 
@@ -58,10 +59,10 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The streams of a program, and the values that are computed again where they are needed."""
+    """The streams of a program, and the values that are computed again wherever they are read."""
 
     streams: tuple[Stream, ...] = ()
-    again: frozenset[Var] = frozenset()
+    recomputed_values: frozenset[Var] = frozenset()
 
     @property
     def members(self) -> dict[Var, Sink]:
@@ -80,27 +81,28 @@ class Streams:
 
 
 def find_streams(program: Program, target: Target) -> tuple[Program, Streams]:
-    """The program with factors outside of sums, and its streams; itself where nothing is one."""
+    """The program with factors moved out of sums, and its streams; itself if it has no stream."""
     if not cost.computes_again(target):
         return program, Streams()
     components = find_components(program)
     if not components:
         return program, Streams()
-    changed = eliminate_dead(exchange_sums(pull_factors(program, components)))
-    changed = multiply_by_reciprocals(changed, find_components(changed))
-    again: frozenset[Var] = frozenset()
+    new_program = eliminate_dead(exchange_sums(pull_factors(program, components)))
+    new_program = multiply_by_reciprocals(new_program, find_components(new_program))
+    recomputed_values: frozenset[Var] = frozenset()
     streams: list[Stream] = []
-    for component in find_components(changed):
-        formed = form_streams(changed, component)
-        pays = any(s.peak is not None and any(s.degrees.values()) for s in formed)
-        if pays and _buffers(changed, component) <= cost.MAX_BUFFERS:
-            again |= component.values
-            streams += formed
-    return (changed, Streams(tuple(streams), again)) if streams else (program, Streams())
+    for component in find_components(new_program):
+        component_streams = form_streams(new_program, component)
+        # Only a sum that depends on a peak gains by a stream: other sums need not wait for one.
+        pays = any(s.peak is not None and any(s.degrees.values()) for s in component_streams)
+        if pays and _buffers(new_program, component) <= cost.MAX_BUFFERS:
+            recomputed_values |= component.values
+            streams += component_streams
+    return (new_program, Streams(tuple(streams), recomputed_values)) if streams else (program, Streams())
 
 
 def _buffers(program: Program, component: Component) -> int:
-    """The arrays that a component reads and writes, at most: nothing between them is stored."""
+    """The arrays that a component reads and writes, if nothing between them is stored."""
     definitions = {v: e for e in program.equations for v in e.results}
     pending = {a for s in component.sinks for a in s.equation.operands if isinstance(a, Var)}
     visited, buffers = set(pending), {s.var for s in component.sinks}
@@ -128,12 +130,12 @@ def form_streams(program: Program, component: Component) -> list[Stream]:
 class _Forming:
     """A stream while sinks join it."""
 
-    bits: int  # its sinks, by number
+    bits: int  # its sinks, as a bit set of their numbers
     walk: Walk
     sinks: list[Sink] = field(default_factory=list)
     peak: Sink | None = None
     degrees: dict[Var, int] = field(default_factory=dict)
-    needs: int = 0  # the sinks on which its sinks depend, in any way
+    needs: int = 0  # the sinks on which its sinks depend, directly or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +165,18 @@ class _Former:
 
     def place(self, sink: Sink) -> None:
         """Let a sink join a stream, or begin one."""
-        walk, needed = self.walk(sink), self.needs_of(sink)
+        walk, needed_sinks = self.walk(sink), self.needs_of(sink)
         for forming in reversed(self.forming):
-            turned = self.turned(sink, walk, forming)
-            degree = self.degree_in(turned, self.walk(turned), needed, forming)
+            aligned_sink = self.aligned(sink, walk, forming)
+            degree = self.degree_in(aligned_sink, self.walk(aligned_sink), needed_sinks, forming)
             if degree is not None:
-                sink = turned
+                sink = aligned_sink
                 break
         else:
             forming, degree = _Forming(0, walk), 0
             self.forming.append(forming)
         forming.bits |= 1 << self.numbers[sink.var]
-        forming.needs |= needed
+        forming.needs |= needed_sinks
         forming.sinks.append(sink)
         if sink.combine == "max":
             forming.peak = sink
@@ -182,21 +184,24 @@ class _Former:
             forming.degrees[sink.var] = degree
 
     def walk(self, sink: Sink) -> Walk:
-        """What a sink walks."""
+        """The walk of a sink."""
         return walk_of(sink, self.component.scores | self.numbers.keys(), self.definitions)
 
-    def turned(self, sink: Sink, walk: Walk, forming: _Forming) -> Sink:
+    def aligned(self, sink: Sink, walk: Walk, forming: _Forming) -> Sink:
         """The sink with its axes in the order in which a stream walks the same score."""
-        shared = self.component.scores & walk.reads.keys() & forming.walk.reads.keys()
-        for score in sorted(shared, key=lambda v: min(map(str, forming.walk.reads[v]))):
-            (wanted, *_), (here, *_) = forming.walk.reads[score], walk.reads[score]
-            place = {str(x): str(y) for x, y in zip(here, wanted)}
+        # A sum of transposed scores has its axes in another order; walks are compared axis by axis.
+        shared_scores = self.component.scores & walk.reads.keys() & forming.walk.reads.keys()
+        for score in sorted(shared_scores, key=lambda v: min(map(str, forming.walk.reads[v]))):
+            (stream_indices, *_), (sink_indices, *_) = forming.walk.reads[score], walk.reads[score]
+            place = {str(x): str(y) for x, y in zip(sink_indices, stream_indices)}
             rows = [place.get(str(x)) for x in axis_symbols(walk.rows)]
             along = [place.get(str(x)) for x in axis_symbols(walk.along, "j")]
-            wanted_rows = [str(x) for x in axis_symbols(forming.walk.rows)]
-            wanted_along = [str(x) for x in axis_symbols(forming.walk.along, "j")]
-            if sorted(map(str, rows)) == sorted(wanted_rows) and sorted(map(str, along)) == sorted(wanted_along):
-                order = [rows.index(x) for x in wanted_rows], [along.index(x) for x in wanted_along]
+            stream_row_names = [str(x) for x in axis_symbols(forming.walk.rows)]
+            stream_along_names = [str(x) for x in axis_symbols(forming.walk.along, "j")]
+            if sorted(map(str, rows)) == sorted(stream_row_names) and sorted(map(str, along)) == sorted(
+                stream_along_names
+            ):
+                order = [rows.index(x) for x in stream_row_names], [along.index(x) for x in stream_along_names]
                 return replace(
                     sink, rows=tuple(sink.rows[n] for n in order[0]), along=tuple(sink.along[n] for n in order[1])
                 )
@@ -209,32 +214,34 @@ class _Former:
             bits |= self.depends.get(operand, 0) if isinstance(operand, Var) else 0
         return bits
 
-    def degree_in(self, sink: Sink, walk: Walk, needed: int, forming: _Forming) -> int | None:
-        """The degree of a sink in the peak of a stream; None where it cannot join."""
+    def degree_in(self, sink: Sink, walk: Walk, needed_sinks: int, forming: _Forming) -> int | None:
+        """The degree of a sink in the peak of a stream; None if it cannot join."""
         if (walk.rows, walk.along) != (forming.walk.rows, forming.walk.along):
             return None
         scores = self.component.scores & walk.reads.keys() & forming.walk.reads.keys()
         if not scores or any(walk.reads[s] != forming.walk.reads[s] for s in scores):
             return None
-        if not self.fits_between(needed, forming):
+        if not self.fits_between(needed_sinks, forming):
             return None
         # Weights are relative to the maximum: a stream has one, which depends on none of its sums.
         if sink.combine == "max":
-            return 0 if forming.peak is None and not needed & forming.bits else None
-        # The other factor may not depend on this stream's sums, which are known at its end alone.
+            return 0 if forming.peak is None and not needed_sinks & forming.bits else None
+        # The other factor may not depend on this stream's sums, which are known only at its end.
         others = [a for n, a in enumerate(sink.equation.operands) if n != sink.operand]
         if any(self.depends.get(a, 0) & forming.bits for a in others if isinstance(a, Var)):
             return None
-        if not needed & forming.bits:
+        # A sink that does not depend on the stream has degree 0 in any peak.
+        if not needed_sinks & forming.bits:
             return 0
         if forming.peak is None or not _reads_own_row(walk, forming.peak):
             return None
         form = Degrees(forming.peak, forming.bits, self.depends, self.definitions).of(sink.scores)
         return None if form is None or form.is_shift else form.degree
 
-    def fits_between(self, needed: int, forming: _Forming) -> bool:
+    def fits_between(self, needed_sinks: int, forming: _Forming) -> bool:
         """Whether no other stream would have to run both before and after this one."""
-        pending = [f for f in self.forming if f is not forming and f.bits & needed]
+        # Streams that this sink needs, directly or through others, must not need this stream.
+        pending = [f for f in self.forming if f is not forming and f.bits & needed_sinks]
         visited: list[_Forming] = []
         while pending:
             other = pending.pop()
@@ -246,7 +253,7 @@ class _Former:
 
 
 def _dependence(program: Program, numbers: Mapping[Var, int]) -> dict[Var, int]:
-    """For every variable the sinks on which it depends, itself included, as a bit set."""
+    """For every variable, a bit set of the sinks on which it depends, itself included."""
     depends: dict[Var, int] = {}
     for equation in program.equations:
         bits = 0
@@ -287,7 +294,7 @@ def _reads(request: Request, stops: frozenset[Var], definitions: Definitions) ->
 
 
 def _reads_own_row(walk: Walk, peak: Sink) -> bool:
-    """Whether the peak is read at the row that is walked, and nowhere else."""
+    """Whether a walk reads the peak at its own row, and nowhere else."""
     symbols = dict(zip(peak.rows, axis_symbols(walk.rows)))
     axes = sorted(peak.result_axes())
     return walk.reads.get(peak.var) == {tuple(symbols.get(a, 0) for a in axes)}
@@ -298,10 +305,10 @@ def _reads_own_row(walk: Walk, peak: Sink) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value answers to its peak. bounded: it is at most one, whatever the peak is."""
+    """How a value depends on its peak. is_bounded: it is at most one, whatever the peak is."""
 
     degree: int
-    bounded: bool = False
+    is_bounded: bool = False
     is_shift: bool = False
 
 
@@ -316,7 +323,7 @@ class Degrees:
     forms: dict[Var, Form | None] = field(default_factory=dict)
 
     def of(self, var: Var) -> Form | None:
-        """The form of a value; None if it has none. What it is made of comes first."""
+        """The form of a value; None if it has no degree. Its operands' forms are derived first."""
         pending = [var]
         while pending:
             top = pending[-1]
@@ -324,7 +331,7 @@ class Degrees:
                 pending.pop()
                 continue
             equation = self.definitions.get(top)
-            operands = [a for a in self.asked(equation) if a not in self.forms]
+            operands = [a for a in self.deciding(equation) if a not in self.forms]
             if operands:
                 pending += operands
             else:
@@ -332,7 +339,7 @@ class Degrees:
                 pending.pop()
         return self.forms[var]
 
-    def asked(self, equation: Equation | None) -> list[Var]:
+    def deciding(self, equation: Equation | None) -> list[Var]:
         """The operands whose forms decide."""
         if equation is None or not is_mapped(equation):
             return []
@@ -347,12 +354,13 @@ class Degrees:
         return self.forms[atom] if isinstance(atom, Var) and self.needs_peak(atom) else Form(0)
 
     def form(self, var: Var, equation: Equation | None) -> Form | None:
-        """The form of a value whose operands have theirs."""
+        """The form of a value, once those of its operands are known."""
         if not self.needs_peak(var):
             return Form(0)
         if equation is None or not is_mapped(equation):
             return None
         lower = equation.primitive.lower
+        # A view of one operand shows the same numbers; of several, they may have different degrees.
         if isinstance(lower, View):
             return self.known(equation.operands[0]) if len(equation.operands) == 1 else None
         if isinstance(lower, Convert):
@@ -365,23 +373,23 @@ class Degrees:
         return self.combined(equation, [f for f in forms if f is not None])
 
     def converted(self, equation: Equation) -> Form | None:
-        """A conversion: to fewer bits only of what is never large."""
+        """The form of a conversion; to fewer bits, None unless the value cannot overflow."""
         form, (operand,) = self.known(equation.operands[0]), equation.operands
         before, after = operand.type.dtype, equation.results[0].type.dtype
         if form is None or before not in dtypes.FLOATING or after not in dtypes.FLOATING:
             return None
-        return form if form.bounded or (after.itemsize >= before.itemsize and not form.is_shift) else None
+        return form if form.is_bounded or (after.itemsize >= before.itemsize and not form.is_shift) else None
 
     def combined(self, equation: Equation, forms: Sequence[Form]) -> Form | None:
         """The form of an operation."""
         primitive = equation.primitive
         # exp(x - m) is where the degree comes from: when m grows by d, it shrinks by exp(-d).
         if primitive is exp:
-            return Form(1, bounded=True) if forms[0].is_shift else None
+            return Form(1, is_bounded=True) if forms[0].is_shift else None
         if any(f.is_shift for f in forms):
             return None
         if primitive is mul:
-            return Form(forms[0].degree + forms[1].degree, forms[0].bounded and forms[1].bounded)
+            return Form(forms[0].degree + forms[1].degree, forms[0].is_bounded and forms[1].is_bounded)
         if primitive is div:
             return Form(forms[0].degree) if not self.needs_peak(equation.operands[1]) else None
         if primitive is neg:
@@ -394,11 +402,11 @@ class Degrees:
         return None
 
     def selected(self, operands: Sequence[Atom], forms: Sequence[Form]) -> Form | None:
-        """Either of two values; 0 has any degree."""
-        some = [f for a, f in zip(operands, forms) if not self.is_zero(a)]
-        if len({f.degree for f in some}) != 1:
+        """The form of a choice between two values, of which a 0 has any degree."""
+        nonzero_forms = [f for a, f in zip(operands, forms) if not self.is_zero(a)]
+        if len({f.degree for f in nonzero_forms}) != 1:
             return None
-        return Form(some[0].degree, all(f.bounded for f in some))
+        return Form(nonzero_forms[0].degree, all(f.is_bounded for f in nonzero_forms))
 
     def is_zero(self, atom: Atom) -> bool:
         """Whether a value is 0 everywhere."""

@@ -1,6 +1,6 @@
 """Look through views: which element of which value does a variable show?
 
-Only views that show one element unconditionally are looked through. Two values hold the same
+Only views that show one element unconditionally are looked through. Two values have the same
 elements in the same order when the row-major positions of a generic element are equal
 expressions; the algebra of `rune.dims` decides it for any chain of reshapes and transposes.
 """
@@ -35,25 +35,26 @@ def _behind(atom: Atom, indices: Indices, definitions: Definitions) -> Iterator[
         equation = definitions[atom]
         if not isinstance(equation.primitive.lower, View):
             return
-        resolved = resolve(equation, indices)
-        # Several pieces, a condition or an index read from memory: which element it is depends on
-        # data or place.
-        if len(resolved.pieces) != 1 or resolved.pieces[0].where or resolved.pieces[0].elements:
+        resolution = resolve(equation, indices)
+        # With several pieces, a condition or an index read from memory, which element is shown
+        # depends on data or on the place.
+        if len(resolution.pieces) != 1 or resolution.pieces[0].where or resolution.pieces[0].elements:
             return
-        atom, indices = equation.operands[resolved.pieces[0].operand], resolved.pieces[0].indices
+        atom, indices = equation.operands[resolution.pieces[0].operand], resolution.pieces[0].indices
         yield atom, indices
 
 
 def same_elements(atom: Atom, definitions: Definitions) -> Atom:
-    """The value that `atom` merely reshapes, perhaps several times, or `atom` itself."""
+    """The value that `atom` only reshapes, perhaps several times, or `atom` itself."""
     if not isinstance(atom, Var) or atom not in definitions or 0 in atom.type.shape:
         return atom
     indices = generic(atom.type.shape)
     place, base = flat_index(indices, atom.type.shape), atom
-    for behind, at in _behind(atom, indices, definitions):
-        if isinstance(behind, Literal) or behind.type.dtype != atom.type.dtype:
+    for candidate, at in _behind(atom, indices, definitions):
+        if isinstance(candidate, Literal) or candidate.type.dtype != atom.type.dtype:
             break
-        same = flat_index(at, behind.type.shape) == place
-        if same and product(behind.type.shape) == product(atom.type.shape):
-            base = behind
+        # Equal places are not enough: a slice of the first rows has them, too.
+        same = flat_index(at, candidate.type.shape) == place
+        if same and product(candidate.type.shape) == product(atom.type.shape):
+            base = candidate
     return base

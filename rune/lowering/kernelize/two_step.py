@@ -1,14 +1,14 @@
-"""Reduce in two steps where one would leave most processors idle.
+"""Reduce in two steps where one step would leave most processors idle.
 
 Before   %1: f32[] = reduce_sum %0 {axes=(0)}                         %0: f32[4000000]
 After    %1: f32[977,4096] = split_axis %0, 0.0 {axis=0, size=4096}   (a view)
          %2: f32[977] = reduce_sum %1 {axes=(1)}
          %3: f32[] = reduce_sum %2 {axes=(0)}
 
-The parts depend on nothing but sizes, so the result is the same on every run. Half types are
-summed in f32 from end to end.
+The parts depend only on sizes, so the result is the same on every run. Half types are summed in f32
+throughout.
 
-Invariant: every reduction that stays has enough parallel points or little work.
+Invariant: every reduction that remains has enough parallel points or little work.
 Cost: linear in the number of equations; each reduction is split at most a few times.
 """
 
@@ -44,10 +44,10 @@ def _split_type(x: ArrayType, fill: ArrayType, *, axis: int, size: int) -> Array
 def _split_reference(x: np.ndarray, fill: np.ndarray, *, axis: int, size: int) -> np.ndarray:
     parts = -(-x.shape[axis] // size)
     widths = [(0, 0)] * x.ndim
-    # The last part is padded with the value that changes nothing.
+    # The last part is padded with the identity of the reduction.
     widths[axis] = (0, parts * size - x.shape[axis])
-    padded = np.pad(x, widths, constant_values=fill)
-    return padded.reshape(*x.shape[:axis], parts, size, *x.shape[axis + 1 :])
+    full_parts = np.pad(x, widths, constant_values=fill)
+    return full_parts.reshape(*x.shape[:axis], parts, size, *x.shape[axis + 1 :])
 
 
 def _split_view(indices: tuple, x: ArrayType, fill: ArrayType, *, axis: int, size: int) -> Source:
@@ -61,9 +61,9 @@ split_axis = Primitive("split_axis", "movement", _split_type, _split_reference, 
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """The points that keep a device busy: rows, which several threads may share, or columns.
+    """How many points keep a device busy: rows, which several threads may share, or columns.
 
-    is_gpu: whether every column of a piece is a thread
+    is_gpu: whether every column of a piece has a thread of its own
     """
 
     rows: int
@@ -78,39 +78,39 @@ class Parallelism:
         return cls(cost.parallel_rows(target.cores), cost.PARALLEL_COLUMNS)
 
     def shares(self, work: int, columns: int) -> bool:
-        """Whether threads share columns of `work` elements in all sooner than a kernel starts."""
+        """Whether threads that share columns, of `work` elements in all, save a second kernel."""
         return self.is_gpu and work <= cost.SHARED_COLUMN * columns
 
     def piece(self, work: int, columns: int) -> int:
-        """The elements of a piece of all columns: of `work` elements in so many columns."""
-        # The threads of a GPU are one for each column of each piece; a processor reads a piece
-        # that its nearest cache holds.
+        """How many of the `work` elements, in so many columns, one piece of all columns has."""
+        # A GPU needs a thread for each column of each piece; a processor needs pieces that fit its
+        # nearest cache.
         return work * columns // (4 * self.columns) if self.is_gpu else 4 * cost.PART
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Reduce `axes` now; first split `axis` into parts of `size` if size is not 0."""
+    """Reduce `axes`, after splitting `axis` into parts of `size` unless size is 0."""
 
     axes: Axes
     axis: int = 0
     size: int = 0
 
 
-def split_reductions(program: Program, parallelism: Parallelism, streamed: Container[Var] = ()) -> Program:
-    """The program with large reductions to few elements done in two steps.
+def split_reductions(program: Program, parallelism: Parallelism, stream_results: Container[Var] = ()) -> Program:
+    """The program with two steps for each large reduction to few elements.
 
-    parallelism: the points that a kernel should keep. streamed: results that stay as they are.
+    parallelism: the points that a kernel should have. stream_results: results that stay as they are
     """
     body: list[Equation] = []
     for equation in program.equations:
-        stays = bool(equation.results) and equation.results[0] in streamed
+        stays = bool(equation.results) and equation.results[0] in stream_results
         body += (equation,) if stays else _split(equation, parallelism) or (equation,)
     return program.with_equations(body, program.outputs)
 
 
 def _split(equation: Equation, parallelism: Parallelism) -> list[Equation]:
-    """The equations in place of a reduction; none where it stays."""
+    """The equations in place of a reduction; an empty list if it stays."""
     lower = equation.primitive.lower
     operand = equation.operands[0] if equation.operands else None
     if not isinstance(lower, Reduction) or not isinstance(operand, Var):
@@ -121,10 +121,10 @@ def _split(equation: Equation, parallelism: Parallelism) -> list[Equation]:
         return []
     equations: list[Equation] = []
     dtype = operand.type.dtype
-    # Partial sums would be rounded to half types in memory; maxima are exact.
+    # Partial sums would be rounded to half types in memory, while maxima are exact.
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
     x = operand if acc == dtype else apply(equations, convert, operand, dtype=acc)
-    # The parts of a very long axis are many themselves, and are reduced in turn.
+    # A very long axis has so many parts that they are reduced in two steps themselves.
     while step is not None:
         x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, equations)
         step = choose(x.type, axes, parallelism)
@@ -138,26 +138,27 @@ def _split(equation: Equation, parallelism: Parallelism) -> list[Equation]:
 def _reduce_part(
     primitive: Primitive, combine: str, x: Var, axes: Axes, step: _Step, equations: list[Equation]
 ) -> tuple[Var, Axes]:
-    """Do one step; the value, and the axes still to reduce."""
-    now = step.axes
+    """Do one step. Returns the value, and the axes that remain to be reduced."""
+    step_axes = step.axes
     if step.size:
         x = apply(equations, split_axis, x, identity(combine, x.type), axis=step.axis, size=step.size)
-        shifted = {a: a + (a > step.axis) for a in axes}
-        now = tuple(sorted({step.axis + 1, *(shifted[a] for a in now if a != step.axis)}))
-        axes = tuple(sorted({step.axis, step.axis + 1, *(shifted[a] for a in axes)}))
-    remaining = [a for a in axes if a not in now]
-    x = apply(equations, primitive, x, axes=now)
-    return x, tuple(a - sum(b < a for b in now) for a in remaining)
+        # The axes after the one that is split move by one.
+        new_axes = {a: a + (a > step.axis) for a in axes}
+        step_axes = tuple(sorted({step.axis + 1, *(new_axes[a] for a in step_axes if a != step.axis)}))
+        axes = tuple(sorted({step.axis, step.axis + 1, *(new_axes[a] for a in axes)}))
+    remaining = [a for a in axes if a not in step_axes]
+    x = apply(equations, primitive, x, axes=step_axes)
+    return x, tuple(a - sum(b < a for b in step_axes) for a in remaining)
 
 
 def identity(combine: str, type: ArrayType) -> Literal:
-    """The value that changes nothing when combined with one of this type."""
+    """The identity of a reduction of this type, such as 0 of a sum."""
     value = np.asarray(COMBINE[combine].identity(type.dtype).value)
     return Literal(value, ArrayType((), type.dtype))
 
 
 def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **params: object) -> Var:
-    """The result of one more equation, put behind those that are made."""
+    """Append an equation to `equations`, and return its result."""
     result = Var(primitive.type_rule(*(a.type for a in operands), **params))
     equations.append(Equation(primitive, operands, params, (result,)))
     return result
@@ -167,7 +168,7 @@ def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **pa
 
 
 def choose(type: ArrayType, axes: Axes, parallelism: Parallelism) -> _Step | None:
-    """The first step of a reduction, or None where it is done at once.
+    """The first step of a reduction, or None if it takes a single step.
 
     >>> from rune import dtypes
     >>> choose(ArrayType((1 << 20,), dtypes.f32), (0,), Parallelism(64, 512))
@@ -178,17 +179,19 @@ def choose(type: ArrayType, axes: Axes, parallelism: Parallelism) -> _Step | Non
     if (longest := _longest(type, axes)) is not None:
         return _Step(axes, longest, cost.PART)
     results, work = cost.count(tuple(d for a, d in enumerate(type.shape) if a not in axes)), cost.count(type.shape)
+    # The last axis stays: neighbouring results then add up neighbouring columns.
     columns = bool(axes) and type.ndim - 1 not in axes
-    needed = parallelism.columns if columns else parallelism.rows
+    fewest_points = parallelism.columns if columns else parallelism.rows
     if not axes or work <= cost.SPLIT_WORK or (columns and parallelism.shares(work, results)):
         return None
-    if results >= needed:
+    # Enough points, but a row may be so long that its sum loses digits.
+    if results >= fewest_points:
         return _of_long_rows(type, axes)
     return _columns(type, axes, parallelism.piece(work, results)) if columns else _rows(type, axes)
 
 
 def _longest(type: ArrayType, axes: Axes) -> int | None:
-    """The symbolic axis that is cut since more may be reduced than one sum should hold."""
+    """The symbolic axis to cut, if the bounds allow more elements than one sum should add up."""
     symbolic = [a for a in axes if not is_static(type.shape[a])]
     most = dims.bounds(dims.product(type.shape[a] for a in axes))[1]
     if not symbolic or most is None or most <= cost.LONGEST_SUM:
@@ -197,7 +200,7 @@ def _longest(type: ArrayType, axes: Axes) -> int | None:
 
 
 def _of_long_rows(type: ArrayType, axes: Axes) -> _Step | None:
-    """Reduce the longest axis, or its parts, where one sum of a row would lose its digits."""
+    """Reduce the longest axis, or its parts, if a row is so long that its sum would lose digits."""
     sizes = {a: size for a in axes if isinstance(size := type.shape[a], int)}
     if math.prod(sizes.values()) <= cost.LONG_ROW:
         return None
@@ -207,6 +210,7 @@ def _of_long_rows(type: ArrayType, axes: Axes) -> _Step | None:
 
 def _rows(type: ArrayType, axes: Axes) -> _Step | None:
     """Reduce the trailing axes that make up one part."""
+    # From the innermost axis outwards, so that a part is contiguous in memory.
     inner = 1
     for number in range(len(axes) - 1, -1, -1):
         axis = axes[number]
@@ -220,28 +224,29 @@ def _rows(type: ArrayType, axes: Axes) -> _Step | None:
 
 
 def _columns(type: ArrayType, axes: Axes, elements: int) -> _Step | None:
-    """Reduce pieces of the first axis, of so many elements, and all the other axes with them."""
+    """Reduce pieces of the first axis and, with them, all the other axes."""
     axis = axes[0]
     size = cost.estimate(type.shape[axis])
     others = max(1, cost.count(type.shape) // max(1, size))
     return _part(type.shape[axis], max(1, elements // others), axis, axes)
 
 
-def _part(size: Size, wanted: int, axis: int, axes: Axes) -> _Step | None:
-    """Split `axis` into parts of about `wanted`, of a divisor of its size if one is near."""
-    if wanted == 1:
+def _part(size: Size, goal: int, axis: int, axes: Axes) -> _Step | None:
+    """Split `axis` into parts of about `goal` elements; a divisor of its size if one is near."""
+    if goal == 1:
         return _Step(axes[1:]) if len(axes) > 1 else None
-    if cost.estimate(size) < 2 * wanted:
+    # A single part would be no cut.
+    if cost.estimate(size) < 2 * goal:
         return None
-    return _Step(axes, axis, part_size(size, wanted) if isinstance(size, int) else wanted)
+    return _Step(axes, axis, part_size(size, goal) if isinstance(size, int) else goal)
 
 
-def part_size(size: int, wanted: int) -> int:
-    """About `wanted`: a divisor of the size, if one is near.
+def part_size(size: int, goal: int) -> int:
+    """About `goal`: a divisor of the size if one is near.
 
     >>> part_size(1000, 99), part_size(65_537, 4_096)
     (100, 4096)
     """
     # A divisor makes every part full, so that no element needs a condition.
-    near = [c for c in range(wanted // 2 + 1, 2 * wanted) if size % c == 0]
-    return min(near, key=lambda c: abs(c - wanted)) if near else wanted
+    near = [c for c in range(goal // 2 + 1, 2 * goal) if size % c == 0]
+    return min(near, key=lambda c: abs(c - goal)) if near else goal

@@ -1,8 +1,8 @@
-"""Views resolved: which element of which operand a view shows, and under what condition.
+"""Resolve views: which element of which operand a view shows, and under what condition.
 
-A view rule answers with pieces and conditions. Here every condition that the bounds of the
-symbols decide disappears: a slice of a concatenation that lies within one part reads that part.
-What is left are the conditions that must be computed.
+A view rule answers with pieces and conditions. Conditions that the bounds of the symbols decide are
+dropped here: a slice of a concatenation that lies within one part reads that part. The conditions
+that remain must be computed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Indices = tuple[Size, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolution:
     """Pieces in order of precedence, each with the conditions left to compute.
 
     `total`: the last piece needs no condition, because some piece always holds.
@@ -29,7 +29,7 @@ class Resolved:
     total: bool
 
 
-def resolve(equation: Equation, indices: Indices) -> Resolved:
+def resolve(equation: Equation, indices: Indices) -> Resolution:
     """What `equation`, a view, shows at `indices`."""
     view = equation.primitive.lower
     assert isinstance(view, View)
@@ -44,7 +44,7 @@ def resolve(equation: Equation, indices: Indices) -> Resolved:
 
 
 def _with_literals(piece: Piece, equation: Equation) -> Piece:
-    """The piece with the integers that are literals put in place of their symbols."""
+    """The piece with literals in place of the symbols that stand for them."""
     known: dict[str, Size] = {}
     for element in piece.elements:
         atom = equation.operands[element.operand]
@@ -59,29 +59,30 @@ def _with_literals(piece: Piece, equation: Equation) -> Piece:
     return Piece(piece.operand, tuple(substitute(i, known) for i in piece.indices), where, elements)
 
 
-def simplify(source: Source) -> Resolved:
-    """The source without pieces that never hold, and without conditions that always do."""
+def simplify(source: Source) -> Resolution:
+    """The source without pieces that never hold, and without conditions that always hold."""
     possible: list[Piece] = []
     for piece in source.pieces:
         where = _undecided(piece.where)
         if where is None:
             continue
         possible.append(piece if where == piece.where else replace(piece, where=where))
+        # This piece holds everywhere, so neither a later piece nor the fill is ever shown.
         if not where:
-            return Resolved(tuple(possible), None, True)
-    return Resolved(tuple(possible), source.fill, source.fill is None)
+            return Resolution(tuple(possible), None, True)
+    return Resolution(tuple(possible), source.fill, source.fill is None)
 
 
 def _undecided(where: tuple[Bounds, ...]) -> tuple[Bounds, ...] | None:
     """The conditions that depend on values; None if one never holds."""
-    undecided = []
+    conditions = []
     for bounds in where:
         above, below = at_most(bounds.low, bounds.index), less(bounds.index, bounds.high)
         if above is False or below is False:
             return None
         if not (above and below):
-            undecided.append(bounds)
-    return tuple(undecided)
+            conditions.append(bounds)
+    return tuple(conditions)
 
 
 def comparisons(bounds: Bounds) -> list[tuple[str, Size, Size]]:
@@ -131,4 +132,4 @@ def _mentions(x: Size, name: str) -> bool:
     return any(s.name == name for s in symbols(x))
 
 
-__all__ = ["Element", "Resolved", "breakpoints", "comparisons", "rename", "resolve", "simplify"]
+__all__ = ["Element", "Resolution", "breakpoints", "comparisons", "rename", "resolve", "simplify"]

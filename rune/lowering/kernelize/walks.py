@@ -1,9 +1,10 @@
-"""Operands of a product that are read through their views: which element lies where.
+"""Walks: where the elements of a product's operand lie, seen through its views.
 
-A walk says what every axis of an operand adds to the place of an element: axis i, step s, index j
-add s·j. Views of slices, transpositions, broadcasts, reversals and windows are walks, alone and in
-any combination; a padding is not, and is stored first. In a call the axes of one role (batch, rows,
-contracted) become the digits of one index, innermost first, neighbours joined where they run on.
+A walk gives every axis of an operand a step: index j of an axis of step s adds s·j to the place of
+an element. Slices, transpositions, broadcasts, reversals and windows are walks, alone and in any
+combination; a padding is not, and is stored first. In a call, the axes of one role (batch, rows,
+contraction) become the digits of one index, innermost first; axes that continue each other in
+memory are joined.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Digits = tuple[tuple[Size, Size], ...]  # (size, step), innermost first
 SIZES = ("batch", "m", "n", "k")
 ROLES = {"left": ("a_batch", "a_rows", "a_inner"), "right": ("b_batch", "b_columns", "b_inner")}
 MAX_DIGITS = 8
-RUN = 4  # neighbours from which a routine reads vectors
+RUN = 4  # neighbours from which on a routine reads vectors
 
 
 S = TypeVar("S", bound=Size)
@@ -40,7 +41,7 @@ class Operand:
     atom: Atom
     batch: Axes
     rows: Axes
-    contracted: Axes
+    contraction: Axes
 
     def size(self, axes: Axes) -> Size:
         """Product of the sizes of `axes`."""
@@ -63,6 +64,7 @@ class Walk:
             size, step = self.side.atom.type.shape[axis], self.steps[axis]
             if size == 1:
                 continue
+            # The axis goes on where the last digit ends, so both are one digit.
             if digits and step == digits[-1][0] * digits[-1][1]:
                 digits[-1] = (digits[-1][0] * size, digits[-1][1])
             else:
@@ -71,20 +73,21 @@ class Walk:
 
     @property
     def params(self) -> tuple[Size, Digits, Digits, Digits]:
-        """Offset, and the digits of batch, rows and contracted index."""
+        """Offset, and the digits of the batch, row and contraction index."""
         side = self.side
         digits = self.digits
-        return self.offset, digits(side.batch), digits(side.rows), digits(side.contracted)
+        return self.offset, digits(side.batch), digits(side.rows), digits(side.contraction)
 
 
 def walk(side: Operand, definitions: Definitions) -> Walk | None:
-    """How an operand is read behind its views; None where that is not a walk."""
+    """How an operand is read through its views; None if that is not a walk."""
     indices = generic(side.atom.type.shape)
     base, base_indices = trace(side.atom, indices, definitions)
     if not isinstance(base, Var) or base.type.dtype != side.atom.type.dtype:
         return None
     place = flat_index(base_indices, base.type.shape)
     names = [str(index) for index in indices]
+    # Read off at the origin and one step away along each axis; a walk if that gives every place.
     offset = _at(place, dict.fromkeys(names, 0))
     steps = tuple(_at(place, {n: int(n == name) for n in names}) - offset for name in names)
     linear = offset
@@ -100,7 +103,7 @@ def _at(place: Size, values: Mapping[str, Size]) -> Size:
 
 
 def is_scattered(natural: Walk, right: bool) -> bool:
-    """Whether no index runs on in memory, of an operand that a copy would not make larger."""
+    """Whether no index of an operand runs along memory, and a copy would not be larger than it."""
     _, _, rows, inner = natural.params
     if any(_run(digits) >= RUN for digits in ((rows, inner) if right else (inner,))):
         return False
@@ -126,7 +129,7 @@ def _reference(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], **params
 
 
 def strided_product(a: np.ndarray, b: np.ndarray, parameters: Mapping[str, int]) -> np.ndarray:
-    """The meaning of the routine, [batch, m, n]; every size in `parameters` is a number."""
+    """The meaning of the routine, as [batch, m, n]; every size in `parameters` is a number."""
     rows, columns = (np.ravel(x)[_places(parameters, side)] for x, side in ((a, "left"), (b, "right")))
     return np.matmul(rows, columns.swapaxes(1, 2))
 
@@ -156,9 +159,9 @@ def call_parameters(params: Mapping[str, Any]) -> tuple[tuple[str, Size], ...]:
     """The parameters of a call, each a size: `a_rows0` digits of size and `a_rows0_step`."""
     sizes: dict[str, Size] = dict(zip(SIZES, params["sizes"], strict=True))
     for side, (operand, roles) in zip("ab", ROLES.items(), strict=True):
-        offset, *listed = params[operand]
+        offset, *role_digits = params[operand]
         sizes[f"{side}_offset"] = offset
-        for role, digits in zip(roles, listed, strict=True):
+        for role, digits in zip(roles, role_digits, strict=True):
             for number, (size, step) in enumerate(digits):
                 sizes |= {f"{role}{number}": size, f"{role}{number}_step": step}
     return tuple(sizes.items())
@@ -179,10 +182,11 @@ def concrete_parameters(parameters: Mapping[str, Any], sizes: Mapping[str, int])
 
 
 def extent(parameters: Mapping[str, int], side: str) -> tuple[tuple[int, ...], int, int]:
-    """How many [batch, rows, contracted] an operand has, and the range of places walked to."""
+    """The sizes [batch, rows, contraction] of an operand, and the range of places that it walks."""
     roles = [digits_of(parameters, role) for role in ROLES[side]]
     reaches = [(size - 1) * step for digits in roles for size, step in digits]
     start = _offset(parameters, side)
     counts = tuple(math.prod(size for size, _ in digits) for digits in roles)
+    # Negative steps reach down from the offset, the others up.
     low, high = (sum(r for r in reaches if (r < 0) == down) for down in (True, False))
     return counts, start + low, start + high + 1

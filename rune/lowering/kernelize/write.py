@@ -1,9 +1,9 @@
 """Write the kernel of one group: its members in order, each as a statement or two.
 
-A member that the point of the domain holds as one scalar becomes a Let or a Reduce; one with
-inner axes that others read becomes a Fill if it fits scratch memory. If it does not fit, readers
-load it back from the output, or compute it again if it is not an output. What is needed outside
-the group is written.
+A member that is one scalar at each point of the domain becomes a Let or a Reduce; one with inner
+axes that others read becomes a Fill if it fits scratch memory. If it does not fit, readers load it
+back from the output, or compute it again if it is not an output. Values that are needed outside the
+group are written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rune.dims import Dim, Size, symbol
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Expr, Local
-from rune.lowering.kernelize.emit import Emitter, Held
+from rune.lowering.kernelize.emit import Emitter, Term
 from rune.lowering.kernelize.groups import Fusion, Group, is_written
 from rune.lowering.kernelize.originals import with_originals
 from rune.lowering.kernelize.roots import (
@@ -32,7 +32,7 @@ from rune.lowering.kernelize.roots import (
     scatter_piece,
     window_piece,
 )
-from rune.lowering.kernelize.stored import Stored
+from rune.lowering.kernelize.stored import Storage
 from rune.lowering.kernelize.tracing import generic
 from rune.lowering.kernelize.views import Indices
 from rune.lowering.kernelize.write_stream import StreamWriter
@@ -44,8 +44,8 @@ NAMES = {"add": "sum", "mul": "prod", "and": "all", "or": "any"}
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A kernel, and which variables its inputs and outputs are."""
+class KernelCall:
+    """A kernel, and the variables that its inputs and outputs stand for."""
 
     kernel: Kernel
     inputs: tuple[Var, ...]
@@ -54,10 +54,13 @@ class Written:
 
 @dataclass(slots=True)
 class _Writer:
-    """The kernel of one group, while it is written."""
+    """The kernel of one group, while it is being written.
+
+    scratch: members that are rows of scratch memory. pairs: inputs that outputs are changes of.
+    """
 
     state: Fusion
-    stored: Stored
+    storage: Storage
     group: Group
     emit: Emitter
     domain: tuple[Axis, ...]
@@ -69,8 +72,8 @@ class _Writer:
 
     def inner(self, sizes: Iterable[Size]) -> tuple[Axis, ...]:
         """Inner axes of these sizes."""
-        reserved = self.emit.reserved
-        return tuple(Axis(_free(f"j{k}", reserved), size) for k, size in enumerate(sizes))
+        reserved_names = self.emit.reserved_names
+        return tuple(Axis(_free(f"j{k}", reserved_names), size) for k, size in enumerate(sizes))
 
     def axes(self, root: Root) -> tuple[tuple[Axis, ...], Indices]:
         """The inner axes of a root, and the indices of its generic element."""
@@ -149,25 +152,26 @@ class _Writer:
         contract = isinstance(lower, Contraction)
         lets = self.emit.end()
         self.emit.body.append(Reduce(name, combine, inner, lets, value.expr, contract))
-        result = self.emit.cast(Held(Local(name, value.expr.dtype), 0), root.var.type.dtype)
+        result = self.emit.cast(Term(Local(name, value.expr.dtype), 0), root.var.type.dtype)
         self.hold(root, indices, result)
 
     def stream(self, root: Root) -> None:
         """All sinks of the group in one pass, when the first of them comes up."""
         sinks = [r for m in self.group.members if (r := self.state.roots[m]).kind is Kind.STREAM]
+        # One statement computes all sinks, so the others have nothing left to add.
         if root is not sinks[0]:
             return
-        writer = StreamWriter(self.stored, self.group, self.emit, self.symbols)
+        writer = StreamWriter(self.storage, self.group, self.emit, self.symbols)
         statement, names = writer.stream(sinks)
         self.emit.body.append(statement)
         for sink in sinks:
             self.sum_of(sink, names[sink.var])
 
     def sum_of(self, root: Root, name: str) -> None:
-        """Make a sum of a stream known to other members, and write it where it is needed."""
+        """Let other members read a sum of a stream, and write it where it is needed."""
         inner, indices = self.axes(root)
         if not inner:
-            self.hold(root, indices, Held(Local(name, root.var.type.dtype), 0))
+            self.hold(root, indices, Term(Local(name, root.var.type.dtype), 0))
             return
         self.emit.rows[root.var] = (name, inner_places(root, self.group.places[root.number]))
         if root.var in self.emit.outputs:
@@ -175,19 +179,20 @@ class _Writer:
             self.write(root, indices, self.emit.value(root.var, indices).expr, inner)
 
     def nothing_reduced(self, root: Root, indices: Indices) -> None:
-        """A reduction of no elements: what changes nothing when combined."""
+        """A reduction of no elements: the identity of its operation."""
         lower = root.equation.primitive.lower
         combine = lower.combine if isinstance(lower, Reduction) else "add"
-        self.hold(root, indices, Held(COMBINE[combine].identity(root.var.type.dtype), 0))
+        self.hold(root, indices, Term(COMBINE[combine].identity(root.var.type.dtype), 0))
 
-    def hold(self, root: Root, indices: Indices, value: Held) -> None:
-        """Keep a scalar of the point for other members, and write it where it is needed."""
+    def hold(self, root: Root, indices: Indices, value: Term) -> None:
+        """Let other members read a scalar of the point, and write it where it is needed."""
+        # Bound, so that other members and the write share one local.
         if self.is_read_inside(root.var):
             value = self.emit.bind(value)
-            self.emit.held[root.var] = value.expr
+            self.emit.scalars[root.var] = value.expr
         self.write(root, indices, value.expr)
 
-    def summand(self, root: Root, indices: Indices, at: Indices) -> Held:
+    def summand(self, root: Root, indices: Indices, at: Indices) -> Term:
         """What a reduction combines, in the accumulator's dtype."""
         lower = root.equation.primitive.lower
         assert isinstance(lower, Reduction)
@@ -195,7 +200,7 @@ class _Writer:
         dtype = root.var.type.dtype
         return self.emit.cast(value, wide(dtype) if lower.combine in ("add", "mul") else dtype)
 
-    def product(self, root: Root, indices: Indices, at: Indices) -> Held:
+    def product(self, root: Root, indices: Indices, at: Indices) -> Term:
         """What a dot sums, in the accumulator's dtype."""
         dtype = wide(root.var.type.dtype)
         factors = [
@@ -222,7 +227,7 @@ class _Writer:
         self.emit.body.append(Scan(output, lower.combine, axis, indices, lets, value.expr))
 
     def scatter(self, root: Root) -> None:
-        """The updates in order, behind a copy of the operand if they are not in its place."""
+        """The updates in order, after a copy of the operand unless they change it in place."""
         if not self.take_place(root):
             inner, indices = self.axes(root)
             self.begin(inner)
@@ -231,24 +236,26 @@ class _Writer:
         self.updates(root)
 
     def window(self, root: Root) -> None:
-        """The elements of an update, at their place in the whole."""
+        """The elements of an update, at their place in the whole array."""
         equation = root.equation
         assert self.take_place(root)
         _, at = self.axes(root)
+        # The view maps a position of the whole to an element of the update, and the inverse is
+        # needed here. The two differ by the start, which a generic position shows.
         position = generic(root.var.type.shape, "_w")
         piece = window_piece(equation, position)
         for need in self.emit.element_needs(equation, piece, None):
             self.emit.answer(need)
-        (named,) = self.emit.renamed_pieces(equation, (piece,), None)
+        (place,) = self.emit.renamed_pieces(equation, (piece,), None)
         # At a position p of the whole the update shows its element p - start.
-        starts = (p - i for p, i in zip(position, named.indices))
+        starts = (p - i for p, i in zip(position, place.indices))
         value = self.emit.value(equation.operands[1], at)
         self.write(root, tuple(a + s for a, s in zip(at, starts)), value.expr)
 
     def take_place(self, root: Root) -> bool:
         """Declare that the output starts out as operand 0, if it is to be changed in place."""
         operand = root.equation.operands[0]
-        if root.var not in self.stored.in_place or not isinstance(operand, Var):
+        if root.var not in self.storage.in_place or not isinstance(operand, Var):
             return False
         self.pairs.append((self.emit.buffer(operand), self.emit.outputs[root.var].name))
         return True
@@ -257,14 +264,15 @@ class _Writer:
         """The ordered writes of a scatter."""
         equation, lower = root.equation, root.equation.primitive.lower
         assert isinstance(lower, Scatter)
-        walked = {u: self.symbols[d] for d, u in enumerate(scatter_axes(equation).values())}
+        # Points of the domain change different elements; within one, updates keep their order.
+        index_of = {u: self.symbols[d] for d, u in enumerate(scatter_axes(equation).values())}
         operand = equation.operands[lower.updates]
         if 0 in operand.type.shape:
             return
-        unwalked = [u for u in range(operand.type.ndim) if u not in walked]
-        inner = self.inner(operand.type.shape[u] for u in unwalked)
-        walked |= {u: axis_symbol(axis) for u, axis in zip(unwalked, inner)}
-        at = tuple(walked[u] for u in range(operand.type.ndim))
+        inner_axes = [u for u in range(operand.type.ndim) if u not in index_of]
+        inner = self.inner(operand.type.shape[u] for u in inner_axes)
+        index_of |= {u: axis_symbol(axis) for u, axis in zip(inner_axes, inner)}
+        at = tuple(index_of[u] for u in range(operand.type.ndim))
         self.begin(inner)
         value = self.emit.value(operand, at)
         where, indices = self.target(root, at)
@@ -273,18 +281,18 @@ class _Writer:
         self.emit.body.append(Write(output, inner, indices, lets, value.expr, where, lower.combine, ordered=True))
 
     def target(self, root: Root, at: Indices) -> tuple[Expr | None, Indices]:
-        """The condition and place of one update."""
+        """The condition under which one update is written, and its place."""
         piece = scatter_piece(root.equation, at)
         for need in self.emit.element_needs(root.equation, piece, None):
             self.emit.answer(need)
-        (named,) = self.emit.renamed_pieces(root.equation, (piece,), None)
-        condition = self.emit.condition(named.where)
-        return (None if condition is None else condition.expr), named.indices
+        (place,) = self.emit.renamed_pieces(root.equation, (piece,), None)
+        condition = self.emit.condition(place.where)
+        return (None if condition is None else condition.expr), place.indices
 
     # --- results -----------------------------------------------------------------------------
 
     def is_read_inside(self, var: Var) -> bool:
-        """Whether another member reads the value."""
+        """Whether a member of the group reads the value."""
         return any(r in self.group.places for r in self.state.readers.get(var, ()))
 
     def write(self, root: Root, indices: Indices, value: Expr, inner: tuple[Axis, ...] = ()) -> None:
@@ -296,45 +304,48 @@ class _Writer:
 
 
 def axis_symbol(axis: Axis) -> Dim:
-    """The symbol of an axis; one of size 0 has no points, and any bounds do."""
+    """The symbol of an axis. An axis of size 0 has no points, so any bounds are right for it."""
     if isinstance(axis.size, int):
         return symbol(axis.name, 0, max(0, axis.size - 1))
     return axis.symbol
 
 
-def _free(name: str, reserved: frozenset[str]) -> str:
-    return name if name not in reserved else _free(name + "_", reserved)
+def _free(name: str, reserved_names: frozenset[str]) -> str:
+    return name if name not in reserved_names else _free(name + "_", reserved_names)
 
 
-def write_kernel(state: Fusion, group: Group, stored: Stored, target: Target, reserved: frozenset[str]) -> Written:
+def write_kernel(
+    state: Fusion, group: Group, storage: Storage, target: Target, reserved_names: frozenset[str]
+) -> KernelCall:
     """The kernel of one group; it has no name yet."""
     roots, members = [state.roots[m] for m in group.members], {*group.members}
     outputs: dict[Var, Buffer] = {}
     for root in roots:
         if root.var not in outputs and is_written(state, root.var, members):
             outputs[root.var] = Buffer(f"y{len(outputs)}", root.var.type.strong())
-    scratch, recomputed = _place(state, group, roots, outputs, target)
-    # A copy for every kernel would make the whole quadratic.
-    in_memory = stored.stored - recomputed if recomputed else stored.stored
-    emit = Emitter(stored.definitions, in_memory, stored.uses, outputs=outputs, reserved=reserved)
-    domain = tuple(Axis(_free(f"i{k}", reserved), size) for k, size in enumerate(group.domain))
+    scratch, recomputed_values = _place(state, group, roots, outputs, target)
+    # A copy of the set for every kernel would make kernelize quadratic.
+    in_memory = storage.values - recomputed_values if recomputed_values else storage.values
+    emit = Emitter(storage.definitions, in_memory, storage.uses, outputs=outputs, reserved_names=reserved_names)
+    domain = tuple(Axis(_free(f"i{k}", reserved_names), size) for k, size in enumerate(group.domain))
     symbols = tuple(map(axis_symbol, domain))
-    writer = _Writer(state, stored, group, emit, domain, scratch, symbols)
+    writer = _Writer(state, storage, group, emit, domain, scratch, symbols)
     for root in roots:
-        if root.var not in recomputed:
+        if root.var not in recomputed_values:
             writer.member(root)
     kernel = Kernel(
         "", tuple(emit.inputs.values()), tuple(outputs.values()), domain, tuple(emit.body), tuple(writer.pairs)
     )
     kernel, inputs = with_originals(kernel, tuple(emit.inputs))
-    return Written(kernel, inputs, tuple(outputs))
+    return KernelCall(kernel, inputs, tuple(outputs))
 
 
 def _place(
     state: Fusion, group: Group, roots: list[Root], outputs: dict[Var, Buffer], target: Target
 ) -> tuple[frozenset[Var], frozenset[Var]]:
     """The members that live in scratch, and those that are computed again."""
-    scratch, recomputed, room = set(), set(), target.scratch_bytes
+    scratch, recomputed_values, room = set(), set(), target.scratch_bytes
+    # In the order in which they are computed: the first rows get the room, and nothing is weighed.
     for root in roots:
         places = group.places[root.number]
         read = any(r in group.places for r in state.readers.get(root.var, ()))
@@ -345,19 +356,21 @@ def _place(
             scratch.add(root.var)
             room -= size
         elif root.var not in outputs:
-            recomputed.add(root.var)
-    return frozenset(scratch), frozenset(recomputed)
+            # Not in memory, and too long for scratch: each reader computes its elements.
+            recomputed_values.add(root.var)
+    return frozenset(scratch), frozenset(recomputed_values)
 
 
 def _row_bytes(root: Root, places: tuple[int, ...]) -> int | None:
-    """Bytes of the inner axes at most, if that is known."""
+    """The most bytes that the inner axes take; None if there is no bound."""
     total = root.var.type.dtype.itemsize
     for k in inner_places(root, places):
         high = dims.bounds(root.sizes[k])[1]
+        # Scratch has a static size, so a row without a bound cannot be there.
         if high is None:
             return None
         total *= high
     return total
 
 
-__all__ = ["Written", "write_kernel"]
+__all__ = ["KernelCall", "write_kernel"]

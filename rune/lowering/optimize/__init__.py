@@ -1,4 +1,4 @@
-"""Rewrites of kernel code, one file each: kernel code -> kernel code, the same results.
+"""Rewrites of kernel code, one file each, which keep all results.
 
 Any sequence of them is correct; lowering/pipeline.py has the one that pays.
 """

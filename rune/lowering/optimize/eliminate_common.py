@@ -4,10 +4,10 @@ Before   store y[i] = exp(x[i]) / (1.0 + exp(x[i]))
 After    common: f32 = exp(x[i])
          store y[i] = common / (1.0 + common)
 
-Two expressions are equal when they read the same: the same text, and no Store, Assign or loop in
-between that may change a buffer or Var they mention. A value computed around a loop or a branch
-serves inside it, never the other way. A Let equal to an earlier one goes, its readers read the
-earlier one, and a Let that only renames another local goes likewise.
+Two expressions are equal if they have the same text, and no Store, Assign or loop between them may
+change a buffer or Var that they mention. A value computed outside a loop or a branch is available
+inside it, never the other way round. A Let that equals an earlier one is removed, and its readers
+read the earlier one; so is a Let that only renames another local.
 
 Invariant: every value stays the same, bit for bit; nothing is computed where it was not before.
 Cost:      linear in the code times the depth of its expressions.
@@ -44,19 +44,19 @@ from rune.records import dataclass
 
 @dataclass(slots=True)
 class _Entry:
-    """One value: how often it is wanted where it is available, and its local, once it has one."""
+    """One value: how often it is used where it is available, and its local once it has one."""
 
-    wanted: int = 0
+    uses: int = 0
     local: Local | None = None
 
 
-# What is available at a place. A body adds behind what is available around it.
+# The values available at a place; those of a body come after those of the code around it.
 _Table = dict[Key, _Entry]
 
 
 @contextmanager
 def _inside(table: _Table) -> Iterator[None]:
-    """For a body: what is computed in it is not available after it."""
+    """While a body is walked: the values that it computes are not available after it."""
     outside = len(table)
     yield
     while len(table) > outside:
@@ -75,7 +75,7 @@ def _is_worth(expr: Expr) -> bool:
 
 
 def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
-    """First walk: every value in the order of its first place, and how often it is wanted."""
+    """First walk: every value in the order of its first place, with the number of its uses."""
     # The second walk meets the same values in the same order, so a list of entries is enough.
     entries: list[_Entry] = []
     table: _Table = {}
@@ -84,8 +84,8 @@ def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
         if not _is_worth(expr):
             return
         key = versions.key(expr)
-        if key in table:  # what a repeated value needs is not wanted again
-            table[key].wanted += 1
+        if key in table:  # the operands of a repeated value are not used again
+            table[key].uses += 1
             return
         for inner in operands(expr):
             visit(inner)
@@ -108,14 +108,14 @@ def _count(code: KernelCode, versions: Versions) -> list[_Entry]:
 
 @dataclass(slots=True)
 class _Sharer:
-    """Second walk, over the same places: give repeated values a local."""
+    """Second walk, over the same places: gives repeated values a local."""
 
     versions: Versions
     entries: Iterator[_Entry]
     used_names: set[str]
     symbols: dict[str, Dim]
     table: _Table = field(default_factory=dict)
-    renamed: dict[str, Local] = field(default_factory=dict)
+    replacements: dict[str, Local] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
 
     def size(self, x: Size) -> Size:
@@ -123,7 +123,7 @@ class _Sharer:
 
     def expr(self, expr: Expr, front: list[Stmt]) -> Expr:
         if isinstance(expr, Local):
-            return self.renamed.get(expr.name, expr)
+            return self.replacements.get(expr.name, expr)
         if not _is_worth(expr):
             return self.parts(expr, front)
         key = self.versions.key(expr)
@@ -134,7 +134,7 @@ class _Sharer:
         value = self.parts(expr, front)
         entry = self.table[key] = next(self.entries)
         # A value read once gets no Let: renderers write it in place.
-        if entry.wanted == 1:
+        if entry.uses == 1:
             return value
         name = reserve("common", self.used_names)
         front.append(Let(name, value))
@@ -146,14 +146,14 @@ class _Sharer:
         return with_sizes(self.size, with_operands(expr, args) if args else expr)
 
     def body(self, body: Body) -> Body:
-        done: list[Stmt] = []
+        statements: list[Stmt] = []
         for stmt in body:
-            after = self.stmt(stmt, done)
+            after = self.stmt(stmt, statements)
             self.versions.before(stmt)
             if after is not None:
-                done.append(map_bodies(after, self.inside))
+                statements.append(map_bodies(after, self.inside))
             self.versions.after(stmt)
-        return tuple(done)
+        return tuple(statements)
 
     def inside(self, body: Body) -> Body:
         with _inside(self.table):
@@ -176,7 +176,7 @@ class _Sharer:
         return stmt if value is stmt.value else replace(stmt, value=value)
 
     def rename(self, name: str, to: Local) -> bool:
-        """Let readers of `name` read `to`; False where their index symbols differ in bounds."""
+        """Let readers of `name` read `to`; False if their index symbols have different bounds."""
         if name in self.symbols:
             (s,) = dims.symbols(self.symbols[name])
             high = None if s.high is None else self.size(s.high)
@@ -185,7 +185,7 @@ class _Sharer:
             if self.symbols.setdefault(to.name, symbol) is not symbol:
                 return False
             self.sizes[name] = symbol
-        self.renamed[name] = to
+        self.replacements[name] = to
         return True
 
 
@@ -194,7 +194,7 @@ def eliminate_common(code: KernelCode) -> KernelCode:
     unique = unique_names(code)
     versions = versions_of(unique)
     entries = _count(unique, versions)
-    if all(e.wanted == 1 for e in entries) and not any(map(_renames, walk(unique.body))):
+    if all(e.uses == 1 for e in entries) and not any(map(_renames, walk(unique.body))):
         return unique
     sharer = _Sharer(versions.from_start(), iter(entries), all_names(unique), symbols_used(unique))
     body = sharer.body(unique.body)

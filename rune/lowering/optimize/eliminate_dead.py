@@ -1,15 +1,15 @@
-"""Remove what nothing reads: Lets, Vars with all that changes them, scratch with its stores.
+"""Remove what nothing reads: Lets, Vars with all their changes, and scratch with its stores.
 
 Before   a: f32 = x[i]          After    b: f32 = x[i] * 2.0_f32
          b: f32 = x[i] * 2.0             store y[i] = b
          var c: f32 = a
          store y[i] = b
 
-Loops and branches left without statements go too. Stores to parameters always stay.
+Loops and branches without statements are removed, too. Stores to parameters always stay.
 
 Invariant: what the kernel stores to its parameters stays the same, bit for bit. A read out of
-           bounds that nothing used may disappear.
-Cost:      linear in the code per round; rounds repeat while whole Vars or allocations go.
+           bounds whose value is not used may disappear.
+Cost:      linear in the code per round; rounds repeat while whole Vars or allocations disappear.
 """
 
 from __future__ import annotations
@@ -63,14 +63,15 @@ def eliminate_dead(code: KernelCode) -> KernelCode:
 
 
 class _Round:
-    """One pass from the end to the front, so that a Let goes with the last statement to use it.
+    """One pass from the end to the front, which removes a Let with the last statement to use it.
 
-    Vars and memory flow around loops: for them, `used` and `unread` speak of the whole code.
+    Vars and memory carry values around loops, so `names_read` and `unread_buffers` are those of the
+    whole code.
     """
 
-    def __init__(self, used: frozenset[str], unread: frozenset[str]):
-        self.used = used
-        self.unread = unread
+    def __init__(self, names_read: frozenset[str], unread_buffers: frozenset[str]):
+        self.names_read = names_read
+        self.unread_buffers = unread_buffers
         self.live: set[str] = set()
 
     def body(self, body: Body) -> Body:
@@ -105,9 +106,9 @@ class _Round:
                 return name in self.live
             case Var(name=name) | Assign(name=name) | Accumulate(name=name):
                 # Not `live`: the next round of a loop may read the Var earlier in the text.
-                return name in self.used
+                return name in self.names_read
             case Alloc(name=name) | Store(buffer=name) | Fetch(target=name):
-                return name not in self.unread
+                return name not in self.unread_buffers
             # Its accumulators count as read (rewrite.py).
             case For() | If() | Barrier() | MatrixProduct():
                 return True

@@ -1,7 +1,7 @@
-"""Keys of expressions: two places have the same one when the expression has the same value there.
+"""Keys of expressions: equal at two places if the expression has the same value at both.
 
-A key is the number of the expression, equal for expressions that read the same, with how often each
-Var and buffer that it reads has changed up to there.
+A key is the number of the expression, which is the same for equal text, and how often each Var and
+buffer that it reads has changed up to that place.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Key = tuple[int, tuple[tuple[str, int], ...]]
 
 @dataclass(slots=True)
 class Numbers:
-    """A number for every expression, the same for those that read the same."""
+    """A number for every expression, the same for expressions of the same text."""
 
-    # By identity: an expression is asked for again by every one around it, and in both walks.
+    # By identity: every expression around an expression looks it up again, in both walks.
     known: dict[int, tuple[Expr, int]] = field(default_factory=dict)
     # By the numbers of their parts: whole trees would be hashed and compared at every level.
     numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Versions:
     of_expressions: Numbers
     numbers: dict[str, int]
     memory: frozenset[str]  # buffers that the kernel writes
-    together: dict[str, frozenset[str]]  # aliases: writing one writes the other
+    together: dict[str, frozenset[str]]  # aliases: a write to one is a write to all
     changes: dict[int, frozenset[str]]  # what each statement changes, by identity
     # Keyed by identity: every enclosing expression looks its parts up again.
     known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
@@ -113,23 +113,23 @@ class Versions:
                     self.numbers[one] += 1
 
     def before(self, stmt: Stmt) -> None:
-        """A loop's first iteration meets what its last one may have changed."""
+        """Count the changes of a loop before its body, since any iteration may follow another."""
         if isinstance(stmt, For):
             self._change(self.changes[id(stmt)])
 
     def after(self, stmt: Stmt) -> None:
-        """What a statement changes has changed behind it."""
+        """Count the changes of a statement, for the code after it."""
         # After a barrier, memory may hold what other threads wrote.
         self._change(self.memory if isinstance(stmt, Barrier) else self.changes[id(stmt)])
 
 
 def _changes_of(body: Body, changes: dict[int, frozenset[str]]) -> frozenset[str]:
-    """The Vars and buffers that the statements change; into `changes`, what each of them does."""
+    """The Vars and buffers that statements change; those of each statement are put in `changes`."""
     names = frozenset[str]()
     for stmt in body:
         inside = [_changes_of(inner, changes) for inner in bodies(stmt)]
-        written = buffer_written(stmt)
-        changes[id(stmt)] = frozenset(vars_changed(stmt)).union(*inside, () if written is None else (written,))
+        buffer = buffer_written(stmt)
+        changes[id(stmt)] = frozenset(vars_changed(stmt)).union(*inside, () if buffer is None else (buffer,))
         names |= changes[id(stmt)]
     return names
 

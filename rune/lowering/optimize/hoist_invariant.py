@@ -1,16 +1,15 @@
-"""Hoist what does not change in a loop to the front of it.
+"""Hoist invariants: compute before a loop what does not change in it.
 
 Before   for j in 8 serial { y[8*i + j] = e[j] * (1.0 / s) }
 After    inverse: f32 = 1.0 / s
          for j in 8 serial { y[8*i + j] = e[j] * inverse }
 
-Whole Lets move, and the largest invariant parts of other expressions get a Let. Loops are done
-from the inside out, so that a value moves as far as it can. Nothing leaves a branch; nothing
-leaves GRID or WORKGROUP loops, whose iterations are points of their own. A load moves only where
-it happens anyway (the loop runs at least once), or where it is in bounds of a READ parameter.
+Whole Lets move, and the largest invariant parts of other expressions get a Let. Inner loops come
+first, so that a value moves as far as it can. Nothing leaves a branch; nothing leaves GRID or
+WORKGROUP loops, whose iterations are separate points. A load moves only if it is executed anyway
+(the loop runs at least once), or if it is within the bounds of a READ parameter.
 
-Invariant: every value stays the same, bit for bit; no read happens that did not happen before,
-           but for reads in bounds.
+Invariant: every value stays the same, bit for bit; no new read happens, except within bounds.
 Cost:      linear in the code times the depth of its loops.
 """
 
@@ -50,29 +49,29 @@ class _Hoister:
     read_only: dict[str, Size]  # READ parameters that nothing in the kernel writes
 
     def body(self, body: Body) -> Body:
-        done: list[Stmt] = []
+        statements: list[Stmt] = []
         for stmt in body:
             stmt = map_bodies(stmt, self.body)
             if isinstance(stmt, For) and stmt.kind not in (Kind.GRID, Kind.WORKGROUP):
-                done += self.loop(stmt)
+                statements += self.loop(stmt)
             else:
-                done.append(stmt)
-        return tuple(done)
+                statements.append(stmt)
+        return tuple(statements)
 
     def loop(self, loop: For) -> list[Stmt]:
-        """The loop, after what has moved in front of it."""
+        """The statements that move in front of the loop, and the loop."""
         # Beyond a barrier, memory may hold what other threads wrote.
         waits = any(isinstance(s, Barrier) for s in walk(loop.body))
         # Must be True: None means that the bounds leave it open.
         runs = dims.at_most(1, loop.extent) is True and not waits
         varying = set(names_bound((loop,)) | names_assigned(loop.body))
-        written = buffers_written(loop.body)
+        written_buffers = buffers_written(loop.body)
         front: list[Stmt] = []
         remaining: list[Stmt] = []
 
         def is_invariant(expr: Expr) -> bool:
             safe = runs or all(self.in_bounds(e) for e in walk_expr(expr) if isinstance(e, Load))
-            return safe and not names_in(expr) & varying and not loads_in(expr) & written
+            return safe and not names_in(expr) & varying and not loads_in(expr) & written_buffers
 
         for stmt in loop.body:
             if isinstance(stmt, Let) and is_invariant(stmt.value):
@@ -112,9 +111,11 @@ class _Hoister:
 def hoist_invariant(code: KernelCode) -> KernelCode:
     """The code with invariant values computed once."""
     unique = unique_names(code)
-    written = buffers_written(unique.body)
-    aliased = {name for pair in unique.aliases for name in pair}
-    read_only = {p.name: p.size for p in unique.params if p.access is Access.READ and p.name not in written | aliased}
+    written_buffers = buffers_written(unique.body)
+    alias_names = {name for pair in unique.aliases for name in pair}
+    read_only = {
+        p.name: p.size for p in unique.params if p.access is Access.READ and p.name not in written_buffers | alias_names
+    }
     body = _Hoister(all_names(unique), read_only).body(unique.body)
     return code if body == code.body else replace(unique, body=body)
 

@@ -1,4 +1,4 @@
-"""Join rounds: an inner loop that walks along neighbours does several rounds in one.
+"""Join rounds: an inner loop along neighbours does several rounds in one.
 
 Before   for j in 513 serial { s add= x[514*i + j] * t }
 After    for j in 256 serial {
@@ -9,13 +9,14 @@ After    for j in 256 serial {
          }
          s add= x[514*i + 512] * t
 
-For devices whose compiler joins neither rounds nor accesses: Mesa's for processors turns one access
-of a subgroup into eight, lane after lane, and copies what an inner loop changes, for
-lanes that have left it. Two neighbours that stand side by side are one access there
-(codegen/runs.py). Additions to one sum stand side by side, too: where there are more sums than
-registers, each is fetched and stored once in such a round.
+This is for devices whose compiler joins neither rounds nor accesses. Mesa's compiler for processors
+turns one access of a subgroup into eight, lane after lane, and copies what an inner loop changes,
+for lanes that have left the loop. There, two neighbours that stand side by side are one access
+(codegen/runs.py). Additions to one sum stand side by side, too: if there are more sums than
+registers, each is loaded and stored once in such a round.
 
-Invariant: the same statements run in the same order; only reads come earlier, and writes later.
+Invariant: the same statements run in the same order, but reads come earlier and writes later, and
+           sums are added up one after another.
 Cost:      linear in the code that comes out.
 Not done:  loops of symbolic extent.
 """
@@ -69,7 +70,7 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
     most = choices(target).rounds
 
     def joined(code: KernelCode) -> KernelCode:
-        # Threads that wait for each other keep all that they know in memory between two waits.
+        # Between two barriers such a compiler keeps everything in memory, and gains nothing.
         if most < 2 or any(isinstance(s, Barrier) for s in walk(code.body)):
             return code
         unique = unique_names(code)
@@ -85,7 +86,7 @@ def join_rounds(target: Target) -> Pass[KernelCode]:
 
 
 def _rounds(loop: For, most: int) -> int:
-    """How many rounds to do in one: all of a short loop, or a power of two; 1: as it is."""
+    """How many rounds to join: all of a short loop, or a power of two; 1: the loop stays."""
     inside = tuple(walk(loop.body))
     is_inner = not any(isinstance(s, Alloc | Fetch | For | MatrixProduct) for s in inside)
     if not is_inner or loop.kind not in (Kind.SERIAL, Kind.VECTOR):
@@ -99,20 +100,20 @@ def _rounds(loop: For, most: int) -> int:
 
 
 def _places(body: Body) -> set[tuple[str, Size]]:
-    """What some statements read and write."""
+    """The places that some statements read or write."""
     loads = (e for s in walk(body) for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
     stores = (s for s in walk(body) if isinstance(s, Store))
     return {(e.buffer, e.indices[0]) for e in loads} | {(s.buffer, s.index) for s in stores}
 
 
 def _has_pairs(places: Iterable[tuple[str, Size]], loop: For) -> bool:
-    """Whether two rounds touch neighbours, the first of which is where an access may begin."""
+    """Whether two rounds access neighbours, of which the first is aligned for a wide access."""
     step = loop_symbol(loop)
     return any(dims.coefficient(index, loop.var) == 1 and dims.divides(2, index - step) is True for _, index in places)
 
 
 def _joined(loop: For, count: int, names: set[str]) -> Body:
-    """A loop of fewer rounds, and those that are left over."""
+    """A loop of fewer rounds, and the remaining rounds after it."""
     if count == 1:
         return (loop,)
     assert isinstance(loop.extent, int), "a loop of symbolic extent is not joined"
@@ -124,23 +125,23 @@ def _joined(loop: For, count: int, names: set[str]) -> Body:
 
 
 def _sum_by_sum(body: Body) -> Body:
-    """The bodies, where what is added to one sum stands side by side, as far as no sum is read."""
+    """The body with the additions to each sum side by side, wherever no sum is read in between."""
     sums = {s.name for s in body if isinstance(s, Accumulate)}
-    done: list[Stmt] = []
+    result: list[Stmt] = []
     for is_straight, group in itertools.groupby(body, lambda stmt: _is_straight(stmt, sums)):
         statements = tuple(group)
-        done += _in_order(statements) if is_straight else [map_bodies(stmt, _sum_by_sum) for stmt in statements]
-    return tuple(done)
+        result += _in_order(statements) if is_straight else [map_bodies(stmt, _sum_by_sum) for stmt in statements]
+    return tuple(result)
 
 
 def _is_straight(stmt: Stmt, sums: Set[str]) -> bool:
-    """Whether it reads, renames or adds, but none of the sums."""
+    """Whether a statement only loads, renames or accumulates, and reads no sum."""
     is_plain = isinstance(stmt, Accumulate) or (isinstance(stmt, Let) and isinstance(stmt.value, Load | Local))
     return is_plain and not any(names_in(e) & sums for e in expressions(stmt))
 
 
 def _in_order(body: Body) -> Sequence[Stmt]:
-    """Reads first, then the sums, in the order in which they come up."""
+    """Reads first, then the additions to each sum, in the order of their first appearance."""
     places: dict[str, int] = {}
     for stmt in body:
         if isinstance(stmt, Accumulate):
@@ -149,5 +150,5 @@ def _in_order(body: Body) -> Sequence[Stmt]:
 
 
 def _rounds_at(loop: For, places: Iterable[Size], names: set[str]) -> Body:
-    """The statements of some rounds, one after the other."""
+    """The statements of some rounds, one after another."""
     return tuple(statement for at in places for statement in round_at(loop, at, names))

@@ -8,10 +8,10 @@ After    row_0: f32 = x[2*i] * t
          s add= row_0
          s add= row_1
 
-The loops that touch such a row are written out. So the points around it, which memory of their own
-would keep apart, may be lanes of vectors.
+The loops over such a row are unrolled. Then the points around it may become lanes of a vector,
+which a row of memory for each of them would prevent.
 
-Invariant: every value stays the same, bit for bit, but for the order of Accumulate.
+Invariant: every value stays the same, bit for bit, except for the order of Accumulate.
 Cost:      linear in the code; a loop becomes at most SHORT copies.
 """
 
@@ -49,7 +49,7 @@ def _is_short_row(stmt: Stmt) -> bool:
 
 
 def short_rows(code: KernelCode) -> KernelCode:
-    """The code with scalars for short rows, where each element is written once and then read."""
+    """The code with scalars for short rows whose elements are written once before they are read."""
     if not any(map(_is_short_row, walk(code.body))):
         return code
     unique = unique_names(code)
@@ -67,7 +67,7 @@ def short_rows(code: KernelCode) -> KernelCode:
 
 
 def _in_registers(row: Alloc, body: Body, names: set[str]) -> Body:
-    """The body that allocates the row without it; as it was where that cannot be."""
+    """The body without the row that it allocates, or the body itself if that is impossible."""
     written_out = tuple(new for stmt in body for new in _rounds(stmt, row, names))
     if not _is_written_once(row, written_out):
         return body
@@ -93,7 +93,7 @@ def _in_registers(row: Alloc, body: Body, names: set[str]) -> Body:
 
 
 def _rounds(stmt: Stmt, row: Alloc, names: set[str]) -> Body:
-    """A loop over the row round by round, another statement as it is."""
+    """The rounds of a loop over the row; any other statement unchanged."""
     if not isinstance(stmt, For) or not _touches(stmt, row) or any(map(bodies, stmt.body)):
         return (stmt,)
     is_short = isinstance(stmt.extent, int) and stmt.extent <= SHORT
@@ -108,25 +108,25 @@ def _touches(stmt: Stmt, row: Alloc) -> bool:
 
 
 def _is_written_once(row: Alloc, body: Body) -> bool:
-    """Whether each element is written once, by a statement of this very body, before it is read."""
-    written: set[int] = set()
+    """Whether each element is written once, directly in this body, before it is read."""
+    elements: set[int] = set()
     for stmt in body:
-        if not all(_is_known(x, row, written) for inner in walk((stmt,)) for x in expressions(inner)):
+        if not all(_is_known(x, row, elements) for inner in walk((stmt,)) for x in expressions(inner)):
             return False
         if row.name not in buffers_written((stmt,)):
             continue
         if not isinstance(stmt, Store) or stmt.combine is not None or not isinstance(stmt.index, int):
             return False
-        if stmt.index in written:
+        if stmt.index in elements:
             return False
-        written.add(stmt.index)
-    return len(written) == row.size
+        elements.add(stmt.index)
+    return len(elements) == row.size
 
 
-def _is_known(expr: Expr, row: Alloc, written: set[int]) -> bool:
+def _is_known(expr: Expr, row: Alloc, elements: set[int]) -> bool:
     """Whether the expression reads only elements of the row that were written."""
     loads = [x for x in walk_expr(expr) if isinstance(x, Load) and x.buffer == row.name]
-    return all(x.guard is None and x.indices[0] in written for x in loads)
+    return all(x.guard is None and x.indices[0] in elements for x in loads)
 
 
 PASS = Pass("short_rows", "keep scratch of a few elements in registers", short_rows)

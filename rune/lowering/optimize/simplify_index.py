@@ -1,11 +1,12 @@
-"""Simplify what the bounds of index symbols decide: comparisons, guards, branches, trivial loops.
+"""Simplify what the bounds of index symbols decide: comparisons, guards, branches, short loops.
 
 Before   for j in 8 serial { y[j] = x[j + 2 if (index(j) + 2_i64) < 10_i64] }
 After    for j in 8 serial { y[j] = x[j + 2] }
 
-Integer arithmetic on indices becomes an index expression where it cannot overflow; a comparison
-that all values decide alike becomes a constant; guards and branches on constants go; a loop of
-one iteration gives way to its body, one of none to nothing. WORKGROUP loops stay.
+Integer arithmetic on indices becomes an index expression where it cannot overflow. A comparison
+with the same outcome for all values becomes a constant, and guards and branches on constants
+disappear. A loop of one iteration is replaced by its body, and a loop of no iterations is removed.
+WORKGROUP loops stay.
 
 Invariant: every value stays the same, bit for bit.
 Cost:      linear in the code, with the memoised comparisons of rune.dims.
@@ -58,7 +59,7 @@ def _negated(known: bool | None) -> bool | None:
 
 @dataclass(slots=True)
 class _Simplifier:
-    """`known`: Lets that turned out constant; `sizes`: those of them that indices mention."""
+    """`known`: the values of constant Lets; `sizes`: the integers among them, for indices."""
 
     known: dict[str, Const] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
@@ -82,8 +83,8 @@ class _Simplifier:
                 return with_sizes(self.size, expr)
             case Op(dtype=dtype) if dtype == dtypes.bool_:
                 return _condition(expr)
-            case Op(name="select", args=(Const() as chosen, yes, no)):
-                return yes if chosen.value else no
+            case Op(name="select", args=(Const() as condition, yes, no)):
+                return yes if condition.value else no
             case Op(name=name, args=(a, b), dtype=dtype) if name in _ARITHMETIC:
                 return _arithmetic(expr, as_size(a), as_size(b), dtype)
             case _:
@@ -128,11 +129,11 @@ def as_size(expr: Expr) -> Size | None:
 
 
 def _fits(x: Size, dtype: np.dtype) -> bool:
-    signed = dtype in dtypes.SIGNED
+    is_signed = dtype in dtypes.SIGNED
     # A signed dtype has one bit less for the magnitude.
-    bits = bit_width(dtype) - signed
+    bits = bit_width(dtype) - is_signed
     low, high = dims.bounds(x)
-    least = -(1 << bits) if signed else 0
+    least = -(1 << bits) if is_signed else 0
     return low is not None and high is not None and least <= low and high < 1 << bits
 
 
@@ -151,15 +152,15 @@ def _arithmetic(op: Op, a: Size | None, b: Size | None, dtype: np.dtype) -> Expr
 def _condition(op: Op) -> Expr:
     match op.name, op.args:
         case ("and" | "or") as name, (a, b):
-            # `other` decides alone, and expressions have no effects that could be lost.
+            # `other` decides the outcome by itself, and expressions have no effects to lose.
             neutral, other = (_TRUE, _FALSE) if name == "and" else (_FALSE, _TRUE)
             if other in (a, b):
                 return other
             return b if a == neutral else a if b == neutral else op
         case "not", (Const() as a,):
             return _FALSE if a.value else _TRUE
-        case "select", (Const() as chosen, yes, no):
-            return yes if chosen.value else no
+        case "select", (Const() as condition, yes, no):
+            return yes if condition.value else no
         case name, (a, b) if name in _COMPARE:
             first, second = as_size(a), as_size(b)
             known = None if first is None or second is None else _COMPARE[name](first, second)
@@ -169,7 +170,7 @@ def _condition(op: Op) -> Expr:
 
 
 def simplify_index(code: KernelCode) -> KernelCode:
-    """The code with everything decided that bounds decide."""
+    """The code with everything simplified that bounds decide."""
     unique = unique_names(code)
     body = _Simplifier().body(unique.body)
     return code if body == code.body else replace(unique, body=body)

@@ -1,4 +1,4 @@
-"""Sum in blocks: a loop of any number of rounds sums every few thousand of them apart.
+"""Sum in blocks: a loop of any number of rounds sums every few thousand of them separately.
 
 Before   for k in n vector { s add= x[k] }
 After    for k_block in -(-n // 4096) serial {
@@ -8,14 +8,15 @@ After    for k_block in -(-n // 4096) serial {
            s add= s_block
          }
 
-One f32 that counts ones ends at 2**24, and loses digits long before. Sums over known and bounded
-sizes are cut into kernels of their own (kernelize/two_step.py); here an open size is cut where it
-is met, so that nothing else of the plan depends on how large it turns out.
+A count of ones in f32 stops at 2**24, and loses digits long before. Sums over known and bounded
+sizes are cut into several kernels (kernelize/two_step.py). A loop of unbounded size is cut here
+instead, so that the rest of the plan does not depend on how large the size turns out to be.
 
-Invariant: values stay the same but for the order of Accumulate; loops that surely are short stay.
+Invariant: values stay the same except for the order of Accumulate; loops that are certainly short
+           stay.
 Cost:      linear in the code.
-Not done:  running sums, whose value at every place is the result; loops that the threads of a group
-           share, where each thread sums up a hundredth part (pocl runs two nested ones in turn).
+Not done:  running sums, whose every value is a result; loops that the threads of a group share,
+           where each thread sums up a hundredth part (PoCL runs two nested ones in turn).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from rune.lowering.passes import Pass
 # An f64 counts to 2**53 before a one is lost, which no loop reaches.
 NARROW = dtypes.FLOATING - {dtypes.f64}
 BLOCK = cost.PART  # additions to one accumulator
-OPEN = 32  # blocks assumed of an inner loop of unknown length, each of which adds once
+OPEN = 32  # rounds assumed for an inner loop of unknown length
 
 
 def sum_in_blocks(code: KernelCode) -> KernelCode:
@@ -70,20 +71,20 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
 
 
 def _may_be_long(loop: For) -> bool:
-    """Whether a thread may run more rounds of the loop and those in it than one sum should have."""
+    """Whether a thread may run so many rounds of the loop nest that one sum would lose digits."""
     most = dims.bounds(loop.extent)[1]
     has_own_rounds = loop.kind in (Kind.SERIAL, Kind.VECTOR)
     return has_own_rounds and (most is None or most * _rounds(loop.body) > cost.LONGEST_SUM)
 
 
 def _rounds(body: Body) -> int:
-    """Rounds of the loops inside for one of the body, where they are known; one at least."""
+    """Rounds of the inner loops for one round of the body, as far as known; at least one."""
     loops = [s for s in body if isinstance(s, For)]
     return max([1, *((dims.bounds(s.extent)[1] or 1) * _rounds(s.body) for s in loops)])
 
 
 def _sums(loop: For) -> dict[str, np.dtype]:
-    """The Vars of narrow floats that the loop adds up, and does nothing else with."""
+    """The Vars of narrow floats that the loop only adds to."""
     inside = list(walk(loop.body))
     # A Var read in the loop is a running sum, whose value matters in every round.
     others = names_used(loop.body) | names_bound(loop.body)
@@ -110,7 +111,7 @@ def _additions(body: Body, name: str) -> int:
 
 
 def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
-    """The loop over blocks, in each a loop that adds to Vars of its own."""
+    """A loop over blocks, each a loop that adds to Vars of its own."""
     # Rounds per block, so that no Var gets more than BLOCK additions.
     size = max(1, BLOCK // max(_additions(loop.body, name) for name in sums))
     block, rounds = _fresh(f"{loop.var}_block", bound), _fresh(f"{loop.var}_rounds", bound)

@@ -6,8 +6,8 @@ After    t: f32 = x[2*i]
          t_2: f32 = x[2*i + 1]
          s add= t_2
 
-A loop whose copies would be more than LIMIT statements, or of symbolic extent, becomes SERIAL.
-A loop of at most SHORT rounds that compares its variable is written out too: each round knows then
+A loop of symbolic extent, or whose copies would be more than LIMIT statements, becomes SERIAL. A
+loop of at most SHORT rounds that compares its variable is unrolled, too: then each round knows
 which piece of a concatenation or a padding it reads, and computes no other.
 
 Invariant: the same statements run in the same order; names of the copies are new.
@@ -52,8 +52,7 @@ def unroll(code: KernelCode) -> KernelCode:
         if not isinstance(stmt, For) or not _is_written_out(stmt):
             return (stmt,)
         extent = stmt.extent
-        # Inner loops are already unrolled here (map_stmts works bottom-up), so this counts their
-        # copies.
+        # map_stmts works bottom-up: inner loops are unrolled already, so this counts their copies.
         if not isinstance(extent, int) or extent * sum(1 for _ in walk(stmt.body)) > LIMIT:
             return (replace(stmt, kind=Kind.SERIAL),)
         copies = (copy_of_round(stmt, number, used_names) for number in range(extent))
@@ -74,13 +73,13 @@ def _reads(comparison: Op, name: str) -> bool:
 
 
 def copy_of_round(loop: For, number: int, used_names: set[str]) -> Body:
-    """The body of a round; the names that it binds are new, and join those that are used."""
+    """The body of a round, with new names, which are added to `used_names`."""
     # The first copy keeps the names, so unrolling one round renames nothing.
     return round_at(loop, number, used_names) if number else replace_symbols(loop.body, {loop.var: 0})
 
 
 def round_at(loop: For, at: Size, used_names: set[str]) -> Body:
-    """The body of the round at an index; the names that it binds are new, and join the others."""
+    """The body of the round at an index, with new names, which are added to `used_names`."""
     names = {}
     for name in sorted(names_bound(loop.body)):
         names[name] = fresh(name, used_names)

@@ -3,12 +3,12 @@
 Before   for j in 512 serial { s add= x[512*i + j] }
 After    for j in 512 vector { s add= x[512*i + j] }
 
-A SERIAL loop may become VECTOR when its iterations are independent but for Accumulate (legality)
-and all memory it touches is contiguous in the loop variable, or the same for all iterations
-(profit). With one thread per grid point (a CPU), the innermost of several GRID loops may, too:
-the outer ones keep the cores busy. VECTOR is a permission: renderers may still run it in order.
+A SERIAL loop becomes VECTOR if its iterations are independent except for Accumulate (legality), and
+all memory that it accesses is contiguous in the loop variable, or the same for all iterations
+(profit). With one thread per grid point (a CPU), so does the innermost of several GRID loops: the
+outer ones keep the cores busy. VECTOR is a permission: renderers may still run it in order.
 
-Invariant: values stay the same bit for bit, but for the order of Accumulate.
+Invariant: values stay the same bit for bit, except for the order of Accumulate.
 Cost:      linear in the code.
 """
 
@@ -31,7 +31,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Touch:
-    """An access in a loop: which memory (aliases are one), where, and whether it writes."""
+    """An access in a loop: its memory (one name for all aliases), index, and whether it writes."""
 
     memory: str
     index: Size
@@ -42,8 +42,7 @@ def _touches(loop: For, memory: dict[str, str]) -> list[_Touch]:
     touches = []
     for stmt in walk(loop.body):
         if isinstance(stmt, Store):
-            # Aliases share one name here, because two names of one element must not look
-            # independent.
+            # Aliases get one name, since two names of one element must not look independent.
             touches.append(_Touch(memory.get(stmt.buffer, stmt.buffer), stmt.index, True))
         for expr in expressions(stmt):
             for part in walk_expr(expr):
@@ -60,7 +59,7 @@ def _stride(index: Size, var: str) -> int | None:
 
 
 def is_independent(loop: For, memory: dict[str, str]) -> bool:
-    """Whether no iteration touches an element that another one writes, nor carries a Var."""
+    """Whether no iteration accesses an element that another one writes, or carries a Var."""
     # Only innermost loops; scratch would be needed once per lane.
     if any(isinstance(s, (Alloc, Barrier, Fetch, For, MatrixProduct)) for s in walk(loop.body)):
         return False
@@ -68,14 +67,14 @@ def is_independent(loop: For, memory: dict[str, str]) -> bool:
     touches = [t for t in _touches(loop, memory) if t.memory not in local_names]
     for name in {t.memory for t in touches if t.writes}:
         places = {t.index for t in touches if t.memory == name}
-        # One place, and another one in every iteration.
+        # A single place, which is a different element in every iteration.
         if len(places) != 1 or not _stride(places.pop(), loop.var):
             return False
     return not carries_var(loop)
 
 
 def is_contiguous(loop: For, memory: dict[str, str]) -> bool:
-    """Whether all that the loop touches is unit-stride in its variable or does not move."""
+    """Whether all accesses of the loop have stride 1 or 0 in its variable, and some stride 1."""
     touches = _touches(loop, memory)
     strides = [_stride(t.index, loop.var) for t in touches]
     # At least one stride of 1: a loop that only touches one element gains nothing.
@@ -110,7 +109,7 @@ def vectorize(target: Target) -> Pass[KernelCode]:
 
 
 def _is_long(loop: For, target: Target) -> bool:
-    """Whether the loop fills a vector register; a symbolic extent is assumed to."""
+    """Whether the loop fills a vector register, as a symbolic extent is assumed to do."""
     if any(isinstance(s, (For, If)) for s in walk(loop.body)):
         return False
     # The widest dtype fills a register with the fewest elements; without loads, f32 is assumed.

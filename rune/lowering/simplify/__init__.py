@@ -1,1 +1,1 @@
-"""Program passes: each a file with its before and after. The order stands in pipeline.py."""
+"""Program passes, one file each, with an example before and after. pipeline.py has their order."""

@@ -1,15 +1,15 @@
-"""Chosen writes: what a select would throw away of a write is not written, and nothing is copied.
+"""Chosen writes: write only what a select would keep, and copy no array.
 
 Before   %3 = select %c, %x, %y;  %4 = scatter %3, %i, %u;  %5 = select %c, %4, %x
 After    %3 = gather %x, %i;  %4 = select %c, %u, %3;  %5 = scatter %x, %i, %4
 
-So vmap writes a loop whose lanes finish at different steps, and users
-`where(ok, x.at[i].set(u), x)`. Selects over whole arrays become one over what is written: where %c
-is false the write puts back what is there. The scatter is then one in place, if nothing else reads
-%x.
+vmap produces such code for a loop whose lanes finish at different steps, and users write
+`where(ok, x.at[i].set(u), x)`. A select over whole arrays becomes a select over the updates: where
+%c is false, the write puts back what is there. Then the scatter may happen in place, if nothing
+else reads %x.
 
-A chain of writes on either side is followed down to the array that both sides began with. %c must
-be a value for whole windows of the writes: one for each lane, or one for all.
+A chain of writes on either side is followed down to the array with which both sides began. %c must
+be constant within the windows of the writes: one value for each lane, or one for all.
 
 Invariant: every value keeps its bits.
 Cost:      linear in the number of equations, and in the lengths of chains of writes.
@@ -45,7 +45,7 @@ from rune.ops import (
 from rune.records import dataclass
 
 Params = Mapping[str, Any]
-# What a value is computed by, of what, with which parameters; nothing is for an input.
+# The primitive, arguments and parameters by which a value is computed; no primitive for an input.
 Definition = tuple[Primitive | None, Sequence[Value], Params]
 SCATTERS = (scatter, scatter_add, scatter_max, scatter_min, scatter_mul)
 WRITES = frozenset((*SCATTERS, dynamic_update_slice))
@@ -64,21 +64,21 @@ class Write:
     """A write into an array: a scatter, or the update of a window.
 
     operands: those of its equation, the array first
-    chosen:   whether it counts where the condition is true, or where it is false
+    on_true:  whether it counts where the condition is true, or where it is false
     """
 
     primitive: Primitive
     operands: Sequence[Value]
     params: Params
-    chosen: bool
+    on_true: bool
 
     @property
     def updates(self) -> Value:
-        """What is written."""
+        """The elements that are written."""
         return self.operands[1 if self.primitive is dynamic_update_slice else 2]
 
     def axis(self, axis: int) -> int | None:
-        """The axis of the updates that goes along with one of the array; None if none does."""
+        """The axis of the updates that corresponds to an axis of the array, or None."""
         array, updates = type_of(self.operands[0]), type_of(self.updates)
         if self.primitive is dynamic_update_slice:
             return axis if array.shape[axis] == updates.shape[axis] else None
@@ -91,13 +91,14 @@ class Write:
         return where.offset[window.index(axis)] if is_whole and axis in window else None
 
     def there(self, array: Value) -> Value:
-        """What the array holds in place of the updates."""
+        """The elements of the array that the updates would replace."""
         if self.primitive is dynamic_update_slice:
             return dynamic_slice(array, *self.operands[2:], sizes=type_of(self.updates).shape)
         return gather(array, self.operands[1], literal_like(0, array), **self.params)
 
     def neutral(self, array: Value) -> Value:
         """Updates that leave the array as it is."""
+        # Adding 0.0 would turn -0.0 into 0.0; -0.0 changes no number.
         if self.primitive is scatter_add:
             return literal_like(-0.0 if is_differentiable(array) else 0, array)
         return literal_like(1, array) if self.primitive is scatter_mul else self.there(array)
@@ -112,29 +113,30 @@ class Write:
 class _Chosen(Stage):
     """Writes a program again, and writes where a select would choose."""
 
-    __slots__ = ("changed", "definitions")
+    __slots__ = ("definitions", "has_changed")
 
     def __init__(self) -> None:
         super().__init__(None)
         self.definitions: dict[Var, Definition] = {}
-        self.changed = False
+        self.has_changed = False
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> object:
-        """The equation as it is, but for such a select."""
+        """The equation itself, or for a select between writes the write of selected updates."""
         if primitive is select:
-            written = self.written(*args)
-            if written is not None:
-                self.changed = True
-                return written
+            array = self.written(*args)
+            if array is not None:
+                self.has_changed = True
+                return array
         out = self.write(primitive, args, params)
         if not primitive.multiple_results:
             self.definitions[out.variable] = primitive, args, params
         return out
 
     def written(self, condition: Value, yes: Value, no: Value) -> Value | None:
-        """The array with both sides' writes, each where it is chosen; None where that cannot be."""
-        base, writes = self.chain(yes, condition, chosen=True)
-        other, more = self.chain(no, condition, chosen=False)
+        """The array with the writes of both sides, each where it counts; None if impossible."""
+        # A chain is found from its end, so its writes are applied in reverse.
+        base, writes = self.chain(yes, condition, on_true=True)
+        other, more = self.chain(no, condition, on_true=False)
         both = [*reversed(writes), *reversed(more)]
         if not _same(base, other) or not both:
             return None
@@ -145,21 +147,21 @@ class _Chosen(Stage):
             if where is None:
                 return None
             mask = broadcast(choice.value, shape=type_of(write.updates).shape, axes=where)
-            unchanged = fit(write.neutral(array), type_of(write.updates).shape)
-            sides = (write.updates, unchanged) if write.chosen else (unchanged, write.updates)
+            neutral_updates = fit(write.neutral(array), type_of(write.updates).shape)
+            sides = (write.updates, neutral_updates) if write.on_true else (neutral_updates, write.updates)
             array = write.on(array, select(mask, *sides))
         return array
 
-    def chain(self, value: Value, condition: Value, *, chosen: bool) -> tuple[Value, list[Write]]:
-        """The array under a value's writes where the condition is as `chosen` says; the writes."""
+    def chain(self, value: Value, condition: Value, *, on_true: bool) -> tuple[Value, list[Write]]:
+        """The array below a chain of writes, and the writes, for points with this outcome."""
         writes: list[Write] = []
         while True:
             primitive, args, params = self.definition(value)
             if primitive in WRITES:
-                writes.append(Write(primitive, args, params, chosen))
+                writes.append(Write(primitive, args, params, on_true))
                 value = args[0]
             elif primitive is select and _same(args[0], condition):
-                value = args[1 if chosen else 2]
+                value = args[1 if on_true else 2]
             elif primitive is select and _same(self.unstopped(args[1]), self.unstopped(args[2])):
                 value = args[1]
             elif primitive is stop_gradient:
@@ -173,12 +175,12 @@ class _Chosen(Stage):
         return args[0] if primitive is stop_gradient else value
 
     def definition(self, value: Value) -> Definition:
-        """What a value is computed by; nothing for an input."""
+        """The definition of a value; empty for an input."""
         nothing: Definition = None, (), {}
         return self.definitions.get(value.variable, nothing) if isinstance(value, StageTracer) else nothing
 
     def choice(self, condition: Value) -> Choice:
-        """The condition without the axes along which it is repeated."""
+        """The condition without the axes along which a broadcast repeats it."""
         primitive, args, params = self.definition(condition)
         if primitive is broadcast:
             return Choice(args[0], params["axes"])
@@ -186,7 +188,7 @@ class _Chosen(Stage):
 
 
 def _axes(choice: Choice, write: Write) -> tuple[int, ...] | None:
-    """Where a condition's axes are in what is written; None if it varies within a window."""
+    """The axes of the updates that are a condition's axes; None if it varies within a window."""
     array, updates = type_of(write.operands[0]), type_of(write.updates)
     if dims.at_most(dims.product(array.shape), dims.product(updates.shape)):
         return None  # the whole array is written anyway
@@ -206,8 +208,8 @@ def chosen_writes(program: Program) -> Program:
     if select not in primitives or not primitives & WRITES:
         return program
     stage = _Chosen()
-    written = restaged(program, stage)
-    return written if stage.changed else program
+    new_program = restaged(program, stage)
+    return new_program if stage.has_changed else program
 
 
 PASS = Pass("chosen-writes", "write where a select over the whole array would choose", chosen_writes)

@@ -2,8 +2,8 @@
 
 Before   %1 = exp %0;  %2 = exp %0;  %3 = add %1, %2      After   %1 = exp %0;  %3 = add %1, %1
 Invariant: primitive, operands (literals by bits), parameters (by type and value) and result types
-           are all compared whole; equal hashes alone decide nothing. Loops are equal whose
-           programs are, equation by equation.
+           are compared in full, never only by hash. Loops are equal if their programs are, equation
+           by equation.
 Cost:      linear in the number of equations.
 """
 
@@ -22,26 +22,26 @@ from rune.records import dataclass
 def eliminate_common(program: Program) -> Program:
     """The program with every repeated equation replaced by its first occurrence."""
     firsts: dict[Hashable, Equation] = {}
-    replaced: dict[Var, Atom] = {}
+    replacements: dict[Var, Atom] = {}
     equations: list[Equation] = []
     for equation in program.equations:
-        key = _key(equation, replaced)
+        key = _key(equation, replacements)
         first = None if key is None else firsts.setdefault(key, equation)
         if first is None or first is equation:
             equations.append(equation)
         else:
             # Later keys use the first result, so chains of duplicates collapse in one walk.
-            replaced.update(zip(equation.results, first.results))
-    return substitute(program, replaced, equations) if replaced else program
+            replacements.update(zip(equation.results, first.results))
+    return substitute(program, replacements, equations) if replacements else program
 
 
-def _key(equation: Equation, replaced: Mapping[Var, Atom]) -> Hashable | None:
-    """What equal equations have in common; None for one that must stay or cannot be compared."""
-    # Equal effects are still two: a callback runs as often as it is written.
+def _key(equation: Equation, replacements: Mapping[Var, Atom]) -> Hashable | None:
+    """The key of equal equations; None for an equation that must stay or cannot be compared."""
+    # Equal effects remain two: a callback runs as often as the program calls it.
     if effect_of(equation) is not None:
         return None
-    operands = tuple(_operand(a, replaced) for a in equation.operands)
-    # What a branch holds may be meant to be computed again (decision 0014).
+    operands = tuple(_operand(a, replacements) for a in equation.operands)
+    # The programs of branches may recompute something on purpose (decision 0014).
     value_of = _Structure if equation.primitive is loop else _itself
     params = tuple((name, _typed(equation.params[name], value_of)) for name in sorted(equation.params))
     key = (equation.primitive, operands, _Params(params), tuple(v.type for v in equation.results))
@@ -59,10 +59,10 @@ class _Params(tuple):
     __slots__ = ()
 
 
-def _operand(atom: Atom, replaced: Mapping[Var, Atom]) -> Hashable:
+def _operand(atom: Atom, replacements: Mapping[Var, Atom]) -> Hashable:
     if isinstance(atom, Literal):
         return atom.key
-    return replaced.get(atom, atom)
+    return replacements.get(atom, atom)
 
 
 def _typed(value: object, value_of: Callable[[Program], Hashable]) -> Hashable:
@@ -78,7 +78,7 @@ def _itself(program: Program) -> Hashable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Structure:
-    """A program, equal to those that are the same but for the names of their variables."""
+    """A program, equal to others that differ only in the names of their variables."""
 
     program: Program
 

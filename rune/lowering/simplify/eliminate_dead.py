@@ -1,11 +1,12 @@
-"""Eliminate dead equations: those whose results nothing needs, and the same within loops.
+"""Eliminate dead equations, whose results nothing needs, and dead parts of loops.
 
 Before   %1 = sin %0;  %2 = cos %0;  return %1        After   %1 = sin %0;  return %1
 Before   %1, %2 = loop %0 { … };  return %1           After   %1 = loop %0 { … };  return %1
 Before   %2 = loop %0, %1 { … reads no %0 }           After   %2 = loop %1 { … }
-A const that nothing reads would keep its array: a carry that starts there could not be in place.
-Invariant: inputs, outputs and side effects stay; a program without dead equations comes back as
-it is.
+A const that nothing reads would keep its array alive: a carry that starts there could not be
+updated in place.
+Invariant: inputs, outputs and side effects stay; a program without dead equations is returned
+itself.
 Cost:      linear in the number of equations.
 """
 
@@ -23,17 +24,17 @@ from rune.ops.loop import LoopParams, loop, shrunk_loop
 def eliminate_dead(program: Program) -> Program:
     """The program without equations that no output depends on."""
     live = {a for a in program.outputs if isinstance(a, Var)}
-    needed: list[Equation] = []
+    live_equations: list[Equation] = []
     for equation in reversed(program.equations):
         # Result by result, because a loop can drop carries that nobody reads.
-        wanted = tuple(v in live for v in equation.results)
-        if any(wanted) or effect_of(equation) is not None:
-            needed.append(_without_unread(shrunk(equation, wanted)))
+        results_read = tuple(v in live for v in equation.results)
+        if any(results_read) or effect_of(equation) is not None:
+            live_equations.append(_without_unread(shrunk(equation, results_read)))
             # The shrunk equation may read fewer operands than the original.
-            live.update(a for a in needed[-1].operands if isinstance(a, Var))
-    if len(needed) == len(program.equations) and all(map(is_, reversed(needed), program.equations)):
+            live.update(a for a in live_equations[-1].operands if isinstance(a, Var))
+    if len(live_equations) == len(program.equations) and all(map(is_, reversed(live_equations), program.equations)):
         return program
-    return program.with_equations(reversed(needed), program.outputs)
+    return program.with_equations(reversed(live_equations), program.outputs)
 
 
 def _without_unread(equation: Equation) -> Equation:

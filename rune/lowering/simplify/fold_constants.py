@@ -1,12 +1,12 @@
-"""Fold constants: compute now what depends on literals alone.
+"""Fold constants: compute now what depends only on literals.
 
 Before   %1: f32[] = mul 2.0, 3.0;  %2 = add %0, %1       After   %2 = add %0, 6.0
 Before   %1: f32[8] = broadcast 2.0;  %2 = mul %0, %1     After   %2 = mul %0, 2.0
 
-Only rank-0 values are folded, by the primitive's own meaning in the dtype of the program, never
-in the host's double. A logarithm or a sine is not: executors have polynomials of their own, and a
-number is to have the same bits whether it was known while tracing or not. A rank-0 value that was
-broadcast for an elementwise operation stands beside the arrays as it is.
+Only rank-0 values are folded, by the primitive's own meaning and in the dtype of the program, never
+in the host's double. Logarithms or sines are not folded: executors have polynomials of their own,
+and a number must have the same bits whether or not it was known while tracing. A rank-0 value that
+was broadcast for an elementwise operation becomes an operand without the broadcast.
 
 Invariant: every value keeps its bits.  Cost: linear in the number of equations.
 """
@@ -30,33 +30,33 @@ ELEMENTWISE = (Scalar, Convert, Bitcast)
 
 def fold_constants(program: Program) -> Program:
     """The program with rank-0 constants computed and placed where they are used."""
-    replaced: dict[Var, Atom] = {}
+    replacements: dict[Var, Atom] = {}
     scalars: dict[Var, Atom] = {}  # broadcasts of one rank-0 value
     body: list[Equation] = []
     for equation in program.equations:
-        changed = resolved(equation, replaced)
-        changed = _with_scalars(changed, scalars)
-        folded = _fold(changed)
-        if folded is not None:
-            replaced[equation.results[0]] = folded
+        new_equation = resolved(equation, replacements)
+        new_equation = _with_scalars(new_equation, scalars)
+        constant = _fold(new_equation)
+        if constant is not None:
+            replacements[equation.results[0]] = constant
             continue
-        body.append(changed)
-        if (source := _broadcast_scalar(changed)) is not None:
-            scalars[changed.results[0]] = source
-    if not replaced and all(a is b for a, b in zip(body, program.equations)):
+        body.append(new_equation)
+        if (source := _broadcast_scalar(new_equation)) is not None:
+            scalars[new_equation.results[0]] = source
+    if not replacements and all(a is b for a, b in zip(body, program.equations)):
         return program
-    return substitute(program, replaced, body)
+    return substitute(program, replacements, body)
 
 
-def resolved(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
-    """The equation with atoms in place of variables that stand for them."""
-    operands = tuple(replaced.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
+def resolved(equation: Equation, replacements: Mapping[Var, Atom]) -> Equation:
+    """The equation with the replacements of its operands."""
+    operands = tuple(replacements.get(a, a) if isinstance(a, Var) else a for a in equation.operands)
     same = all(a is b for a, b in zip(operands, equation.operands))
     return equation if same else replace(equation, operands=operands)
 
 
 def _broadcast_scalar(equation: Equation) -> Atom | None:
-    """The rank-0 operand of a broadcast, or of a view of nothing else."""
+    """The rank-0 operand of a broadcast, if the equation is one."""
     if equation.primitive is not broadcast or equation.operands[0].type.shape:
         return None
     return equation.operands[0]
@@ -70,13 +70,13 @@ def _with_scalars(equation: Equation, scalars: Mapping[Var, Atom]) -> Equation:
     if all(a is b for a, b in zip(operands, equation.operands)):
         return equation
     if not any(a.type.shape for a in operands):
-        return equation  # its shape would be lost; `narrow` sees to that
-    changed = replace(equation, operands=operands)
-    return changed if type_of_result(changed) is equation.results[0].type else equation
+        return equation  # the result would lose its shape; `narrow` handles that case
+    new_equation = replace(equation, operands=operands)
+    return new_equation if type_of_result(new_equation) is equation.results[0].type else equation
 
 
 def type_of_result(equation: Equation) -> ArrayType:
-    """The type by its rule."""
+    """The type of an equation's result, by the rule of its primitive."""
     return equation.primitive.type_rule(*(a.type for a in equation.operands), **equation.params)
 
 

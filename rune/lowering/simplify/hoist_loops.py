@@ -1,13 +1,13 @@
-"""Hoist from loops: compute once, before a loop, what is costly and the same in every step.
+"""Hoist from loops: compute before a loop what is costly and the same in every step.
 
 Before   loop %w, %h { body: %e = exp %w;  %n = mul %e, %h;  return %n }
 After    %e = exp %w;  loop %w, %e, %h { body: %n = mul %e, %h;  return %n }
 
-An equation of a body is the same in every step if it depends on the loop's constants alone. It is
+An equation of a body is the same in every step if it depends only on the loop's constants. It is
 costly if it sums, contracts, scans or loops, or is an expensive scalar operation; views and cheap
-arithmetic stay, because they cost less than the memory that would hold them.
+arithmetic stay, since they cost less than the memory that would hold their results.
 
-Invariant: a loop computes the same, also one of no steps: equations have no effects.
+Invariant: a loop computes the same, even a loop of no steps, as equations have no effects.
 Cost:      linear in the number of equations.
 """
 
@@ -28,12 +28,12 @@ _COSTLY_FORMS = (Reduction, Contraction, Cumulative, Scatter)
 
 
 def hoist_loops(program: Program) -> Program:
-    """The program with what its loops compute again and again before them."""
+    """The program with costly invariant equations in front of its loops."""
     body: list[Equation] = []
     for equation in program.equations:
-        hoisted = _hoisted(equation) if equation.primitive is loop else ()
-        if hoisted:
-            before, equation = _move(equation, hoisted)
+        invariants = _invariants(equation) if equation.primitive is loop else ()
+        if invariants:
+            before, equation = _move(equation, invariants)
             body += before
         body.append(equation)
     if len(body) == len(program.equations):
@@ -41,24 +41,24 @@ def hoist_loops(program: Program) -> Program:
     return program.with_equations(body, program.outputs)
 
 
-def _hoisted(equation: Equation) -> tuple[Equation, ...]:
+def _invariants(equation: Equation) -> tuple[Equation, ...]:
     """The equations of a loop's body that go before it, in order."""
     form = LoopParams.of(equation)
     body = form.body
     same: set[Var] = set(_consts(form))
-    invariant: list[Equation] = []
+    candidates: list[Equation] = []
     for e in body.equations:
         if e.operands and all(a in same for a in e.operands if isinstance(a, Var)):
             same.update(e.results)
-            invariant.append(e)
-    needed: set[Var] = set()
-    hoisted: list[Equation] = []
-    for e in reversed(invariant):
+            candidates.append(e)
+    reads: set[Var] = set()
+    invariants: list[Equation] = []
+    for e in reversed(candidates):
         # Cheap equations move only where a costly one that moves needs them.
-        if _is_costly(e) or not needed.isdisjoint(e.results):
-            hoisted.append(e)
-            needed.update(a for a in e.operands if isinstance(a, Var))
-    return tuple(reversed(hoisted))
+        if _is_costly(e) or not reads.isdisjoint(e.results):
+            invariants.append(e)
+            reads.update(a for a in e.operands if isinstance(a, Var))
+    return tuple(reversed(invariants))
 
 
 def _consts(form: LoopParams) -> Sequence[Var]:
@@ -74,21 +74,21 @@ def _is_costly(equation: Equation) -> bool:
             return isinstance(lower, _COSTLY_FORMS) or is_control(equation)
 
 
-def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equation], Equation]:
-    """The hoisted equations as they stand before the loop, and the loop without them."""
+def _move(equation: Equation, invariants: Sequence[Equation]) -> tuple[list[Equation], Equation]:
+    """The hoisted equations, rewritten to come before the loop, and the loop without them."""
     form = LoopParams.of(equation)
     body, condition, consts = form.body, form.condition, form.consts
     outside: dict[Atom, Atom] = dict(zip(_consts(form), equation.operands))
     before: list[Equation] = []
-    for e in hoisted:
+    for e in invariants:
         # New Vars, because a Var belongs to one program.
         results = tuple(Var(v.type) for v in e.results)
         outside.update(zip(e.results, results, strict=True))
         operands = tuple(outside.get(a, a) for a in e.operands)
         before.append(replace(e, operands=operands, results=results))
     # Values read only by other hoisted equations need not enter the loop.
-    values = _read_behind(body, hoisted)
-    remaining = [e for e in body.equations if e not in set(hoisted)]
+    values = _read_behind(body, invariants)
+    remaining = [e for e in body.equations if e not in set(invariants)]
     smaller = replace(
         form,
         consts=consts + len(values),
@@ -104,16 +104,16 @@ def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equatio
     return before, loop
 
 
-def _read_behind(body: Program, hoisted: Sequence[Equation]) -> list[Var]:
-    """The hoisted values that the rest of the body reads."""
-    gone = set(hoisted)
-    read = {a for e in body.equations if e not in gone for a in e.operands}
+def _read_behind(body: Program, invariants: Sequence[Equation]) -> list[Var]:
+    """The hoisted values that the remaining body reads."""
+    outside = set(invariants)
+    read = {a for e in body.equations if e not in outside for a in e.operands}
     read.update(body.outputs)
-    return [v for e in hoisted for v in e.results if v in read]
+    return [v for e in invariants for v in e.results if v in read]
 
 
 def _insert(program: Program, consts: int, new: Sequence[Var]) -> tuple[Var, ...]:
-    """The inputs with more constants behind the first `consts`."""
+    """The inputs of a program with new constants after the first `consts`."""
     inputs = program.inputs
     return (*inputs[: 1 + consts], *new, *inputs[1 + consts :])
 

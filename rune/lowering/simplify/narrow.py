@@ -3,8 +3,8 @@
 Before   %1: f32[8,512] = broadcast %0 {axes=(0,)};  %2: f32[8,512] = div %1, 512.0
 After    %1: f32[8] = div %0, 512.0;  %2: f32[8,512] = broadcast %1 {axes=(0,)}
 
-An elementwise equation whose ranked operands are all broadcast along the same axes from one
-smaller shape is computed in that shape; rank-0 operands stand beside as they are.
+If all ranked operands of an elementwise equation are broadcast along the same axes from one smaller
+shape, the equation is computed in that shape; rank-0 operands stay as they are.
 
 Invariant: every value keeps its bits.  Cost: linear in the number of equations.
 """
@@ -42,7 +42,7 @@ def narrow(program: Program) -> Program:
 
 
 def _narrowed(equation: Equation, broadcasts: Mapping[Var, Equation]) -> list[Equation]:
-    """The equation in front of its operands' broadcast, and the broadcast; or as it is."""
+    """The equation on small operands, and the broadcast of its result; or the equation itself."""
     if not isinstance(equation.primitive.lower, ELEMENTWISE):
         return [equation]
     spread = _common_spread(equation, broadcasts)

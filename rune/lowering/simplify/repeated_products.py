@@ -1,15 +1,15 @@
-"""Repeated products: compute once what a product only repeats.
+"""Repeated products: compute equal rows, columns and batches of a product once.
 
 Before   %1: f32[64,9] = broadcast %0 {axes=(1,)};  %2: f32[64,5] = dot_general %1, %x
 After    %3: f32[1,9] = broadcast %0 {axes=(1,)};   %4: f32[1,5] = dot_general %3, %x
          %2: f32[64,5] = broadcast %4 {axes=(0, 1)}
 
-An operand repeats along an axis that a broadcast has added, also behind movements that leave the
+An operand repeats along an axis that a broadcast has added, also if further movements leave the
 axis alone. If the axis is free in the product, or a batch axis along which both operands repeat,
-the result repeats along it too. The cotangent of a sum is one number everywhere: so the gradients
-of a convolution or a layer below a sum are those of one image and one feature.
+the result repeats along it, too. The cotangent of a sum is one number everywhere, so the gradients
+of a convolution or a layer below a sum are computed for one image and one feature.
 
-Not done: contracted axes, whose sums would round otherwise.
+Not done: contracted axes, whose sums would be rounded differently.
 Invariant: every value is a sum of the same products.  Cost: linear in the number of equations.
 """
 
@@ -32,7 +32,7 @@ NONE: Axes = frozenset()
 
 
 def repeated_products(program: Program) -> Program:
-    """The program whose products have no repeated rows, columns or batches."""
+    """The program without repeated rows, columns or batches in its products."""
     if not any(equation.primitive is dot_general for equation in program.equations):
         return program
     values = _Values({}, {})
@@ -42,7 +42,7 @@ def repeated_products(program: Program) -> Program:
 
 
 class _Values:
-    """What defines the values so far, and along which axes they repeat."""
+    """The equations of the movements so far, and the axes along which their results repeat."""
 
     __slots__ = ("definitions", "repeats")
 
@@ -54,14 +54,14 @@ class _Values:
         return self.repeats.get(atom, NONE) if isinstance(atom, Var) else NONE
 
     def once(self, equation: Equation) -> list[Equation]:
-        """The equations in place of one: itself, or a product of single rows and its repetition."""
+        """The equations in place of one: itself, or a smaller product and its broadcast."""
         single = self.single_product(equation) if equation.primitive is dot_general else None
         if single is None:
             self.note(equation)
             return [equation]
         (result,) = equation.results
-        repeated = {"shape": result.type.shape, "axes": tuple(range(result.type.ndim))}
-        return [*single, Equation(broadcast, single[-1].results, repeated, (result,), equation.frame)]
+        params = {"shape": result.type.shape, "axes": tuple(range(result.type.ndim))}
+        return [*single, Equation(broadcast, single[-1].results, params, (result,), equation.frame)]
 
     def note(self, equation: Equation) -> None:
         """Remember a movement."""
@@ -74,22 +74,22 @@ class _Values:
             self.repeats[result] = frozenset(k for k in along if sizes[k] != 1)
 
     def single_product(self, equation: Equation) -> list[Equation] | None:
-        """The product of operands of size 1 along what repeats; None if nothing does."""
-        contracted, batch = equation.params["dimension_numbers"]
+        """The product of operands of size 1 along axes that repeat; None if no axis does."""
+        contracting, batch = equation.params["dimension_numbers"]
         along = [self.along(atom) for atom in equation.operands]
-        shared = [i for i, (p, q) in enumerate(zip(*batch, strict=True)) if p in along[0] and q in along[1]]
+        common_batches = [i for i, (p, q) in enumerate(zip(*batch, strict=True)) if p in along[0] and q in along[1]]
         equations: list[Equation] = []
         operands: list[Atom] = []
-        for atom, repeats, inner, batches in zip(equation.operands, along, contracted, batch, strict=True):
+        for atom, repeats, inner, batches in zip(equation.operands, along, contracting, batch, strict=True):
             free = free_axes(atom.type.ndim, inner, batches)
-            axes = repeats & {*free, *(batches[i] for i in shared)}
+            axes = repeats & {*free, *(batches[i] for i in common_batches)}
             operands.append(self.single(atom, axes, equations))
         if not equations:
             return None
         return [*equations, _with_operands(equation, tuple(operands), equation.params)]
 
     def single(self, atom: Atom, axes: Axes, equations: list[Equation]) -> Atom:
-        """The atom of size 1 along axes that repeat: its movements, written again for it."""
+        """The atom with size 1 along axes that repeat, by its movements with other parameters."""
         movements: list[tuple[Equation, Axes]] = []
         while axes:
             assert isinstance(atom, Var)
@@ -105,12 +105,12 @@ class _Values:
 
 
 def _with_operands(equation: Equation, operands: tuple[Atom, ...], params: Mapping[str, object]) -> Equation:
-    changed = replace(equation, operands=operands, params=params)
-    return replace(changed, results=(Var(type_of_result(changed)),))
+    new_equation = replace(equation, operands=operands, params=params)
+    return replace(new_equation, results=(Var(type_of_result(new_equation)),))
 
 
 def _params(equation: Equation, axes: Axes) -> Mapping[str, object]:
-    """Those of a movement whose result has size 1 along `axes`."""
+    """The parameters of a movement whose result has size 1 along `axes`."""
     params = equation.params
     if equation.primitive is broadcast:
         return {**params, "shape": tuple(1 if k in axes else d for k, d in enumerate(params["shape"]))}
@@ -122,7 +122,7 @@ def _params(equation: Equation, axes: Axes) -> Mapping[str, object]:
 
 
 def _sources(equation: Equation, axes: Axes) -> Axes:
-    """Which axes of the operand these axes of the result are."""
+    """The axes of the operand that correspond to axes of the result."""
     params = equation.params
     if equation.primitive is broadcast:
         return frozenset(k for k, axis in enumerate(params["axes"]) if axis in axes)
@@ -147,7 +147,9 @@ def _of_transpose(equation: Equation, along: Axes) -> Axes:
 def _of_pad(equation: Equation, along: Axes) -> Axes:
     widths = (equation.params[name] for name in ("low", "high", "interior"))
     return frozenset(
-        k for k, each in enumerate(zip(*widths, strict=True)) if k in along and all(width == 0 for width in each)
+        k
+        for k, axis_widths in enumerate(zip(*widths, strict=True))
+        if k in along and all(width == 0 for width in axis_widths)
     )
 
 

@@ -1,8 +1,8 @@
 """Laws of scalar arithmetic that hold bit for bit.
 
-A law looks at one equation and answers with what its result equals: an operand, a literal, or
-another equation for the same result. Floats keep NaN, infinity and the sign of zero, so x + 0.0
-and x * 0.0 stay; integers and booleans may use every law of their ring.
+A law looks at one equation and answers with something equal to its result: an operand, a literal,
+or another equation. Floats keep NaN, infinity and the sign of zero, so x + 0.0 and x * 0.0 stay;
+integers and booleans may use every law of their ring.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXACT = dtypes.INTEGER | {dtypes.bool_}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Site:
     """An equation, and the equations that define its operands."""
 
     equation: Equation
@@ -48,7 +48,7 @@ class Seen:
 
 
 Answer = Atom | Equation | None
-Law = Callable[[Seen], Answer]
+Law = Callable[[Site], Answer]
 
 
 def literal(atom: Atom) -> np.ndarray | None:
@@ -66,12 +66,12 @@ def is_value(atom: Atom, value: float) -> bool:
     return bool(same) and (number.dtype in EXACT or np.signbit(number) == np.signbit(value))
 
 
-def is_exact(site: Seen) -> bool:
+def is_exact(site: Site) -> bool:
     """Whether the operands are integers or booleans."""
     return site.operands[0].type.dtype in EXACT
 
 
-def constant(site: Seen, value: float) -> Equation:
+def constant(site: Site, value: float) -> Equation:
     """The result as the same number everywhere."""
     type = site.type
     number = Literal(np.asarray(value).astype(type.dtype), type.with_shape(()))
@@ -82,7 +82,7 @@ def constant(site: Seen, value: float) -> Equation:
 # --- arithmetic -------------------------------------------------------------------------------
 
 
-def add_zero(site: Seen) -> Answer:
+def add_zero(site: Site) -> Answer:
     """x + -0.0 = x;  x + 0 = x for integers."""
     a, b = site.operands
     # -0.0 + 0.0 is 0.0, but x + -0.0 is x for every x.
@@ -90,7 +90,7 @@ def add_zero(site: Seen) -> Answer:
     return a if is_value(b, neutral) else b if is_value(a, neutral) else None
 
 
-def subtract_zero(site: Seen) -> Answer:
+def subtract_zero(site: Site) -> Answer:
     """x - 0.0 = x;  x - x = 0 for integers."""
     a, b = site.operands
     if is_value(b, 0.0):
@@ -98,7 +98,7 @@ def subtract_zero(site: Seen) -> Answer:
     return constant(site, 0) if a is b and is_exact(site) else None
 
 
-def multiply_one(site: Seen) -> Answer:
+def multiply_one(site: Site) -> Answer:
     """x * 1 = x;  x * 0 = 0 for integers."""
     a, b = site.operands
     if is_value(b, 1.0) or is_value(a, 1.0):
@@ -108,33 +108,33 @@ def multiply_one(site: Seen) -> Answer:
     return constant(site, 0) if zero else None
 
 
-def divide_one(site: Seen) -> Answer:
+def divide_one(site: Site) -> Answer:
     """x / 1 = x."""
     a, b = site.operands
     return a if is_value(b, 1.0) else None
 
 
-def remainder_one(site: Seen) -> Answer:
+def remainder_one(site: Site) -> Answer:
     """x rem 1 = 0 for integers."""
     return constant(site, 0) if is_exact(site) and is_value(site.operands[1], 1) else None
 
 
-def twice(site: Seen) -> Answer:
+def twice(site: Site) -> Answer:
     """neg neg x = x;  not not x = x."""
     inner = site.inner(0, site.equation.primitive)
     return inner.operands[0] if inner is not None else None
 
 
-def idempotent(site: Seen) -> Answer:
+def idempotent(site: Site) -> Answer:
     """max(x, x) = min(x, x) = (x and x) = (x or x) = x."""
     a, b = site.operands
     return a if a is b else None
 
 
 def neutral_bits(neutral: int, absorbing: int | None) -> Law:
-    """x or 0 = x, x and -1 = x, and what absorbs."""
+    """x or 0 = x, x and -1 = x;  x and 0 = 0, x or -1 = -1."""
 
-    def law(site: Seen) -> Answer:
+    def law(site: Site) -> Answer:
         a, b = site.operands
         for x, y in ((a, b), (b, a)):
             if _is_bits(y, neutral):
@@ -147,27 +147,27 @@ def neutral_bits(neutral: int, absorbing: int | None) -> Law:
 
 
 def _is_bits(atom: Atom, bits: int) -> bool:
-    """All bits set (-1) or none (0)."""
+    """Whether an atom is a literal with all bits set (-1), or with no bit set (0)."""
     value = literal(atom)
     return value is not None and bool(np.invert(value) == 0 if bits else value == 0)
 
 
-def xor_self(site: Seen) -> Answer:
+def xor_self(site: Site) -> Answer:
     """x xor x = 0."""
     a, b = site.operands
     return constant(site, 0) if a is b else None
 
 
-def shift_none(site: Seen) -> Answer:
+def shift_none(site: Site) -> Answer:
     """x shl 0 = x shr 0 = x."""
     a, b = site.operands
     return a if is_value(b, 0) else None
 
 
 def compare_self(answer: bool) -> Law:
-    """x == x for integers, and so on."""
+    """x == x is true for integers; likewise for the other comparisons."""
 
-    def law(site: Seen) -> Answer:
+    def law(site: Site) -> Answer:
         a, b = site.operands
         # A float may be NaN, which is not equal to itself.
         return constant(site, answer) if a is b and is_exact(site) else None
@@ -175,7 +175,7 @@ def compare_self(answer: bool) -> Law:
     return law
 
 
-def select_known(site: Seen) -> Answer:
+def select_known(site: Site) -> Answer:
     """select(c, x, x) = x;  select(true, x, y) = x."""
     condition, x, y = site.operands
     known = literal(condition)
@@ -188,7 +188,7 @@ def select_known(site: Seen) -> Answer:
 
 
 def is_lossless(source: np.dtype, target: np.dtype) -> bool:
-    """Whether every value of `source` is one of `target`."""
+    """Whether `target` can represent every value of `source`."""
     # 0 and 1 exist in every number format.
     if source == target or source == dtypes.bool_:
         return source == target or target in dtypes.NUMERIC
@@ -197,12 +197,12 @@ def is_lossless(source: np.dtype, target: np.dtype) -> bool:
     return (floats or integers) and bool(np.can_cast(source, target, "safe"))
 
 
-def convert_same(site: Seen) -> Answer:
+def convert_same(site: Site) -> Answer:
     """A conversion to the same dtype."""
     return site.operands[0] if site.operands[0].type.dtype == site.type.dtype else None
 
 
-def convert_twice(site: Seen) -> Answer:
+def convert_twice(site: Site) -> Answer:
     """A conversion there and back, or through a dtype that holds every value."""
     inner = site.inner(0, ops.convert)
     if inner is None or not is_lossless(inner.operands[0].type.dtype, inner.results[0].type.dtype):

@@ -3,8 +3,8 @@
 Before   %1 = mul %0, 1.0;  %2 = neg %1;  %3 = neg %2;  return %3       After   return %0
 Before   %1 = transpose %0 {(1,0)};  %2 = transpose %1 {(1,0)}           After   %0
 
-The laws stand in scalar_laws.py and view_laws.py. A law may only answer with a value of the same
-type, weakness included; one that would change it is passed over.
+scalar_laws.py and view_laws.py have the laws. A law may only answer with a value of the same type,
+including weakness; an answer of another type is ignored.
 
 Invariant: every value keeps its bits (a NaN may change its payload).
 Cost:      linear in the number of equations.
@@ -18,31 +18,31 @@ from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.types import ArrayType
 from rune.lowering.passes import Pass
 from rune.lowering.simplify.fold_constants import resolved, type_of_result
-from rune.lowering.simplify.scalar_laws import SCALAR_LAWS, Answer, Seen
+from rune.lowering.simplify.scalar_laws import SCALAR_LAWS, Answer, Site
 from rune.lowering.simplify.view_laws import laws_of
 
-ROUNDS = 8  # laws applied to one equation; each makes it smaller, so few are needed
+ROUNDS = 8  # most laws applied to one equation; each makes it smaller, so few are needed
 
 
 def simplify_algebra(program: Program) -> Program:
     """The program with every law applied once, from inputs to outputs."""
     definitions: dict[Var, Equation] = {}
-    replaced: dict[Var, Atom] = {}
+    replacements: dict[Var, Atom] = {}
     body: list[Equation] = []
     for equation in program.equations:
-        changed = _rewrite(resolved(equation, replaced), definitions)
-        if isinstance(changed, Equation):
-            body.append(changed)
-            definitions.update((v, changed) for v in changed.results)
+        new_equation = _rewrite(resolved(equation, replacements), definitions)
+        if isinstance(new_equation, Equation):
+            body.append(new_equation)
+            definitions.update((v, new_equation) for v in new_equation.results)
         else:
-            replaced[equation.results[0]] = changed
-    if not replaced and all(a is b for a, b in zip(body, program.equations)):
+            replacements[equation.results[0]] = new_equation
+    if not replacements and all(a is b for a, b in zip(body, program.equations)):
         return program
-    return substitute(program, replaced, body)
+    return substitute(program, replacements, body)
 
 
 def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | Equation:
-    """The equation or atom that the laws lead to; each answer is simplified again."""
+    """The equation or atom to which the laws lead; each answer is simplified again."""
     for _ in range(ROUNDS):
         answer = _first_answer(equation, definitions)
         if not isinstance(answer, Equation):
@@ -54,7 +54,7 @@ def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | 
 def _first_answer(equation: Equation, definitions: Mapping[Var, Equation]) -> Answer:
     """The answer of the first law that applies and keeps the type."""
     primitive = equation.primitive
-    site = Seen(equation, definitions)
+    site = Site(equation, definitions)
     # `is` suffices below because types are interned.
     for law in (*SCALAR_LAWS.get(primitive, ()), *laws_of(primitive)):
         answer = law(site)

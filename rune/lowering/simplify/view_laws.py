@@ -1,7 +1,7 @@
-"""Laws of movement: views that change nothing, and pairs of views that are one.
+"""Laws of movement: views that change nothing, and pairs of views that equal one view.
 
-They keep every element where it is, so all dtypes may use them. Kernelize would compose the
-views anyway; here they disappear for good, and equal programs become the same.
+They compute no element, so they hold for all dtypes. Kernelize would compose the views anyway; here
+they disappear for good, and more equations become equal.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from rune.core.lower import Reduction
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import Shape
-from rune.lowering.simplify.scalar_laws import Answer, Law, Seen
+from rune.lowering.simplify.scalar_laws import Answer, Law, Site
 from rune.ops.family import broadcast, reshape
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
 
 
-def _with(site: Seen, inner: Equation, **params: object) -> Equation:
+def _with(site: Site, inner: Equation, **params: object) -> Equation:
     """The equation on the inner one's operand."""
     return replace(site.equation, operands=inner.operands, params=params)
 
 
-def same_shape(site: Seen) -> Answer:
+def same_shape(site: Site) -> Answer:
     """A reshape to the same shape."""
     return site.operands[0] if site.operands[0].type.shape == site.type.shape else None
 
 
-def reshape_twice(site: Seen) -> Answer:
+def reshape_twice(site: Site) -> Answer:
     """reshape reshape x = reshape x."""
     inner = site.inner(0, reshape)
     return None if inner is None else _with(site, inner, shape=site.type.shape)
 
 
-def transpose_nothing(site: Seen) -> Answer:
+def transpose_nothing(site: Site) -> Answer:
     """A transposition that leaves the axes in order."""
     order = site.equation.params["permutation"]
     return site.operands[0] if order == tuple(range(len(order))) else None
 
 
-def transpose_twice(site: Seen) -> Answer:
+def transpose_twice(site: Site) -> Answer:
     """Two transpositions are one."""
     inner = site.inner(0, transpose)
     if inner is None:
@@ -50,14 +50,14 @@ def transpose_twice(site: Seen) -> Answer:
     return _with(site, inner, permutation=tuple(first[p] for p in second))
 
 
-def broadcast_nothing(site: Seen) -> Answer:
+def broadcast_nothing(site: Site) -> Answer:
     """A broadcast to the same shape, axis by axis."""
     same = site.operands[0].type.shape == site.type.shape
     in_order = site.equation.params["axes"] == tuple(range(site.type.ndim))
     return site.operands[0] if same and in_order else None
 
 
-def broadcast_twice(site: Seen) -> Answer:
+def broadcast_twice(site: Site) -> Answer:
     """Two broadcasts are one."""
     inner = site.inner(0, broadcast)
     if inner is None:
@@ -68,8 +68,8 @@ def broadcast_twice(site: Seen) -> Answer:
     return _with(site, inner, shape=site.type.shape, axes=axes)
 
 
-def broadcast_reshaped(site: Seen) -> Answer:
-    """A broadcast of x[:, None] is one of x."""
+def broadcast_reshaped(site: Site) -> Answer:
+    """A broadcast of x[:, None] is a broadcast of x."""
     inner = site.inner(0, reshape)
     if inner is None:
         return None
@@ -77,8 +77,7 @@ def broadcast_reshaped(site: Seen) -> Answer:
     axis_map = _axis_map(source, shape)
     if axis_map is None:
         return None
-    # The axes that the reshape inserted have size 1, so broadcasting them is the same as adding
-    # them.
+    # The axes that the reshape inserted have size 1: broadcasting them is the same as adding them.
     axes = tuple(site.equation.params["axes"][k] for k in axis_map)
     return _with(site, inner, shape=site.type.shape, axes=axes)
 
@@ -89,7 +88,7 @@ def _axis_map(source: Shape, shape: Shape) -> tuple[int, ...] | None:
     return axes if tuple(shape[k] for k in axes) == source else None
 
 
-def reverse_nothing(site: Seen) -> Answer:
+def reverse_nothing(site: Site) -> Answer:
     """A reversal of no axis, or of the same axes twice."""
     axes = site.equation.params["axes"]
     if not axes:
@@ -99,7 +98,7 @@ def reverse_nothing(site: Seen) -> Answer:
     return inner.operands[0] if inner is not None and same else None
 
 
-def slice_nothing(site: Seen) -> Answer:
+def slice_nothing(site: Site) -> Answer:
     """A slice that takes everything."""
     params = site.equation.params
     steps = all(s == 1 for s in params["stride"]) and not any(s != 0 for s in params["start"])
@@ -107,19 +106,19 @@ def slice_nothing(site: Seen) -> Answer:
     return site.operands[0] if steps and site.operands[0].type is site.type else None
 
 
-def pad_nothing(site: Seen) -> Answer:
+def pad_nothing(site: Site) -> Answer:
     """A padding by nothing."""
     params = site.equation.params
     widths = (*params["low"], *params["high"], *params["interior"])
     return site.operands[0] if all(w == 0 for w in widths) else None
 
 
-def join_one(site: Seen) -> Answer:
+def join_one(site: Site) -> Answer:
     """A concatenation of one array."""
     return site.operands[0] if len(site.operands) == 1 else None
 
 
-def reduce_nothing(site: Seen) -> Answer:
+def reduce_nothing(site: Site) -> Answer:
     """A reduction over no axes."""
     return None if site.equation.params["axes"] else site.operands[0]
 

@@ -55,7 +55,7 @@ def watched_program(program: Program) -> Any:
 @per_program
 def _watched(program: Program, bounds: bool, nans: bool, infs: bool) -> Any:
     watch = late_modules.watch()
-    return watch.watched(program, watch.Wanted(bounds, nans, infs))
+    return watch.watched(program, watch.Modes(bounds, nans, infs))
 
 
 def without_faults(sites: Sequence[Site], results: list[Array], site: int, index: int) -> list[Array]:

@@ -5,15 +5,15 @@ The rows of a group lie along one axis of the domain, its keys along the axis th
     for each tile of keys
       each thread: some rows by some keys of the scores, in registers
       each thread: the largest of its own scores; all threads of a row: the largest of these
-      what was summed up is made smaller where the peak has grown; the weights go to shared memory
+      sums so far are scaled down where the peak has grown; the weights go to shared memory
       each thread: its rows of all sums, by some columns, in registers
-    what is made of the sums is written
+    the results that depend on the sums are written
 
-What dots read by row lies in shared memory from the start. What is read by key is read ahead while
-the threads compute: of the next tile while they add up, of factors while they make scores.
+What dots read by row is in shared memory from the start. What they read by key is read ahead while
+the threads compute: the keys of the next tile during the sums, factors during the scores.
 
-Invariant: sums are made in one fixed order, those of scalars by each thread for its own keys
-first. No score is written to memory but a group's own.
+Invariant: sums have one fixed order; scalars are first added up by each thread for its own keys.
+Scores are written to no memory but the group's own.
 Source: Dao et al. 2022, arXiv:2205.14135.
 """
 
@@ -47,7 +47,7 @@ def build_stream(kernel: Kernel, target: Target) -> tuple[Stmt, ...]:
 
 
 def _loops(frame: Frame, after: Sequence[Statement]) -> list[Stmt]:
-    """The loops of the kernel, with the statements behind the stream."""
+    """The loops of the kernel, with the statements after the stream."""
     inside: list[Stmt] = []
     rows: list[Size] = []
     for i in range(frame.tile.thread_rows):
@@ -57,18 +57,20 @@ def _loops(frame: Frame, after: Sequence[Statement]) -> list[Stmt]:
     places = [_row_place(frame, i, row) for i, row in enumerate(rows)]
     for place in places:
         inside += place.lets(frame.before)
+    # Part p of a group begins with tile p, and may have none if there are fewer tiles than parts.
     clamp, first = frame.tile_number("first_tile", frame.part, frame.is_even)
     inside += clamp
-    for filled in (_rows(frame), _keys(frame, first, "_first")):
-        inside += (*filled.reads, *filled.stores)
+    for panel_filling in (_rows(frame), _keys(frame, first, "_first")):
+        inside += (*panel_filling.reads, *panel_filling.stores)
     inside += initial(frame)
     inside.append(For(frame.rounds.name, frame.rounds.size, Kind.SERIAL, tuple(_tile(frame, places))))
     inside += corrected(frame)
     inside += totals(frame)
     inside += gathered(frame)
-    written = tuple(results(frame, after, places))
-    inside += written if frame.tile.parts == 1 else [If(less(frame.part, 1), written)]
-    point = [*frame.shared.values(), For(THREAD, frame.tile.threads, Kind.WORKGROUP, tuple(inside))]
+    output = tuple(results(frame, after, places))
+    # Only the first part has the sums of all parts (`gathered`).
+    inside += output if frame.tile.parts == 1 else [If(less(frame.part, 1), output)]
+    point = [*frame.group_memory.values(), For(THREAD, frame.tile.threads, Kind.WORKGROUP, tuple(inside))]
     return loops.nest(frame.domain, [Kind.GRID] * len(frame.kernel.domain), point)
 
 
@@ -78,24 +80,25 @@ def _row_place(frame: Frame, number: int, row: Size) -> Place:
 
 
 def _rows(frame: Frame) -> Filling:
-    """What dots read by row, which stays."""
+    """The filling of panels that dots read by row, which stay for all tiles."""
     return filling(frame, frame.panels.rows, frame.first_row, {}, "")
 
 
 def _keys(frame: Frame, number: Size, name: str) -> Filling:
-    """What dots read of a tile of keys."""
+    """The filling of panels that dots read of a tile of keys."""
     return filling(frame, frame.panels.keys, frame.key_of(number), frame.outer_of(number), name)
 
 
 def _tile(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
-    """What the threads do for one tile of keys."""
+    """The statements of the threads for one tile of keys."""
     clamps, points = _points(frame, places)
     factors = filling(frame, frame.panels.factors, frame.first_key, frame.outer, "")
     clamp, following = _following(frame)
     add_up = added(frame, places)
     has_peak = frame.stream.peak is not None
-    # All have read the last tile, and see what is stored of this one.
+    # After it all threads have read the last tile, and see what is stored of this one.
     body: list[Stmt] = [Barrier(), *frame.number()[0], *clamps, *clamp, *frame.count(), *factors.reads]
+    # A fetch writes its panel at once, so it comes after the barrier; a load only fills a register.
     is_fetched = isinstance(frame.tile, UnitTile)
     body += () if add_up or is_fetched else following.reads
     body += values(frame, frame.stream.scores, points)
@@ -106,13 +109,15 @@ def _tile(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
         body += [*(() if has_peak else factors.stores), Barrier(), *following.reads, *add_up]
     elif is_fetched:
         body += [Barrier(), *following.reads]
+    # The next keys replace these. All threads have read them for scores before the barrier of the
+    # sums; one more is needed if the sums read the same panels, or if there are none.
     if following.stores and (frame.panels.are_shared or not add_up):
         body.append(Barrier())
     return [*body, *following.stores]
 
 
 def _points(frame: Frame, places: Sequence[Place]) -> tuple[list[Stmt], list[list[Place]]]:
-    """The places of the rows and keys of a thread, and what they need."""
+    """The statements that clamp the keys of a thread, and the places of its rows and keys."""
     clamps: list[Stmt] = []
     keys: list[Size] = []
     for j in range(frame.tile.thread_keys):
@@ -123,9 +128,9 @@ def _points(frame: Frame, places: Sequence[Place]) -> tuple[list[Stmt], list[lis
 
 
 def _following(frame: Frame) -> tuple[list[Stmt], Filling]:
-    """The filling of what dots read of the next tile, or once more of the last."""
+    """The filling with the keys of the next tile; after the last tile, with its keys once more."""
     if frame.rounds.size == 1:
         return [], Filling()
     clamp, number = frame.number_after()
-    filled = _keys(frame, number, "_next")
-    return clamp if filled.reads or filled.stores else [], filled
+    next_keys = _keys(frame, number, "_next")
+    return clamp if next_keys.reads or next_keys.stores else [], next_keys

@@ -1,10 +1,10 @@
 """The choice of a stream's tile.
 
-A tile has to fit the memory of a group twice, so that two groups hide each other's waits, and a
-thread's registers. Of those that fit the largest is chosen that is not much larger than the rows
-are many; it reads the keys least often. A group with several parts needs no second one beside it.
-Measured on an H200, attention of f32[2,8,512,64]: 40 µs for 4 rows by 8 keys of a thread in two
-parts, 50 for 4 by 4 in one.
+A tile has to fit the memory of a group twice, so that two groups hide each other's waits, and the
+registers of its threads. The largest tile that fits, and is not much larger than the number of
+rows, is chosen: it reads the keys least often. A group with several parts needs no second group
+beside it. Measured on an H200, attention of f32[2,8,512,64]: 40 µs with 4 rows by 8 keys for a
+thread in two parts, 50 with 4 by 4 in one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rune.lowering.kernels import Kernel, Stream, expressions
 SHAPES = ((64, 64, 16, 8), (32, 64, 8, 16), (32, 32, 8, 16), (16, 32, 4, 16), (8, 32, 4, 16), (4, 32, 2, 32))
 SHAPES += ((1, 64, 1, 64), (1, 32, 1, 32))
 MOST_SUMS = 96  # of a thread, in registers
-UNIT_GROUPS = 2  # for each multiprocessor: then they hide each other's waits as well as parts do
-MOST_HELD = 3 << 13  # of a group that has several tiles of keys at once
-# Where a group may have no more memory than that, several have theirs side by side.
+UNIT_GROUPS = 2  # for each multiprocessor: so many hide each other's waits as well as parts do
+MOST_HELD = 3 << 13  # sums of a group with several tiles of keys at once
+# If a group may have no more memory than this, a multiprocessor has room for several groups.
 GROUP_BYTES = 64 << 10
 
 
 def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
-    """The tile of a stream on a device; the smallest there is where none fits well."""
+    """The tile of a stream on a device; the smallest one if no tile fits well."""
     axis = _row_axis(kernel, stream)
     rows = cost.estimate(kernel.domain[axis].size)
     shapes = [shape for shape in SHAPES if shape[2] * shape[3] <= target.threads_per_workgroup]
@@ -42,9 +42,11 @@ def choose_tile(kernel: Kernel, stream: Stream, target: Target) -> Tile:
     room = target.shared_bytes // 2 if target.shared_bytes > GROUP_BYTES else target.shared_bytes
     for tile in fitting:
         if _bytes(tile, stream) <= room:
+            # Units come before threads that multiply by themselves, if their panels fit as well.
             on_units = unit_tile(tile, stream, target)
-            chosen = on_units if on_units is not None and _bytes(on_units, stream) <= room else tile
-            return _in_parts(chosen, kernel, stream, target)
+            choice = on_units if on_units is not None and _bytes(on_units, stream) <= room else tile
+            return _in_parts(choice, kernel, stream, target)
+    # Without panels a tile needs less memory, and reads its operands from global memory.
     bare = [Tile(axis, *shape) for shape in shapes]
     return next((t for t in bare if t.rows < 2 * rows and _bytes(t, stream) <= target.shared_bytes), bare[-1])
 
@@ -62,12 +64,12 @@ def _in_parts(tile: Tile, kernel: Kernel, stream: Stream, target: Target) -> Til
     if isinstance(tile, UnitTile) and _groups(tile, kernel) >= target.cores * UNIT_GROUPS:
         return tile
 
-    def fits(parted: Tile) -> bool:
+    def fits(candidate: Tile) -> bool:
         # Units have no tiles beyond the end.
-        is_even = tiles % parted.parts == 0 or not isinstance(tile, UnitTile)
-        held = parted.threads * _sums(tile, stream)
-        is_small = held <= MOST_HELD and parted.threads <= target.threads_per_workgroup
-        return is_even and is_small and parted.parts <= tiles and _bytes(parted, stream) <= target.shared_bytes
+        is_even = tiles % candidate.parts == 0 or not isinstance(tile, UnitTile)
+        registers = candidate.threads * _sums(tile, stream)
+        is_small = registers <= MOST_HELD and candidate.threads <= target.threads_per_workgroup
+        return is_even and is_small and candidate.parts <= tiles and _bytes(candidate, stream) <= target.shared_bytes
 
     while fits(twice := replace(tile, parts=2 * tile.parts)):
         tile = twice
@@ -81,35 +83,39 @@ def _groups(tile: Tile, kernel: Kernel) -> int:
 
 
 def _row_axis(kernel: Kernel, stream: Stream) -> int:
-    """The axis of the domain whose points read the same keys: of these the longest."""
+    """The axis of the domain whose points read the same keys; the longest if there are several."""
     loads = [e for x in expressions(stream) for e in walk_expr(x) if isinstance(e, Load)]
-    keyed = [x for x in loads if any(mentions(x.indices[0], axis) for axis in stream.axes)]
+    key_loads = [x for x in loads if any(mentions(x.indices[0], axis) for axis in stream.axes)]
 
     def merit(number: int) -> tuple[int, int, int]:
         axis = kernel.domain[number]
-        shared = sum(not mentions(x.indices[0], axis) for x in keyed)
-        return shared, cost.estimate(axis.size), number
+        common_loads = sum(not mentions(x.indices[0], axis) for x in key_loads)
+        # The last number decides between equal axes: its points are neighbours.
+        return common_loads, cost.estimate(axis.size), number
 
     return max(range(len(kernel.domain)), key=merit)
 
 
 def _sums(tile: Tile, stream: Stream) -> int:
-    """What a thread sums up at once."""
+    """The sums and scores that a thread has in registers at once."""
     columns = sum(tile.thread_columns(columns_of(s)) if s.columns else 1 for s in stream.sums)
     return tile.thread_rows * (columns + tile.thread_keys)
 
 
 def _bytes(tile: Tile, stream: Stream) -> int:
-    """Shared memory of a group."""
+    """The bytes of shared memory of a group."""
     line = line_of(tile.rows)
     tiles: dict[Expr, int] = {s.weight: s.weight.dtype.itemsize for s in stream.sums if s.columns}
-    exchanged = [s.weight for s in stream.sums if not s.columns]
-    exchanged += [] if stream.peak is None else [stream.peak.value]
-    cells = tile.keys * sum(tiles.values()) + tile.across * sum(x.dtype.itemsize for x in exchanged)
+    exchanges = [s.weight for s in stream.sums if not s.columns]
+    exchanges += [] if stream.peak is None else [stream.peak.value]
+    # Weights of every key for sums with columns; for scalars and the peak, one number of a thread.
+    cells = tile.keys * sum(tiles.values()) + tile.across * sum(x.dtype.itemsize for x in exchanges)
     total = tile.parts * line * cells
     total += sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.rows)
     total += tile.parts * sum(p.alloc.size * p.alloc.dtype.itemsize for p in tile.panels.of_keys)
+    # At the end the other parts pass their sums, and all of them their peaks.
     if tile.parts > 1:
+        # Scalars use the memory that is counted above.
         sums = sum(tile.thread_columns(columns_of(s)) * s.weight.dtype.itemsize for s in stream.sums if s.columns)
         total += (tile.parts - 1) * tile.lanes * tile.thread_rows * sums
         total += 0 if stream.peak is None else tile.parts * line * stream.peak.value.dtype.itemsize

@@ -1,7 +1,7 @@
 """The frame of a stream's code: its tile, positions in it, names, and memory that a group shares.
 
-A Place says where a copy of some statements stands: which row, key and column, and how locals are
-named there.
+A Place says for which row, key and column a copy of some statements is, and how locals are named
+in it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ Part = Let | Reduce
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a copy of some statements stands: index symbols, and the names of locals."""
+    """A copy of some statements: the values of index symbols, and the names of locals."""
 
     sizes: Mapping[str, Size]
     names: Mapping[str, str]
 
     def lets(self, lets: Iterable[Let]) -> list[Stmt]:
-        """The lets there."""
+        """The lets in this copy."""
         return list(replace_symbols(rename(tuple(lets), self.names), self.sizes))
 
     def expr(self, expr: Expr) -> Expr:
-        """The expression there."""
+        """The expression in this copy."""
+        # Wrapped into statements, since renaming and replacing work on those.
         (let,) = self.lets((Let("_", expr),))
         assert isinstance(let, Let)
         return let.value
 
     def index(self, index: Size) -> Size:
-        """The index there."""
+        """The index in this copy."""
         (store,) = replace_symbols(rename((Store("_", index, const(0, dtypes.i32)),), self.names), self.sizes)
         assert isinstance(store, Store)
         return store.index
@@ -57,8 +58,8 @@ class Frame:
     kernel: Kernel  # flat
     stream: Stream
     tile: Tile
-    before: tuple[Let, ...]  # scalars of a row, in front of the stream
-    shared: dict[str, Alloc] = field(default_factory=dict)
+    before: tuple[Let, ...]  # scalars of a row, computed before the stream
+    group_memory: dict[str, Alloc] = field(default_factory=dict)
 
     # --- positions ---------------------------------------------------------------------------
 
@@ -101,7 +102,7 @@ class Frame:
 
     @property
     def panels(self) -> Panels:
-        """What rows and keys share of what is read."""
+        """The panels in shared memory."""
         return self.tile.panels
 
     @property
@@ -116,7 +117,7 @@ class Frame:
 
     @property
     def rounds(self) -> Axis:
-        """The rounds in which every part has one tile."""
+        """The rounds, in each of which every part has one tile."""
         return Axis(f"{self.key_axis.name}_tile", -(-self.tiles // self.tile.parts))
 
     @property
@@ -124,32 +125,34 @@ class Frame:
         """Whether all parts have a tile in every round."""
         return dims.divides(self.tile.parts, self.tiles) is True
 
-    def tile_number(self, name: str, counted: Size, is_inside: bool) -> tuple[list[Stmt], Size]:
-        """The number of a tile, or of the last one where it is beyond the end."""
+    def tile_number(self, name: str, tile_index: Size, is_inside: bool) -> tuple[list[Stmt], Size]:
+        """The number of a tile, or of the last tile if it is beyond the end."""
+        # A tile beyond the end repeats the last one, so that all threads reach every barrier; the
+        # weights of its keys do not count (`count`).
         if is_inside:
-            return [], counted
-        least = Op("min", (of_size(counted), of_size(self.tiles - 1)), dtypes.i64)
+            return [], tile_index
+        least = Op("min", (of_size(tile_index), of_size(self.tiles - 1)), dtypes.i64)
         return [Let(name, least)], dims.symbol(name, 0, self.tiles - 1)
 
     @property
-    def counted(self) -> Size:
-        """The number of the tile, which is beyond the end where the last round has fewer."""
+    def tile_index(self) -> Size:
+        """The number of the tile, which may be beyond the end in the last round."""
         return self.rounds.symbol * self.tile.parts + self.part
 
     def number(self) -> tuple[list[Stmt], Size]:
         """The number of the tile."""
-        return self.tile_number(f"{self.rounds.name}_here", self.counted, self.is_even)
+        return self.tile_number(f"{self.rounds.name}_here", self.tile_index, self.is_even)
 
     def number_after(self) -> tuple[list[Stmt], Size]:
         """The number of the tile after this one."""
-        return self.tile_number(f"{self.rounds.name}_next", self.counted + self.tile.parts, False)
+        return self.tile_number(f"{self.rounds.name}_next", self.tile_index + self.tile.parts, False)
 
     def key_of(self, number: Size) -> Size:
         """The first key of a tile."""
         return (number % self.key_tiles if len(self.stream.axes) > 1 else number) * self.tile.keys
 
     def outer_of(self, number: Size) -> dict[str, Size]:
-        """Where a tile is along the other axes of the stream."""
+        """The position of a tile on the other axes of the stream."""
         at: dict[str, Size] = {}
         outer = number // self.key_tiles
         for axis in reversed(self.stream.axes[:-1]):
@@ -163,12 +166,12 @@ class Frame:
 
     @property
     def outer(self) -> dict[str, Size]:
-        """Where the tile is along the other axes of the stream."""
+        """The position of the current tile on the other axes of the stream."""
         return self.outer_of(self.number()[1])
 
     @property
     def across(self) -> Size:
-        """Where a thread is among those of its rows."""
+        """The number of a thread among those that share its rows."""
         return self.lane % self.tile.across
 
     def row_of(self, number: int) -> Size:
@@ -184,14 +187,15 @@ class Frame:
         return self.tile.column(self.lane, number, columns)
 
     def if_inside(self, number: int, value: Expr, otherwise: object) -> Expr:
-        """A value of a key of a thread, or another one where the key is beyond the end."""
+        """A value of a key of a thread, or another one if the key is beyond the end."""
         if not self.count():
             return value
         condition = Op("lt", (of_size(self.key_at(number)), of_size(self.keys_here)), dtypes.bool_)
         return Op("select", (condition, value, const(otherwise, value.dtype)), value.dtype)
 
     def column_inside(self, name: str, number: int, columns: int) -> tuple[list[Stmt], Size]:
-        """A column of a thread, or one of the last where it is beyond the end."""
+        """A column of a thread, or one of the last columns if it is beyond the end."""
+        # One clamp for a run, whose columns are all inside or all beyond the end.
         run = self.tile.column_run(columns)
         if columns % (run * self.tile.across) == 0:
             return [], self.column_of(number, columns)
@@ -204,7 +208,8 @@ class Frame:
         return clamp if number % run == 0 else [], place * run + number % run
 
     def inside(self, name: str, index: Size, axis: Axis, count: int) -> tuple[list[Stmt], Size]:
-        """An index of an axis that is cut into `count`, or the last one where it is beyond that."""
+        """An index of an axis that is cut by `count`, or the last one beyond the end."""
+        # Clamped, not guarded: the values are computed and left out later, so no thread branches.
         if dims.divides(count, axis.size) is True:
             return [], index
         least = Op("min", (of_size(index), of_size(axis.size - 1)), dtypes.i64)
@@ -212,11 +217,12 @@ class Frame:
 
     def memory(self, name: str, size: int, dtype: np.dtype) -> str:
         """An array that the group shares."""
-        self.shared.setdefault(name, Alloc(name, dtype, size, AddressSpace.SHARED))
+        self.group_memory.setdefault(name, Alloc(name, dtype, size, AddressSpace.SHARED))
         return name
 
     def row_cell(self, position: Size, row: Size) -> Size:
-        """Where the element of a row lies at a position, with the other rows beside it."""
+        """The place of a row's element at a position, next to those of the other rows."""
+        # Rows are neighbours, so that a thread reads several of its rows at once.
         return position * line_of(self.tile.rows) + row
 
     def by_rows(self, name: str, positions: int, dtype: np.dtype) -> str:
@@ -224,7 +230,8 @@ class Frame:
         return self.memory(name, self.tile.parts * positions * line_of(self.tile.rows), dtype)
 
     def element(self, panel: Panel, position: Size, element: Size) -> Size:
-        """Where an element of a panel lies."""
+        """The place of a panel's element in its memory."""
+        # All parts share the panels of rows, and each has its own panels of keys.
         first = 0 if panel in self.panels.rows else self.part * panel.alloc.size
         return panel.index(position, element) + first
 
@@ -244,14 +251,15 @@ class Frame:
         return (*self.stream.scores, *self.stream.weights)
 
     def count(self) -> list[Stmt]:
-        """How many keys the tile has, where the last one may have fewer."""
+        """The statement that counts the keys of the tile, if some tile may have fewer."""
         if self.is_even and dims.divides(self.tile.keys, self.key_axis.size) is True:
             return []
         length: Expr = Op(
             "min", (const(self.tile.keys, dtypes.i64), of_size(self.key_axis.size - self.first_key)), dtypes.i64
         )
+        # A part beyond the last tile has no keys.
         if not self.is_even:
-            inside = Op("lt", (of_size(self.counted), of_size(self.tiles)), dtypes.bool_)
+            inside = Op("lt", (of_size(self.tile_index), of_size(self.tiles)), dtypes.bool_)
             length = Op("select", (inside, length, const(0, dtypes.i64)), dtypes.i64)
         return [Let("keys_here", length)]
 
@@ -277,12 +285,12 @@ class Frame:
 
 
 def base_of(peak: Expr) -> Expr:
-    """The peak, or 0 where it is -inf: what is subtracted from scores while more of them come."""
+    """The peak, or 0 where it is -inf: the shift of scores while more of them may follow."""
     return Op("select", (is_least(peak), const(0, peak.dtype), peak), peak.dtype)
 
 
 def is_least(peak: Expr) -> Expr:
-    """Whether a peak is that of no scores, or of -inf alone."""
+    """Whether a peak is that of no scores, or of nothing but -inf."""
     return equal(peak, COMBINE["max"].identity(peak.dtype))
 
 

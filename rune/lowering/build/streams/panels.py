@@ -1,9 +1,9 @@
-"""Panels: what a stream reads by row alone, or by key alone, in memory that its group shares.
+"""Panels: what a stream reads only by row, or only by key, in memory that its group shares.
 
-A panel has a line for each row of a tile, or for each key: the products of a dot, or the columns of
-a sum, as neighbours. So threads read several of them at once, and what a dot and a sum both read
-of a key lies there once. A line is an odd number of pieces long: threads in step that read lines
-next to each other read different banks.
+A panel has a line for each row of a tile, or for each key, with the products of a dot, or the
+columns of a sum, as neighbours. So threads read several of them at once, and what a dot and a sum
+both read of a key is there only once. A line is an odd number of pieces long, so that threads in
+step that read neighbouring lines access different banks.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from rune.lowering.kernel.rewrite import names_in, rename, replace_symbols, walk
 from rune.lowering.kernels import Axis, Kernel, Reduce, Stream, Sum
 from rune.records import dataclass
 
-PIECE = 4  # elements that a thread reads at once, if it can
-HALVES = 8  # of 16 bits
+PIECE = 4  # elements that a thread reads at once, if possible
+HALVES = 8  # the same for elements of 16 bits
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     """`count` positions of an axis, each with a line of the elements of `along`.
 
-    value: an element, where `lets` are bound
+    value: an element, which may read `lets`
     """
 
     name: str
@@ -51,16 +51,16 @@ class Panel:
 
     @property
     def line(self) -> int:
-        """From one line to the next."""
+        """The distance from one line to the next."""
         return line_of(self.elements, HALVES if self.value.dtype in NARROW else PIECE)
 
     def index(self, position: Size, element: Size) -> Size:
-        """Where an element lies."""
+        """The place of an element."""
         return position * self.line + element
 
     @property
     def loads(self) -> list[Load]:
-        """What is read of memory for an element, and changes along a line."""
+        """The loads from memory for an element that change along a line."""
         exprs = (self.value, *(let.value for let in self.lets))
         loads = dict.fromkeys(e for x in exprs for e in walk_expr(x) if isinstance(e, Load))
         return [x for x in loads if mentions(x.indices[0], self.along)]
@@ -73,9 +73,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Panels:
-    """The panels of a stream: of rows, of keys that dots read, and of keys that sums alone read.
+    """The panels of a stream: of rows, of keys that dots read, and of keys that only sums read.
 
-    of_dots: that of an operand of a dot, by its name     of_sums: that of a sum's factor
+    of_dots: by the name of a dot and its operand     of_sums: by the name of a sum, for its factor
     """
 
     rows: tuple[Panel, ...] = ()
@@ -86,7 +86,7 @@ class Panels:
 
     @property
     def of_keys(self) -> tuple[Panel, ...]:
-        """Those that are filled again for every tile."""
+        """The panels that are filled again for every tile."""
         return (*self.keys, *self.factors)
 
     @property
@@ -96,7 +96,7 @@ class Panels:
 
 
 def line_of(elements: int, piece: int = PIECE) -> int:
-    """The length of a line of so many elements."""
+    """The length of a line of so many elements: an odd number, or an odd number of pieces."""
     if elements % piece:
         return elements | 1
     return elements if elements // piece % 2 else elements + piece
@@ -118,8 +118,9 @@ def panels_of(kernel: Kernel, stream: Stream, row_axis: Axis, rows: int, keys: i
 
 
 def set_apart(panels: Panels) -> Panels:
-    """The panels with those of sums apart from those of dots, which are filled again sooner."""
+    """The panels with separate ones for sums, since those of dots are filled again sooner."""
     apart = {n: replace(p, name=f"{n}_factors") if p in panels.keys else p for n, p in panels.of_sums.items()}
+    # Sums with equal factors still share a panel; reversed, so that the first name stays.
     once = {_meaning(p): p for p in reversed(apart.values())}
     of_sums = {n: once[_meaning(p)] for n, p in apart.items()}
     return replace(panels, factors=tuple(dict.fromkeys(of_sums.values())), of_sums=of_sums)
@@ -145,6 +146,7 @@ class _Search:
                 if self.reads(operand, dot.lets) == kind:
                     panel = self.panel(f"{dot.name}_{kind}", operand, dot.lets, axis, dot.axes[0], count)
                     of_dots[dot.name, operand] = panels.setdefault(_meaning(panel), panel)
+        # A factor of a sum may equal an operand of a dot, and then it has no panel of its own.
         in_dots = tuple(by_key.values())
         of_sums = {s.name: by_key.setdefault(_meaning(p), p) for s, p in self.factors()}
         factors = tuple(p for p in by_key.values() if p not in in_dots)
@@ -180,18 +182,20 @@ class _Search:
         return [*(p for p in parts if isinstance(p, Let)), *inner]
 
     def reads(self, value: Expr, inner: Sequence[Let]) -> str | None:
-        """Whether a value changes along rows alone, or keys alone."""
-        needed, peak = names_needed(value, self.lets(inner)), self.stream.peak
+        """Whether a value changes only along rows, or only along keys."""
+        names, peak = names_needed(value, self.lets(inner)), self.stream.peak
         parts = (*self.stream.scores, *self.stream.weights)
         scores = {p.name for p in parts if isinstance(p, Reduce)} | ({peak.name} if peak else set())
-        by_row, by_key = self.row_axis.name in needed, not needed.isdisjoint(a.name for a in self.stream.axes)
-        if needed & scores or by_row == by_key:
+        by_row, by_key = self.row_axis.name in names, not names.isdisjoint(a.name for a in self.stream.axes)
+        # What depends on a score, or on both axes, differs for every pair of row and key.
+        if names & scores or by_row == by_key:
             return None
         return "rows" if by_row else "keys"
 
 
 def _meaning(panel: Panel) -> object:
-    """What two panels share if their elements are the same."""
+    """A key that is equal for panels with the same elements."""
+    # Without the names of lets and of the axis, in which a dot and a sum may differ.
     names = {let.name: f"let_{n}" for n, let in enumerate(panel.lets)}
     along = {panel.along.name: dims.symbol("along", 0, panel.elements - 1)}
     return panel.elements, replace_symbols(rename((*panel.lets, Let("_", panel.value)), names), along)
@@ -199,15 +203,15 @@ def _meaning(panel: Panel) -> object:
 
 def slice_of(expr: Expr, lets: Sequence[Let]) -> list[Let]:
     """The lets that an expression needs, in order."""
-    needed = set(names_in(expr))
-    chosen: list[Let] = []
+    names = set(names_in(expr))
+    lets_needed: list[Let] = []
     for let in reversed(lets):
-        if let.name in needed:
-            chosen.append(let)
-            needed |= names_in(let.value)
-    return chosen[::-1]
+        if let.name in names:
+            lets_needed.append(let)
+            names |= names_in(let.value)
+    return lets_needed[::-1]
 
 
 def names_needed(expr: Expr, lets: Sequence[Let]) -> set[str]:
-    """What an expression and the lets that it needs read."""
+    """The names that an expression and the lets that it needs read."""
     return set(names_in(expr)).union(*(names_in(let.value) for let in slice_of(expr, lets)))

@@ -82,7 +82,7 @@ def _staged_dots(
             total = f"{points[i][j].names[dot.name]}_acc"
             yield Accumulate(total, "add", Op("mul", factors, dot.dtype), contract=True)
 
-    # The lines of one side stay in registers, those of the longer side come one by one.
+    # The lines of the shorter side stay in registers, those of the longer side are read one by one.
     (by_row,), (by_key,) = ([p for p in panels if (p in frame.panels.rows) is rows] for rows in (True, False))
     rows, keys = len(points), len(points[0])
     first, second = (by_row, by_key) if rows <= keys else (by_key, by_row)
@@ -95,27 +95,30 @@ def _staged_dots(
 
 
 def _summand(frame: Frame, dot: Reduce, place: Place, i: int, j: int) -> list[Stmt]:
-    """One product of a dot, its operands from shared memory where they are there."""
-    held: dict[Expr, Load] = {}
+    """One product of a dot, whose operands come from shared memory if they have panels."""
+    panel_loads: dict[Expr, Load] = {}
     assert isinstance(dot.value, Op)
     for operand in dot.value.args:
         panel = frame.panels.of_dots.get((dot.name, operand))
         if panel is not None:
             position = frame.row_of(i) if panel in frame.panels.rows else frame.key_at(j)
-            held[operand] = Load(panel.name, (frame.element(panel, position, dot.axes[0].symbol),), operand.dtype)
-    factors = [held.get(a) or place.expr(a) for a in dot.value.args]
-    needed = [let for a in dot.value.args if a not in held for let in slice_of(a, dot.lets)]
-    lets = place.lets(dict.fromkeys(needed))
+            panel_loads[operand] = Load(
+                panel.name, (frame.element(panel, position, dot.axes[0].symbol),), operand.dtype
+            )
+    factors = [panel_loads.get(a) or place.expr(a) for a in dot.value.args]
+    operand_lets = [let for a in dot.value.args if a not in panel_loads for let in slice_of(a, dot.lets)]
+    lets = place.lets(dict.fromkeys(operand_lets))
     total = f"{place.names[dot.name]}_acc"
     return [*lets, Accumulate(total, "add", Op("mul", tuple(factors), dot.dtype), contract=True)]
 
 
 def largest(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
-    """The largest scores of each thread, for all threads of the row."""
+    """The largest score of each thread, shared with all threads of the row."""
     peak = frame.stream.peak
     assert peak is not None
     dtype = peak.value.dtype
     tile = frame.by_rows(f"{peak.name}_scores", frame.tile.across, dtype)
+    # A maximum over the thread's own keys first: then one number for each row is exchanged.
     for i, (first, *others) in enumerate(points):
         yield Var(f"{peak.name}_most_{i}", _counted(frame, 0, first.expr(peak.value)))
         for j, place in enumerate(others, 1):
@@ -126,13 +129,13 @@ def largest(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
 
 
 def _counted(frame: Frame, j: int, score: Expr) -> Expr:
-    """A score of a key of a thread, the least of all where units have made it of zeros."""
-    # Elsewhere it is that of the last key once more.
+    """A score of a key of a thread; -inf beyond the end, where units multiply zeros."""
+    # Without units, the score beyond the end is that of the last key once more.
     return frame.if_inside(j, score, -np.inf) if isinstance(frame.tile, UnitTile) else score
 
 
 def raised(frame: Frame) -> Iterator[Stmt]:
-    """The largest scores with those of the tile, and sums that answer to them."""
+    """The peaks raised to the largest scores of the tile, and the sums scaled to them."""
     peak = frame.stream.peak
     assert peak is not None
     dtype, rows = peak.value.dtype, range(frame.tile.thread_rows)
@@ -150,7 +153,7 @@ def raised(frame: Frame) -> Iterator[Stmt]:
 
 
 def _raised(frame: Frame, i: int, dtype: np.dtype) -> Iterator[Stmt]:
-    """The new peak of a row, and its sums as they are with it."""
+    """The new peak of a row, and its sums scaled to it."""
     assert frame.stream.peak is not None
     name = frame.stream.peak.name
     before, after = Local(frame.peak_name(i), dtype), Local(f"{name}_top_{i}", dtype)

@@ -1,8 +1,8 @@
-"""Put what dots and sums read into panels (panels.py), some of it ahead of its use.
+"""Put the operands of dots and sums into panels (panels.py), some of them ahead of their use.
 
-What is put ahead is read from memory into registers while the threads compute something else, and
-stored once what lies in its place is no longer needed. Only few registers may wait so; longer
-panels are filled in a loop.
+Elements are read ahead from memory into registers while the threads compute something else, and
+stored once the elements in their place are no longer needed. Only few registers may be used so;
+longer panels are filled in a loop.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rune.lowering.kernel.nodes import Fetch, For, If, Kind, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import map_expr, names_in
 from rune.records import dataclass
 
-MOST_AHEAD = 32  # elements that a thread holds of a panel
+MOST_AHEAD = 32  # elements of a panel that a thread holds in registers
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """The filling of some panels: what is read, then what is stored."""
+    """The filling of some panels: the statements that read, then those that store."""
 
     reads: tuple[Stmt, ...] = ()
     stores: tuple[Stmt, ...] = ()
@@ -34,13 +34,15 @@ class Filling:
 def filling(frame: Frame, panels: Sequence[Panel], first: Size, outer: Mapping[str, Size], name: str) -> Filling:
     """The filling of panels from a position of their axis on.
 
-    outer: where the other axes of the stream are;  name: what sets names apart from other fillings
+    outer: positions on the other axes of the stream
+    name:  a part of names that no other filling has
     """
     parts = [_filling(frame, panel, first, outer, name) for panel in panels]
     return Filling(tuple(s for p in parts for s in p.reads), tuple(s for p in parts for s in p.stores))
 
 
 def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size], name: str) -> Filling:
+    # Rows stay for all tiles, and all threads of the group fill them; each part fills its keys.
     is_once = panel in frame.panels.rows
     threads, thread = (frame.tile.threads, frame.thread) if is_once else (frame.tile.lanes, frame.lane)
     frame.memory(panel.name, panel.alloc.size * (1 if is_once else frame.tile.parts), panel.alloc.dtype)
@@ -49,6 +51,7 @@ def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size],
     piece = _piece(panel, threads)
     pieces = panel.count * panel.elements // piece
     rounds = -(-pieces // threads)
+    # Without a condition, loads can be written out and wait in registers for their stores.
     if pieces % threads == 0 and rounds * piece <= MOST_AHEAD:
         parts = [_pieces(frame, panel, n * threads + thread, piece, first, outer, f"{name}_{n}") for n in range(rounds)]
         return Filling(tuple(s for p in parts for s in p.reads), tuple(s for p in parts for s in p.stores))
@@ -65,20 +68,21 @@ def _filling(frame: Frame, panel: Panel, first: Size, outer: Mapping[str, Size],
 def _fetches(
     frame: Frame, panel: Panel, threads: int, thread: Size, first: Size, outer: Mapping[str, Size], name: str
 ) -> tuple[Stmt, ...]:
-    """The fetches of a thread; what is beyond the end is zero."""
-    each = panel.elements // FETCHED
-    rounds = -(-panel.count * each // threads)
+    """The fetches of a thread; elements beyond the end are zero."""
+    line_pieces = panel.elements // FETCHED
+    rounds = -(-panel.count * line_pieces // threads)
     loop = f"{panel.name}{name}_round"
     number = dims.symbol(loop, 0, rounds - 1) * threads + thread if rounds > 1 else thread
-    one, element = number // each, number % each * FETCHED
+    one, element = number // line_pieces, number % line_pieces * FETCHED
     place = Place({**outer, panel.axis.name: first + one, panel.along.name: element}, {})
     load = place.expr(panel.value)
     assert isinstance(load, Load)
+    # A fetch writes zeros where its guard fails.
     guard = None if dims.divides(panel.count, panel.axis.size) is True else less(first + one, panel.axis.size)
     fetch = Fetch(panel.name, frame.element(panel, one, element), load.buffer, load.indices[0], FETCHED, guard)
     body: tuple[Stmt, ...] = (fetch,)
-    if panel.count * each % threads:
-        body = (If(less(number, panel.count * each), body),)
+    if panel.count * line_pieces % threads:
+        body = (If(less(number, panel.count * line_pieces), body),)
     return (For(loop, rounds, Kind.SERIAL, body),) if rounds > 1 else body
 
 
@@ -94,11 +98,13 @@ def _piece(panel: Panel, threads: int) -> int:
 def _pieces(
     frame: Frame, panel: Panel, number: Size, piece: int, first: Size, outer: Mapping[str, Size], name: str
 ) -> Filling:
-    """One piece of a thread."""
-    each = panel.elements // piece
+    """The filling of one piece of a thread."""
+    line_pieces = panel.elements // piece
     by_line = panel.is_along or not _is_across(panel)
     # Neighbouring threads read neighbours in memory.
-    one, inside = (number // each, number % each) if by_line else (number % panel.count, number // panel.count)
+    one, inside = (
+        (number // line_pieces, number % line_pieces) if by_line else (number % panel.count, number // panel.count)
+    )
     clamp, position = frame.inside(f"{panel.name}{name}_at", first + one, panel.axis, panel.count)
     reads: list[Stmt] = [*clamp]
     sizes = [{**outer, panel.axis.name: position, panel.along.name: inside * piece + n} for n in range(piece)]
@@ -124,13 +130,13 @@ def _is_across(panel: Panel) -> bool:
 
 
 def _simple_loads(panel: Panel) -> list[Load]:
-    """Loads that may come before what is bound beside them."""
+    """Loads that do not depend on the panel's lets, and so may come before them."""
     bound = {let.name for let in panel.lets}
     return [x for x in panel.loads if not names_in(x) & bound]
 
 
 def _with(expr: Expr, names: Mapping[Load, str]) -> Expr:
-    """The expression with loads that have been done."""
+    """The expression with the names of loads that have been made."""
 
     def on_node(part: Expr) -> Expr:
         return Local(names[part], part.dtype) if isinstance(part, Load) and part in names else part

@@ -1,4 +1,4 @@
-"""The sums of a stream: how they answer to a peak, and how a tile of keys is added to them."""
+"""The sums of a stream: how they follow a peak, and how a tile of keys is added to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rune.ops.family import wide
 
 
 def initial(frame: Frame) -> Iterator[Stmt]:
-    """The peaks and sums of no keys."""
+    """The peaks and sums before any key."""
     for i in range(frame.tile.thread_rows):
         if frame.stream.peak is not None:
             dtype = frame.stream.peak.value.dtype
@@ -30,7 +30,8 @@ def initial(frame: Frame) -> Iterator[Stmt]:
 
 
 def scaled(frame: Frame, i: int, before: Expr, after: Expr, same: Expr, suffix: str) -> Iterator[Stmt]:
-    """The sums of a row, made with one peak, as they are with another. `same`: they stay."""
+    """The sums of a row, scaled from one peak to another; unchanged where `same` holds."""
+    # Sums of one degree share the factor, and sums of degree 0 do not depend on the peak.
     for degree in sorted({s.degree for s in frame.stream.sums} - {0}):
         factor = f"shrink{suffix}_{i}_{degree}"
         yield Let(factor, _shrinkage(before, after, degree, same))
@@ -43,7 +44,8 @@ def scaled(frame: Frame, i: int, before: Expr, after: Expr, same: Expr, suffix: 
 
 
 def corrected(frame: Frame) -> Iterator[Stmt]:
-    """The sums with the peak itself, that of all parts: a row of -inf counted as 0 so far."""
+    """The sums scaled to the peak itself, the largest of all parts."""
+    # So far a row of nothing but -inf had base 0; relative to -inf its sums are NaN, as they must.
     if frame.stream.peak is None:
         return
     if frame.tile.parts == 1:
@@ -56,7 +58,7 @@ def corrected(frame: Frame) -> Iterator[Stmt]:
 
 
 def _corrected_in_parts(frame: Frame, peak: Peak) -> Iterator[Stmt]:
-    """The sums of a part with the peak of all."""
+    """The sums of each part, scaled to the largest peak of all parts."""
     dtype, rows = peak.value.dtype, range(frame.tile.thread_rows)
     tile = frame.by_rows(f"{peak.name}_peaks", 1, dtype)
     stores = (Store(tile, frame.row_cell(frame.part, frame.row_of(i)), Local(frame.peak_name(i), dtype)) for i in rows)
@@ -68,7 +70,7 @@ def _corrected_in_parts(frame: Frame, peak: Peak) -> Iterator[Stmt]:
         for part in range(frame.tile.parts):
             yield Accumulate(name, "max", Load(tile, (frame.row_cell(part, frame.row_of(i)),), dtype))
         base, top = base_of(before), Local(name, dtype)
-        # A part without scores above -inf has sums of 0, which exp(-top) may make NaN of.
+        # A part without scores above -inf has sums of 0, which a factor exp(-top) could make NaN.
         nothing = Op("and", (is_least(before), Op("ne", (top, before), dtypes.bool_)), dtypes.bool_)
         same = Op("or", (nothing, equal(base, top)), dtypes.bool_)
         yield from scaled(frame, i, base, top, same, "_last")
@@ -88,6 +90,7 @@ def gathered(frame: Frame) -> Iterator[Stmt]:
         lanes, count, dtype = frame.tile.lanes, len(names[total.name]), total.weight.dtype
         memory = frame.memory(f"{total.name}_gathered", (frame.tile.parts - 1) * count * lanes, dtype)
         for n, name in enumerate(names[total.name]):
+            # The lane comes last, so that neighbouring threads access neighbours.
             at = ((frame.part - 1) * count + n) * lanes + frame.lane
             stores.append(Store(memory, at, Local(name, dtype)))
             for part in range(1, frame.tile.parts):
@@ -99,19 +102,19 @@ def gathered(frame: Frame) -> Iterator[Stmt]:
 
 
 def weights(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
-    """The weights of every row and key of a thread, for all; scalars are added to its own sums."""
+    """The weights of every row and key of a thread, shared; scalars are added to its own sums."""
     if isinstance(frame.tile, UnitTile):
         yield from unit_weights(frame, points)
     else:
         yield from _stored(frame, points)
     for j in range(frame.tile.thread_keys):
         summands = [s for total in frame.scalar_sums for s in _scalars_added(frame, total, points, j)]
-        # Keys beyond the end have been computed like the last one.
+        # Keys beyond the end have been computed as copies of the last one.
         yield from [If(less(frame.key_at(j), frame.keys_here), tuple(summands))] if frame.count() else summands
 
 
 def _stored(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
-    """The weights of every row and key of a thread, for all."""
+    """The weights of every row and key of a thread, stored for all threads of the part."""
     for weight, tile in frame.weight_tiles().items():
         for j in range(frame.tile.thread_keys):
             for i, row in enumerate(points):
@@ -132,7 +135,7 @@ def _scalars_added(frame: Frame, total: Sum, points: Sequence[Sequence[Place]], 
 
 
 def totals(frame: Frame) -> Iterator[Stmt]:
-    """The sums of scalars, of all threads of a row."""
+    """The scalar sums of a row, added up over all of its threads, by each of them."""
     tiles = {s.name: frame.by_rows(f"{s.name}_parts", frame.tile.across, s.weight.dtype) for s in frame.scalar_sums}
     rows = range(frame.tile.thread_rows)
     for total in frame.scalar_sums:
@@ -163,6 +166,7 @@ def added(frame: Frame, places: Sequence[Place]) -> list[Stmt]:
     rows = range(frame.tile.thread_rows)
     body: list[Stmt] = []
     tiles = frame.weight_tiles()
+    # Each weight is read once for a key, and used for all columns of the thread.
     for weight, tile in tiles.items():
         for i in rows:
             at = frame.row_cell(frame.part * frame.tile.keys + key, frame.row_of(i))
@@ -202,6 +206,7 @@ def _rows_added(frame: Frame, total: Sum, tile: str, key: Size, places: Sequence
     for n in range(len(frame.sum_names(total, 0))):
         clamp, column = frame.column_inside(f"{total.name}_column", n, columns_of(total))
         yield from clamp
+        # A factor that does not depend on the row is computed once for all rows.
         for i in rows if by_row else (0,):
             at = {**places[i].sizes, **frame.outer, frame.key_axis.name: key, axis.name: column}
             yield from _factor(frame, total, f"{total.name}_factor_{i}_{n}", at, lets)
@@ -212,11 +217,11 @@ def _rows_added(frame: Frame, total: Sum, tile: str, key: Size, places: Sequence
 
 
 def _factor(frame: Frame, total: Sum, name: str, at: Mapping[str, Size], lets: Sequence[Let]) -> list[Stmt]:
-    """What a key multiplies its weight with, in one column."""
+    """The factor by which a key's weight is multiplied, in one column."""
     assert total.factor is not None
-    needed = slice_of(total.factor, lets)
-    place = Place(at, {let.name: f"{let.name}_{name}" for let in needed})
-    return [*place.lets(needed), Let(name, place.expr(total.factor))]
+    factor_lets = slice_of(total.factor, lets)
+    place = Place(at, {let.name: f"{let.name}_{name}" for let in factor_lets})
+    return [*place.lets(factor_lets), Let(name, place.expr(total.factor))]
 
 
 def _shrinkage(before: Expr, after: Expr, degree: int, same: Expr) -> Expr:

@@ -1,7 +1,7 @@
-"""The tile of a stream: how many rows and keys a group of threads has at once, and who has which.
+"""The tile of a stream: the rows and keys of a group of threads, and how threads divide them.
 
-Threads stand in `down` rows of `across`. Rows and columns of a thread are in runs of neighbours,
-with those of the other threads between them, so that it reads several at once; its keys are single.
+Threads form `down` rows of `across`. The rows and columns of a thread are in runs of neighbours,
+between which lie those of other threads, so that it reads several at once; its keys are single.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from rune.lowering.kernels import Sum
 from rune.records import dataclass
 
 NO_PANELS = Panels()
-NO_PANELS = Panels()
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
     """The rows, keys and threads of a group; `axis` of the domain has the rows.
 
-    parts: how many tiles of keys it has at once, each with threads of its own
+    parts: how many tiles of keys the group has at once, each with threads of its own
     """
 
     axis: int
@@ -60,7 +59,7 @@ class Tile:
         return lane % self.across + number * self.across
 
     def column(self, lane: Size, number: int, columns: int) -> Size:
-        """A column of a thread, of so many in all; it may be beyond the end."""
+        """A column of a thread, of `columns` in all; it may be beyond the end."""
         run = self.column_run(columns)
         return (lane % self.across + number // run * self.across) * run + number % run
 

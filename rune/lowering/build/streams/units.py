@@ -4,9 +4,9 @@ Both products of a stream are products of halves in panels: scores of rows and k
 which lie in shared memory as halves row by row, times lines of keys. A thread has the rows, keys
 and columns that kernel/matrices.py gives it; peaks and sums are as in other streams.
 
-Only where every product is one of halves that are read as they are. What is beyond the ends is
-zero, and no score of it counts. Panels are fetched, without a way through registers: keys for the
-next tile while this one is added up, so that sums have panels of their own.
+Every product must be of halves that are read unchanged. Elements beyond the ends are zero, and
+their scores do not count. Panels are fetched without passing through registers, and keys for the
+next tile while this one is added up, so sums have panels of their own.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class UnitTile(Tile):
 
 
 def unit_tile(tile: Tile, stream: Stream, target: Target) -> UnitTile | None:
-    """The tile on units of a target, if they can do all its products."""
+    """The tile on units of a target, if they can compute all its products."""
     panels = set_apart(tile.panels)
     dots = [p for p in (*stream.scores, *stream.weights) if isinstance(p, Reduce)]
     wide_sums = [s for s in stream.sums if s.columns]
@@ -74,6 +74,7 @@ def unit_tile(tile: Tile, stream: Stream, target: Target) -> UnitTile | None:
     # Units multiply halves: f32 operands count where they were converted from one just before.
     narrow = {p: _narrowed(p) for p in (*panels.rows, *panels.of_keys)}
     halves = {None if p is None else p.value.dtype for p in narrow.values()}
+    # Weights of f32 would be rounded to halves, which is another program (decision 0092).
     halves |= {None if w is None else w.dtype for w in map(_half, (s.weight for s in wide_sums))}
     lengths = [*(p.elements for p in narrow if p in panels.rows), *map(columns_of, wide_sums)]
     # Every panel and every weight has to have the one format that the units multiply.
@@ -83,6 +84,7 @@ def unit_tile(tile: Tile, stream: Stream, target: Target) -> UnitTile | None:
     if not {("multiply", dtype), ("fetch", dtype)} <= target.native:
         return None
     subgroups = tile.rows // matrices.ROWS
+    # A subgroup multiplies at least 16 rows.
     if not subgroups:
         return None
     return UnitTile(tile.axis, tile.rows, tile.keys, 8 * subgroups, 4, 1, _with(panels, narrow))
@@ -101,12 +103,14 @@ def _with(panels: Panels, narrow: dict[Panel, Panel | None]) -> Panels:
 
 
 def _narrowed(panel: Panel) -> Panel | None:
-    """The panel of halves, if it can be fetched as such."""
+    """The panel as halves, if it can be fetched like that."""
     match panel.value, panel.lets:
+        # A let that only names the element.
         case (Local(name=name), (Let(name=bound, value=value),)) if name == bound:
             return _narrowed(replace(panel, value=value, lets=()))
         case (Cast(arg=Load(guard=None) as load), ()) if load.dtype in matrices.NARROW:
             narrow = replace(panel, value=load)
+            # A fetch has to begin at a multiple of eight halves.
             piece = dims.substitute(_index(load), {panel.along.name: FETCHED * dims.symbol("piece", 0)})
             return narrow if narrow.is_along and dims.divides(FETCHED, piece) is True else None
         case _:
@@ -151,12 +155,13 @@ def _first_row(frame: Frame) -> Size:
 
 def _line(frame: Frame) -> int:
     """The length of a line of weights."""
+    # An odd number of pieces, so that the lines of eight rows begin in different banks.
     pieces = frame.tile.keys // FETCHED
     return frame.tile.keys + (FETCHED if pieces % 2 == 0 else 0)
 
 
 def unit_tiles(frame: Frame) -> dict[Expr, tuple[str, Expr]]:
-    """For each weight its memory, and the half that it is."""
+    """For each weight, its memory and the half that it widens."""
     size = frame.tile.parts * frame.tile.rows * _line(frame)
     halves = {s.weight: _half(s.weight) for s in frame.wide_sums}
     tiles: dict[Expr, tuple[str, Expr]] = {}
@@ -167,7 +172,7 @@ def unit_tiles(frame: Frame) -> dict[Expr, tuple[str, Expr]]:
 
 
 def unit_weights(frame: Frame, points: Sequence[Sequence[Place]]) -> Iterator[Stmt]:
-    """The weights of every row and key of a thread, those of no key zero."""
+    """The weights of every row and key of a thread; zero beyond the last key."""
     for tile, half in unit_tiles(frame).values():
         for i, row in enumerate(points):
             for j, place in enumerate(row):
@@ -180,7 +185,7 @@ def _weight_row(frame: Frame, row: Size) -> Size:
 
 
 def unit_added(frame: Frame) -> list[Stmt]:
-    """The keys of a tile, added to all sums."""
+    """The products that add the keys of a tile to all sums."""
     step = Axis(f"{frame.key_axis.name}_step", frame.tile.keys // matrices.DEPTH)
     body = [_added(frame, total, step.symbol * matrices.DEPTH) for total in frame.wide_sums]
     return loops.nest([step], [Kind.SERIAL], body)
