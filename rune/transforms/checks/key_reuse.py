@@ -3,11 +3,11 @@
 A key is used when bits are drawn from it, or when it is split, but not when a number is folded in.
 
 Keys are identified by their words, so a copy, a lane or an element of an array is the same key.
-Used keys are remembered for the outermost block that switches the check on. Eager operations are
+Used keys are recorded for the outermost block that switches the check on. Eager operations are
 checked one by one. Before a compiled program runs, the equations on which its keys depend are
 evaluated: only those, but everything in a loop or branch that uses keys. Recomputation in a
 checkpoint does not use a key again; nor does a finished lane of a while loop, whose steps are
-computed only to be dropped.
+computed but not used.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Place:
 def _note(primitive: Primitive, keys: Value, place: Place) -> None:
     stored = np.asarray(keys, type_of(keys).dtype)
     if primitive is random_clone:
-        for number in _as_numbers(stored):  # as if they were unused
+        for number in _as_numbers(stored):  # a clone may be used as if the key were unused
             config.used_keys().pop((stored.dtype, number), None)
     else:
         _use(stored, place)
@@ -72,8 +72,8 @@ def _use(keys: np.ndarray, place: Place) -> None:
         # The dtype is part of the identity: keys of different generators may have equal words.
         first = uses.get((keys.dtype, number))
         uses[keys.dtype, number] = place
-        # A finished lane of a while loop is still computed with its old key, and the result is
-        # dropped.
+        # A finished lane of a while loop computes again with its last key, and the result is not
+        # used. So the same equation of a loop may use a key again.
         if first is None or (place.repeats is not None and first.repeats is place.repeats):
             continue
         key_text = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
@@ -112,7 +112,7 @@ def _equation_uses_keys(equation: Equation) -> bool:
 
 @per_program
 def _needed(program: Program) -> frozenset[Var]:
-    """The variables whose values are needed to know which keys are used."""
+    """The variables that must be evaluated to know which keys are used."""
     read_atoms: set[Atom] = set()
     for equation in reversed(program.equations):
         called = equation_program(equation)
@@ -126,9 +126,9 @@ def _needed(program: Program) -> frozenset[Var]:
         elif called is None:
             read_atoms.update(equation.operands)
         else:
-            inside = _needed(called)
+            inner_variables = _needed(called)
             pairs = zip(equation.operands, called.inputs, strict=True)
-            read_atoms.update(a for a, v in pairs if v in inside)
+            read_atoms.update(a for a, v in pairs if v in inner_variables)
     return frozenset(a for a in read_atoms if isinstance(a, Var))
 
 

@@ -1,7 +1,7 @@
 """jit as a primitive: an equation that holds a program, with all its rules.
 
 Each rule rewrites the inner program and binds jit again, so `grad(jit(f))` stays compiled, as two
-programs joined by residuals, and every order of transformations composes. `device` is the user's
+programs joined by residuals, and transformations compose in every order. `device` is the user's
 choice of a device, if any; every rule passes it on, so derived programs run there too.
 """
 

@@ -83,7 +83,7 @@ class MemoryAnalysis:
     argument_size_in_bytes: int
     output_size_in_bytes: int
     temp_size_in_bytes: int
-    alias_size_in_bytes: int  # of results that may lie in donated arguments
+    alias_size_in_bytes: int  # of results that may use the memory of donated arguments
     generated_code_size_in_bytes: int  # of the source: the size of a driver's code is not known
 
     @property
@@ -95,10 +95,10 @@ class MemoryAnalysis:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stage:
-    """What all stages have in common.
+    """The data and properties that all stages share.
 
-    in_tree:  of (args, kwargs), without static ones; types: those of its leaves
-    out_tree: of the result; the final values of references follow it among the outputs
+    in_tree:  of (args, kwargs), without static arguments; types: those of its leaves
+    out_tree: of the result; the last values of references follow it among the outputs
     """
 
     jitted: Called
@@ -136,6 +136,7 @@ class Stage:
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The numbers of the leaves that are donated."""
+        # The trace counts inputs of the program, where captured values come first.
         return tuple(n - len(self.traced.captured) for n in self.traced.donated)
 
     @property
@@ -167,7 +168,7 @@ class Traced(Stage):
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program lowered for the device where calls run.
 
-        Errors: ArgumentError for platforms: jit's `device` says where the function runs.
+        Errors: ArgumentError for platforms: `device` of jit decides where the function runs.
         """
         if lowering_platforms is not None:
             raise ArgumentError(
@@ -248,12 +249,12 @@ class Lowered(Stage):
         )
 
     def cost_analysis(self) -> dict[str, float]:
-        """What one run costs: "flops", and "bytes accessed".
+        """The costs of one run: "flops", and "bytes accessed".
 
-        Errors: ArgumentError for what runs in parts on several devices.
+        Errors: ArgumentError for a function that runs in parts on several devices.
         """
-        costs, size = self._costs("cost_analysis"), self._evaluated
-        return {"flops": float(size(costs.flops)), "bytes accessed": float(size(costs.bytes_moved))}
+        costs, evaluate = self._costs("cost_analysis"), self._evaluated
+        return {"flops": float(evaluate(costs.flops)), "bytes accessed": float(evaluate(costs.bytes_moved))}
 
     def _costs(self, operation: str) -> Costs:
         if self.lowering is None:
@@ -305,6 +306,7 @@ class Compiled(Lowered):
                 f"compiled: cannot transform {self.fun_name} (it is compiled code, for values)",
                 hint="transform the jitted function instead",
             )
+        # References are checked by their values, but passed on themselves, to be written.
         values = [x.value if isinstance(x, Ref) else x for x in leaves]
         types = [typeof(x) for x in value_leaves("compiled", values, treedef)]
         for actual, expected in zip(types, self.types, strict=True):
@@ -324,7 +326,7 @@ class Compiled(Lowered):
         return Lowered.as_text(self, dialect, debug_info=debug_info)
 
     def memory_analysis(self) -> MemoryAnalysis:
-        """Memory of one run. Errors: ArgumentError for what runs in parts on several devices."""
+        """Memory of one run. Errors: ArgumentError for a function that runs in parts."""
         costs = self._costs("memory_analysis")
         inputs, donated = self.traced.program.input_types, self.traced.donated
         code = "" if self.executable is None else "".join(self.executable.sources().values())
@@ -354,5 +356,5 @@ class Compiled(Lowered):
         return SingleDeviceSharding(self.device)
 
     def runtime_executable(self) -> Executable | None:
-        """What runs: the executable of rune's backend; None for a program that runs in parts."""
+        """The executable of rune's backend; None for a program that runs in parts."""
         return self.executable

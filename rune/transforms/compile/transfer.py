@@ -1,7 +1,7 @@
 """to_device: a value on another device, as an equation.
 
     %1 = to_device %0 {device="opencl:0"}       committed to that device
-    %1 = to_device %0 {device=None}             free again: wherever it is needed, else at home
+    %1 = to_device %0 {device=None}             free again: on the device of its reader, or at home
 
 `device_put` of a traced value binds it. The transpose of a move makes the cotangent free, so that
 derivatives of operations before the move run where their own operands are. When compiled, a program
@@ -43,7 +43,7 @@ to_device: Direct = Direct(
     lambda x, device: x,
     reference=lambda x, device: x,
     jvp=(lambda dx, x, y, device: to_device(dx, device=device),),
-    # Free rather than back on x's device, which is not known here.
+    # The cotangent is free, not moved back: the device of x is not known here.
     transpose=lambda ct, linear, x, device: [to_device(ct, device=None)],
     batch=_batch,
     run=_run,
