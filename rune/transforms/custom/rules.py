@@ -1,8 +1,8 @@
-"""What custom_jvp and custom_vjp share: how they are called, and what their rules may not do.
+"""The common part of custom_jvp, custom_vjp and custom_vmap: calls, and checks of rules.
 
-A call reaches the rule at the level of the interpreters where differentiation happens. If concrete
-values are differentiated, the user's rule runs at once, on values, and the function itself is not
-traced; inside jit and vmap the function is a program in an equation that carries the rule along.
+A call reaches the rule at the interpreter that differentiates. If concrete values are
+differentiated, the user's rule runs at once, on values, and the function itself is not traced;
+inside jit and vmap the function is a program in an equation that also holds the rule.
 
 A rule covers only the arguments. A value that the function closes over may be traced, but not
 differentiated: that is refused, since its derivative would be lost silently.
@@ -124,14 +124,15 @@ class Arguments:
         return tree.unflatten(self.treedef, leaves)
 
     def all(self, active: Sequence[object]) -> list[object]:
-        """All arguments in their places; `chosen` are those to differentiate."""
+        """All arguments in their places; `active` are those to differentiate."""
         args = list(active)
+        # In ascending order, so that each position is the one in the full list.
         for position, value in self.statics:
             args.insert(position, value)
         return args
 
     def form(self) -> Arguments:
-        """The same without values, which a rule must not hold, since it outlives the call."""
+        """The same without leaves, which a rule must not hold, since it outlives the call."""
         return replace(self, leaves=[])
 
     def is_like(self, other: Arguments) -> bool:
@@ -208,16 +209,15 @@ class Rule(Generic[F]):
 
 
 def _positions(function: Callable[..., object], names: Sequence[str]) -> Iterator[int]:
-    known = list(inspect.signature(function).parameters) if names else []
+    parameters = list(inspect.signature(function).parameters) if names else []
     for name in names:
-        if name not in known:
-            of = function_name(function)
-            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {of}")
-        yield known.index(name)
+        if name not in parameters:
+            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {function_name(function)}")
+        yield parameters.index(name)
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature | None:
-    """None for a builtin that has none."""
+    """The signature; None for a builtin without one."""
     try:
         return inspect.signature(function)
     except ValueError:
@@ -250,7 +250,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
     tangents for the leaves. otherwise(leaves) -> (results, tree): used if no derivative is taken.
     """
     level = current()
-    # Known values pass through partial evaluation unchanged.
+    # Partial evaluation has no part in a call on known values: they are those of its parent.
     if isinstance(level, Partial) and level.parent and not any(map(level.owns, leaves)):
         with use(level.parent):
             return on_level(leaves, rule, otherwise)
@@ -269,6 +269,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
 def check_closure(kind: str, name: str, *holders: object) -> None:
     """Refuse a function that closes over a value which is being differentiated."""
     levels = list(_derivatives())
+    # The search through closures is only worth its time while a derivative is taken.
     if levels:
         for value in _tracers_in(holders):
             if value.interpreter in levels:
@@ -383,7 +384,7 @@ def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: 
 def transpose_of_program(
     cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
 ) -> list[Array | None]:
-    """The transposition rule of a primitive that holds a program and means its computation."""
+    """The transpose rule of a primitive whose results are those of its program."""
     known = {v: x for v, x, is_linear in zip(program.inputs, inputs, linear, strict=True) if not is_linear}
     linear_cts = iter(backward(program, known, cts))
     return [next(linear_cts) if is_linear else None for is_linear in linear]

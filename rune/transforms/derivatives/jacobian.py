@@ -50,7 +50,7 @@ class _At:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """How a Jacobian was requested. mode None: the cheaper one."""
+    """The arguments of the function that asked for a Jacobian. mode None: the cheaper one."""
 
     name: str
     argnums: int | Sequence[int]
@@ -105,7 +105,7 @@ def _cheaper(at: _At) -> Mode:
     numbers_in, numbers_out = (
         sum((product(type_of(x).shape) for x in side if is_differentiable(x)), 0) for side in (at.leaves, at.outs)
     )
-    # Forward also if symbolic sizes leave the comparison open.
+    # `less` is None if symbolic sizes leave the comparison open: then forward, too.
     return "reverse" if less(numbers_out, numbers_in) else "forward"
 
 
@@ -123,7 +123,8 @@ def _is_reverse_only(program: Program) -> bool:
 
 def _basis(type: ArrayType) -> Array:
     count = product(type.shape)
-    if isinstance(count, int):  # a symbolic basis is computed where its size is known
+    # A basis of symbolic size is built from operations, to be computed when the size is known.
+    if isinstance(count, int):
         rows = np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
         return Array(rows, ArrayType(rows.shape, type.dtype))
     row, column = (iota(shape=(count, count), axis=axis, dtype=dtypes.i32) for axis in (0, 1))
@@ -145,8 +146,8 @@ def _column(at: _At, number: int) -> list[Value]:
 
     def along(direction: Value) -> list[Value]:
         # One leaf at a time, because a basis of all leaves together would be much larger.
-        every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
-        out_tangents = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
+        directions = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
+        out_tangents = at.linear([t for t, a in zip(directions, at.active, strict=True) if a])
         pairs = zip(at.outs, out_tangents, strict=True)
         return [filled(o, t) for o, t in pairs if is_differentiable(o)]
 
@@ -328,6 +329,7 @@ def hvp(function: Callable[..., object], primals: Sequence[object], tangents: Se
     >>> rune.hvp(lambda x: rnp.sum(x ** 3), (rnp.arange(2.0),), (rnp.ones(2),)).tolist()
     [0.0, 6.0]
     """
-    every = tuple(range(len(primals)))
-    gradient = grad(function, argnums=every[0] if len(every) == 1 else every)
+    numbers = tuple(range(len(primals)))
+    # With a tuple of one number, the product would be a tuple, too.
+    gradient = grad(function, argnums=numbers[0] if len(numbers) == 1 else numbers)
     return jvp(gradient, primals, tangents)[1]

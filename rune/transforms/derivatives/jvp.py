@@ -1,4 +1,4 @@
-"""Forward mode: a primal and its tangent travel together.
+"""Forward mode: a tracer holds a primal and its tangent.
 
 A tangent of None is a symbolic zero: it costs nothing and is never materialised. Rules run in
 the parent context, so derivatives of derivatives, batched and staged derivatives follow by nesting.

@@ -32,8 +32,8 @@ def jet(
 
     primals:  the arguments x, arrays
     series:   for each argument the first, second, … derivative of the curve; equally many for all
-    factorial_scaled: False: coefficients of Taylor's series instead, derivatives over k!
-    The second result has for each array of f's result the list of its derivatives.
+    factorial_scaled: if False, `series` and the results are Taylor coefficients: derivatives / k!
+    The second result has, in place of each array of f's result, the list of its derivatives.
 
     Shapes: each term like its argument. Types: like its argument; integers are unchanged.
     Errors: ArgumentError if the terms do not match; those of `jvp`.
