@@ -1,9 +1,9 @@
-"""Predictions: how long a program takes on a mesh, from its plan and from what its devices can do.
+"""Predictions: the time of a program on a mesh, from its plan and the speeds of the devices.
 
 A step of a plan takes as long as its arithmetic or its memory, whichever is slower; steps follow
 one another, and collectives follow them. All devices of a mesh compute at the same time, so the
-slowest decides. Symbolic sizes count as typical ones, loops of unknown length as one step, and of
-branches the slowest. Not counted: routines other than matrix products, and moving arguments.
+slowest decides. Symbolic sizes count as typical ones, loops of unknown length as one step, and
+branches as their slowest. Not counted: routines other than matrix products, and moving arguments.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _parts(computation: Computation) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How long a program takes on a mesh; printing it says what bounds it. Units: s.
+    """The time of a program on a mesh; its text tells what bounds it. Units: s.
 
-    call_seconds: until all devices have begun, and the caller goes on
-    devices:      what each device computes, by its name
+    call_seconds: until all devices have begun, and until the caller continues
+    devices:      the computation of each device, by its name
     exchanges:    the collectives, each with its time in all steps
     """
 
@@ -99,7 +99,7 @@ class Prediction:
 
     @property
     def bound(self) -> str:
-        """What takes the most time."""
+        """The part that takes the most time."""
         return max(self.parts(), key=lambda part: part[1])[0]
 
     def parts(self) -> Iterator[tuple[str, float]]:
@@ -140,9 +140,9 @@ class Prediction:
 def predicted(
     mesh: Mesh, lowered: Mapping[str, Lowered], exchanges: Iterable[Exchange], record: Measurements
 ) -> Prediction:
-    """How long the program of one device, lowered for each kind of device, takes on a mesh.
+    """The time on a mesh of the program of one device, lowered for each kind of device.
 
-    lowered: by the kind of device that they are for, "cpu"
+    lowered: by kind of device, "cpu"
     Errors:  KeyError for devices that were not measured.
     """
     names = [d.name for d in mesh.in_order]
@@ -156,10 +156,10 @@ def predicted(
 
 
 def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> float:
-    """How long a collective takes, in all its steps: waiting, and moving or summing.
+    """The time of a collective in all its steps: waiting, and moving or summing.
 
-    It waits like a group of its size; its bytes move as when all devices of the mesh take part, at
-    the speed of the slowest link between neighbours.
+    It waits as long as a group of its size; its bytes move as fast as when all devices of the mesh
+    take part, scaled to the slowest link between neighbours along its axis.
     """
     if exchange.devices == 1:
         return 0.0
@@ -172,7 +172,7 @@ def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> fl
 
 
 def _slowness(exchange: Exchange, mesh: Mesh, record: Measurements, busy: Group) -> float:
-    """How many times slower the slowest link along an axis is than the slowest of all."""
+    """The ratio of the slowest of all links to the slowest link along an axis, at least 1."""
     along = {_rate(link) for link in _links_along(exchange, mesh, record)}
     everywhere = {_rate(record.link(a, b)) for a, b in _neighbours(record.devices[: busy.devices])}
     return max(1.0, min(everywhere) / min(along)) if along and everywhere else 1.0

@@ -1,4 +1,4 @@
-"""Records: what devices can do alone, together, and for each other. Nothing is measured here."""
+"""Records of the speeds of devices, alone, together and between each other."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the first few of the devices do together.
+    """The speeds of the first few of the devices together.
 
     call_seconds: a call of a program in which they have to meet, without the meeting [s]
-    products:     how many times longer than alone a matrix product takes, when all compute one
+    products:     the time of a matrix product while all devices compute one, over that of one alone
     streams:      an elementwise kernel of each, by the bytes that it reads and writes
     moves:        a ppermute in a ring, by the bytes that each device sends
     sums:         a psum, by the bytes that each would send (Exchange.bytes_sent)
@@ -61,7 +61,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """What `rune.measure_devices` found: printing it gives tables."""
+    """The results of `rune.measure_devices`; their text is a set of tables."""
 
     speeds: tuple[Speed, ...]
     links: tuple[Link, ...]
@@ -81,7 +81,7 @@ class Measurements:
         return {frozenset((k.first, k.second)): k for k in self.links}[frozenset((first, second))]
 
     def group(self, devices: int) -> Group:
-        """What a number of devices do together: that of the smallest measured group with as many.
+        """The record of a number of devices together: that of the smallest measured group of them.
 
         Beyond the largest, waits grow like the depth of a tree, with the logarithm of the number.
         """
@@ -100,16 +100,18 @@ class Measurements:
         return self.group(len(devices)).call_seconds
 
     def speed_among(self, device: str, devices: int) -> Speed:
-        """The speed of a device while so many devices compute, itself included, sharing memory."""
+        """The speed of a device while this number of devices compute, itself included."""
         alone = self.speed(device)
         if devices == 1:
             return alone
         group = self.group(devices)
         speeds = self.speeds[: group.devices]
 
+        # In a group the slowest device decides, so it is compared with the slowest one alone.
         def slower(amount: float) -> float:
-            known = group.streams.clamped(amount)
-            return max(1.0, group.streams.seconds(known) / max(s.streams.seconds(known) for s in speeds))
+            measured_amount = group.streams.clamped(amount)
+            alone_seconds = max(s.streams.seconds(measured_amount) for s in speeds)
+            return max(1.0, group.streams.seconds(measured_amount) / alone_seconds)
 
         return replace(
             alone,

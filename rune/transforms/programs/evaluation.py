@@ -40,7 +40,7 @@ def eval_jaxpr(
 
 
 def jaxpr_as_fun(program: Program) -> Callable[..., list[Any]]:
-    """The program as a function of its inputs; it gives the list of its outputs.
+    """The program as a function from its inputs to the list of its outputs.
 
     Errors: as eval_jaxpr.
 

@@ -1,4 +1,4 @@
-"""Refusals: errors of shardings, reported by the operation that was called, about its array.
+"""Refusals: errors of shardings, restated for the operation that was called and its array.
 
 NamedSharding: cannot cut axis 0 of [6, 5] into 4 equal parts (...)
 jit: cannot cut axis 0 of f32[6,5] at argument[0] into 4 equal parts (...)

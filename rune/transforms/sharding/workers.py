@@ -68,7 +68,7 @@ class _Part(Generic[R]):
         self._end.get()
 
     def result(self) -> R:
-        """What it gave. Errors: its own."""
+        """The result of the function. Errors: those of the function."""
         if isinstance(self._error, RuneError):
             self._error.locate()
         if self._error is not None:
@@ -105,7 +105,7 @@ def turns(devices: Sequence[Device]) -> Iterator[list[_Worker]]:
 
 
 def run_each(devices: Sequence[Device], function: Callable[[int], R]) -> list[R]:
-    """`function(n)` for the n-th device, all at the same time, in the thread of each.
+    """`function(n)` for the n-th device, all at the same time, each in the thread of its device.
 
     Errors: that of the first device, in order, that raises one.
     """

@@ -18,7 +18,7 @@ LATE = "out of time"
 class Progress:
     """The progress of a search: `tried` of `candidates` for the kernel `number` of `kernels`.
 
-    ratio: of the fastest so far to the default, in a first look
+    ratio: of the time of the fastest so far to that of the default, from a first look
     """
 
     kernel: str
@@ -84,8 +84,8 @@ class TunedKernel:
         change = "the default stays" if is_default else f"{times}{self.ratio:.2f} of the time"
         yield f"  {change}{f' ({self.note})' if self.note else ''}"
         if self.tried:
-            dropped = ", ".join(f"{count} {why}" for why, count in self.dropped.most_common())
-            yield f"  {self.tried} of {self.candidates} schedules tried: {dropped}"
+            drop_counts = ", ".join(f"{count} {why}" for why, count in self.dropped.most_common())
+            yield f"  {self.tried} of {self.candidates} schedules tried: {drop_counts}"
         yield from (f"  disagrees: {x.schedule} ({x.why})" for x in self.losers if x.why.startswith("disagrees"))
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class TunedKernel:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was found for each kernel of a function."""
+    """The winner for each kernel of a function."""
 
     name: str
     device: str

@@ -1,4 +1,4 @@
-"""Trials: a kernel by one schedule after another on its device, on the same arguments.
+"""Trials: runs of a kernel by one schedule after another, on its device, on the same arguments.
 
 A schedule runs as a user's program does: compiled by the backend as a plan of this one kernel, on
 arrays in the device's memory, warm. The first schedule, the default, defines the values; every
@@ -35,18 +35,20 @@ from rune.records import dataclass
 from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.search import Dropped, Run
 
-BURST_S = 5e-4  # per measurement; a shorter kernel runs several times
-MOST_RUNS = 200  # per measurement
-PLACES, SMALL_BYTES = 4, 1 << 22  # of arguments that small altogether
+BURST_S = 5e-4  # the least time of a measurement; a shorter kernel runs several times
+MOST_RUNS = 200  # the most runs per measurement
+PLACES, SMALL_BYTES = 4, 1 << 22  # addresses of arguments that have at most so many bytes in all
 WARM = 2  # runs before the times
-DEADLINE = 10  # times the default's warm run, and DEADLINE_S: slower ones get no other run
+# A schedule that takes longer than DEADLINE times the default's warm run, plus DEADLINE_S, is
+# dropped after its first runs.
+DEADLINE = 10
 DEADLINE_S = 0.005
-MOST_STATEMENTS = 3_000  # more take long to compile
+MOST_STATEMENTS = 3_000  # code with more statements takes long to compile
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What runs, and the clock for it. Units: s."""
+    """An executable, and the clock for it. Units: s."""
 
     executable: Executable
     clock: Callable[[], float]
@@ -95,6 +97,7 @@ class Trials:
     def _prepared(self, schedule: Schedule) -> Run:
         target = self.device.target
         code = optimised(build(self.kernel, schedule, target), target)
+        # The default is exempt: without it there is nothing to compare with.
         if self.sample is not None and _statements(code) > MOST_STATEMENTS:
             raise Dropped(f"too long to compile, {_statements(code)} statements")
         timed = Timed.of(plan_of(self.kernel, code, target.name), self.device.backend)
@@ -120,6 +123,7 @@ class Trials:
 
         def run() -> float:
             buffers = next(places)
+            # The arguments at another address are cold: one run warms them.
             if len(self.places) > 1:
                 timed.executable(buffers)
             return self._run(timed, buffers, runs)
