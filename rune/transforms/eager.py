@@ -1,7 +1,7 @@
 """Eager evaluation: the outermost interpreter.
 
 On the CPU NumPy computes a primitive at once, without compilation. On another device an operation
-becomes a program of one equation, compiled once. Importing this module installs the interpreter.
+becomes a program of one equation, compiled once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rune.backends.cpu.meanings import Meaning, meaning_of
 from rune.backends.shared.apart import apart, is_long
 from rune.backends.shared.host_memory import out_of_memory
 from rune.core.escapes import escaped
-from rune.core.interpreter import Interpreter, Tracer, install_outermost, type_of, use
+from rune.core.interpreter import Interpreter, Tracer, type_of, use
 from rune.core.lower import Contraction, Library
 from rune.core.primitive import EXTENSION, Direct, Primitive
 from rune.core.program import Program
@@ -34,6 +34,7 @@ from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
 from rune.transforms.compile.placement import placement
 from rune.transforms.compile.run import run_program
 from rune.transforms.inspect.profiled import tell
+from rune.transforms.tracers import TracedArray
 
 _ROUTINES = (Library, Contraction)  # the lowerings of operations for which NumPy may take long
 
@@ -42,6 +43,7 @@ class Evaluate(Interpreter):
     """Computes at once. Values are Arrays, NumPy arrays and Python scalars."""
 
     __slots__ = ()
+    stage_tracer = TracedArray
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The result as an Array, or a list of them."""
@@ -186,4 +188,3 @@ def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Program:
 
 
 EVALUATE = Evaluate(None)
-install_outermost(EVALUATE)

@@ -14,7 +14,7 @@ import numpy as np
 from rune.array import Array
 from rune.core.escapes import check_live
 from rune.core.interpreter import Tracer
-from rune.core.staging import StageTracer, install_tracer
+from rune.core.staging import StageTracer
 from rune.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -122,5 +122,4 @@ class TracedArray(ValueTracer, StageTracer):
     __slots__ = ()
 
 
-install_tracer(TracedArray)
 Array.register(ValueTracer)
