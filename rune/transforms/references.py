@@ -221,6 +221,7 @@ class Frame:
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         self.values = [ref.value for ref in self.refs]
+        # Reversed, so that a reference that was held twice gets its first value back.
         for ref, content, home, frame in reversed(self._held):
             ref.value, ref.home, ref.frame = content, home, frame
         put(Frame, self._outer)
@@ -245,6 +246,7 @@ _alive: weakref.WeakSet[Ref] = weakref.WeakSet()
 
 def _note(ref: Ref, use: str) -> bool:
     """Tell the current body about the use of a reference; whether that is an outer one."""
+    # A reference made in the body itself is not outer: it needs no carrying.
     frame = innermost(Frame)
     if frame is None or ref.frame is frame:
         return False
@@ -340,6 +342,8 @@ def boxed(owner: str, args: T) -> tuple[T, list[Ref]]:
     if len({*map(id, refs)}) < len(refs):
         twice = next(r for r in refs if sum(r is x for x in refs) > 1)
         raise ArgumentError(f"{owner}: cannot take one reference twice ({twice.type})", hint="pass it once")
+    # The tree is built again only if there is something to replace: it is on the path of every
+    # call.
     if not refs:
         return args, refs
     return tree.unflatten(treedef, [Box(x[...]) if isinstance(x, Ref) else x for x in leaves]), refs
@@ -348,6 +352,7 @@ def boxed(owner: str, args: T) -> tuple[T, list[Ref]]:
 def unboxed(args: T) -> tuple[T, list[Ref]]:
     """Arguments with new references in place of boxes, and the references."""
     leaves, treedef = tree.flatten(args, is_leaf=lambda x: isinstance(x, Box))
+    # A new reference belongs to the trace that is running, so its value is a tracer of this trace.
     values = [Ref(x.value) if isinstance(x, Box) else x for x in leaves]
     return tree.unflatten(treedef, values), [x for x in values if isinstance(x, Ref)]
 

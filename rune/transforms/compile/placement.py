@@ -43,6 +43,7 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
     """
     # Tracers and host data are committed to no device.
     committed = [a for a in args if type(a) is Array and a.committed]
+    # Free operands have no say: they follow to the default device.
     if not committed:
         return default_place()
     first = committed[0]
@@ -67,6 +68,7 @@ def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
 
 
 def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
+    # One array for each device is enough to show the conflict.
     types: dict[str, ArrayType] = {}
     for array in committed:
         types.setdefault(array.device.name, array.type)
@@ -103,6 +105,7 @@ def device_put(
     True
     """
     arrays = put_each("device_put", "", x, wheres("device_put", "device", device, x))
+    # Array by array, since a tree prefix may ask for new memory only in parts of the tree.
     if may_alias is not None:
         arrays = tree.map(_unaliased, arrays, x, _flags("may_alias", may_alias, x))
     # Last, since it deletes the arguments.
@@ -128,6 +131,7 @@ def _unaliased(result: Value, value: Value, may_alias: _Flag) -> Value:
     """The array; in new memory if may_alias is False."""
     if may_alias.value is not False or not isinstance(result, Array) or _is_moved(result, value):
         return result
+    # A moved array has new memory anyway; only an array that was there already is copied.
     return put(result.numpy().copy(), result.type, result.place)
 
 
@@ -165,6 +169,7 @@ def put_each(name: str, role: str, values: X, places: Sequence[Where | None]) ->
     role:   the name of the tree in messages, `argument[0]`
     Errors: those of `device_put`, with this name.
     """
+    # Objects that stand for arrays become these arrays first, so that leaves and places correspond.
     leaves, treedef = tree.flatten(tree.map(opened, values))
     results: list[Value] = []
     for number, (value, where) in enumerate(zip(leaves, places, strict=True)):
@@ -228,6 +233,7 @@ def _start_numpy(value: object) -> Callable[[], object]:
     if type(value) is not Array:
         has_numbers = hasattr(value, "__array__") and not isinstance(value, Tracer)
         return lambda: np.asarray(value) if has_numbers else value
+    # The copy begins now, and is awaited when `device_get` calls the result.
     contents = value.start_numpy()
     return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
 

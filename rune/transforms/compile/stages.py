@@ -179,6 +179,7 @@ class Traced(Stage):
         place = committed_to(on(device)) if device else default_place()
         where, program = device_for(place.device), self.traced.program
         lowering = None
+        # A program in parts has no single lowering: each part is lowered when it runs.
         if not needs_stages(program):
             lowering = lowered_by(program, where, self.traced.donated, self.jitted.schedules)
         return Lowered(self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree, where, lowering)
@@ -269,6 +270,7 @@ class Lowered(Stage):
         if not isinstance(size, Dim):
             return size
         arguments = self.traced.program.input_types[len(self.traced.captured) :]
+        # The costs of a form are polynomials in its sizes; the types of this stage may be numbers.
         actual = match_sizes(arguments, self.types, f"{self.fun_name}: cannot give its costs")
         sizes = {name: x for name, x in actual.items() if not isinstance(x, Dim)}
         unknown = ", ".join(sorted({s.name for s in dims.symbols(size)} - sizes.keys()))
@@ -301,6 +303,7 @@ class Compiled(Lowered):
                 "{} required, not {}",
             )
             raise TransformError(f"compiled: cannot call {self.fun_name} ({difference})")
+        # Compiled code has no equations from which a derivative or a batch could be made.
         if any(isinstance(x, Tracer) for x in leaves):
             raise TransformError(
                 f"compiled: cannot transform {self.fun_name} (it is compiled code, for values)",
@@ -310,10 +313,12 @@ class Compiled(Lowered):
         values = [x.value if isinstance(x, Ref) else x for x in leaves]
         types = [typeof(x) for x in value_leaves("compiled", values, treedef)]
         for actual, expected in zip(types, self.types, strict=True):
+            # A jitted function would trace again; here other types are an error, as in JAX.
             if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
                 raise TransformError(
                     f"compiled: cannot call {self.fun_name} with {actual} (it was compiled for {expected})"
                 )
+        # The jitted function finds the same trace, and so runs this code.
         full, named = with_statics((args, kwargs), self.statics)
         return self.jitted(*full, **named)
 

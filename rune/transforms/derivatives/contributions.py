@@ -44,6 +44,7 @@ class Shares(Contributions):
     def add(self, variable: Var, ct: Value) -> None:
         """Add the contribution of one reader."""
         sums: dict[Axes, Value] = self.setdefault(variable, {})
+        # Shares along different axes need different sums, so they are not added to each other.
         axes = type_of(ct).varying
         sums[axes] = add(sums[axes], ct) if axes in sums else ct
 

@@ -189,6 +189,8 @@ class MeshExplanation:
         """The predicted time of a call; None before `rune.measure_devices` has been called."""
         mesh = self.on_mesh.mesh
         record = storage.covering(mesh.in_order)
+        # Predictions need measurements of these devices; without them the view shows how to get
+        # them.
         if record is None:
             return None
         return predicted(mesh, {d.device.partition(":")[0]: d.lowered for d in self.devices}, self.exchanges, record)
@@ -214,6 +216,7 @@ class MeshExplanation:
     def _exchanges(self) -> Iterator[str]:
         yield from map(str, self.exchanges)
         counted = [e.bytes_sent * e.steps for e in self.exchanges if e.steps is not None]
+        # Only a run tells how often the loops with a condition send.
         loops = len(self.exchanges) - len(counted)
         besides = f", and {loops} in loops whose steps only a run tells" * bool(loops)
         yield f"each device sends {sum(counted)} B in {len(counted)} collectives{besides}"

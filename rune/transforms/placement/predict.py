@@ -145,6 +145,7 @@ def predicted(
     lowered: by kind of device, "cpu"
     Errors:  KeyError for devices that were not measured.
     """
+    # A program is lowered once for each kind of device, but devices of a kind may differ in speed.
     names = [d.name for d in mesh.in_order]
     speeds = {name: record.speed_among(name, len(names)) for name in names}
     computing = {name: computation(lowered[name.partition(":")[0]], speed) for name, speed in speeds.items()}
@@ -166,6 +167,7 @@ def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> fl
     waiting, busy = record.group(exchange.devices), record.group(mesh.size)
     sums = exchange.kind in SUMS
     least, curve = (waiting.sums.latency, busy.sums) if sums else (waiting.moves.latency, busy.moves)
+    # The latency comes from a group of its size, the rate from the full mesh: links are shared.
     sending = curve.seconds(estimate(exchange.bytes_sent)) - curve.latency
     steps = 1 if exchange.steps is None else exchange.steps
     return steps * (least + sending * _slowness(exchange, mesh, record, busy))
@@ -173,6 +175,8 @@ def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> fl
 
 def _slowness(exchange: Exchange, mesh: Mesh, record: Measurements, busy: Group) -> float:
     """The ratio of the slowest of all links to the slowest link along an axis, at least 1."""
+    # The measured group contains the slowest link of all, so only a better link along the axis
+    # counts.
     along = {_rate(link) for link in _links_along(exchange, mesh, record)}
     everywhere = {_rate(record.link(a, b)) for a, b in _neighbours(record.devices[: busy.devices])}
     return max(1.0, min(everywhere) / min(along)) if along and everywhere else 1.0
@@ -183,6 +187,7 @@ def _links_along(exchange: Exchange, mesh: Mesh, record: Measurements) -> Iterat
     if exchange.axis not in mesh.axis_names:
         return
     place = mesh.axis_names.index(exchange.axis)
+    # Each line of devices along the axis is a group of its own, which exchanges as a ring.
     lines = mesh.devices.swapaxes(place, -1).reshape(-1, mesh.axis_sizes[place])
     for line in lines:
         yield from (record.link(a, b) for a, b in _neighbours([d.name for d in line]))
@@ -220,6 +225,7 @@ def _of_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Co
             times = 1 if count is None else estimate(count)
             return reduce(Computation.__add__, each).times(times)
         case Branch(branches=branches):
+            # Which branch runs is not known before the run.
             return max((_of_plan(kernels, b, speed) for b in branches), key=lambda c: c.seconds)
         case Call(routine=routine) if routine == CALLBACK:
             return Computation(steps=speed.step_seconds)  # collectives have their own times
@@ -240,6 +246,7 @@ def _of_simple_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed
 
 def _bounded(memory: float, speed: Speed, products: float = 0.0, arithmetic: float = 0.0) -> Computation:
     steps = speed.step_seconds
+    # Arithmetic and memory overlap in a kernel, so the slower one is its time.
     if memory >= products + arithmetic:
         return Computation(memory=memory, steps=steps)
     return Computation(products=products, arithmetic=arithmetic, steps=steps)
@@ -247,6 +254,7 @@ def _bounded(memory: float, speed: Speed, products: float = 0.0, arithmetic: flo
 
 def kernel_work(kernel: Kernel) -> Size:
     """The cost of all scalar operations of a kernel, in additions."""
+    # A handwritten kernel has no body of expressions to count.
     if kernel.code:
         return code_work(kernel.code)
     work: Size = 0

@@ -94,12 +94,16 @@ def program_maker(
             first_values = [ref.value for ref in refs]
             a, k = with_statics(arguments, statics)
             outs, out_tree = tree.flatten(function(*a, **k))
+            # Only references that the function has written are outputs, after the results.
             out_trees.append(out_tree)
             last_values = (ref.value for ref, value in zip(refs, first_values, strict=True) if ref.value is not value)
             return [*value_leaves("make_program", outs, out_tree), *last_values]
 
+        # The axes of `axis_env` have a size and a name, but no lanes: operations belong to the
+        # parent.
         around = NamedAxes(current(), axes) if axes else current()
         staged = trace_program(kind(around), flat, types, function_name(function))
+        # Captured values become constants here, even traced ones, which `closed` would refuse.
         program = OpenProgram(staged.program, len(staged.captured)).with_constants(staged.captured)
         if not return_shape:
             return program

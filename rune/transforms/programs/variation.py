@@ -33,6 +33,8 @@ def typed(program: Program, inputs: tuple[Axes, ...], outputs: tuple[Axes, ...] 
     equations = []
     for equation in program.equations:
         operands = tuple(map(resolve, equation.operands))
+        # Variation of operands changes that of results, so types are computed anew from the inputs
+        # on.
         params, types = typed_equation(equation.primitive, [a.type for a in operands], equation.params)
         variables.update({v: _along(v, t.varying) for v, t in zip(equation.results, types, strict=True)})
         equations.append(_changed(equation, operands, params, tuple(map(resolve, equation.results))))
@@ -92,6 +94,7 @@ def without_sums(program: Program, count: int) -> Program:
     sums = {e.results[0]: e.operands[0] for e in program.equations if _sums_devices(e)}
     outputs = list(program.outputs)
     for number, atom in enumerate(outputs[:count]):
+        # A value may be summed over several axes of the mesh, one after another.
         while isinstance(atom, Var) and atom in sums:
             atom = sums[atom]
         outputs[number] = atom
@@ -114,6 +117,7 @@ def untyped(program: Program) -> Program:
     equations = []
     for equation in program.equations:
         operands = tuple(map(resolve, equation.operands))
+        # pvary changes only the type of a value, so without variation it does nothing.
         if equation.primitive is pvary:
             atoms[equation.results[0]] = operands[0]
             continue

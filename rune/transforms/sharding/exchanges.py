@@ -87,6 +87,7 @@ def _exchanges(program: Program, mesh: Mesh) -> Iterator[Exchange]:
 
 def _of_equation(equation: Equation, mesh: Mesh) -> Exchange:
     call, blocks = equation.params["call"], tuple(a.type for a in equation.operands)
+    # Within groups a device exchanges with those of its group; the largest group takes longest.
     groups = dict(call.params).get("groups")
     devices = max(map(len, groups)) if groups else mesh.shape[call.axis_name]
     return Exchange(call.primitive.name, call.axis_name, devices, blocks, 1, equation.frame)
@@ -96,6 +97,7 @@ def _repeated(inner: Iterable[Exchange], loop: Equation) -> Iterator[Exchange]:
     """The exchanges of one step of a loop, for all its steps."""
     count = loop.params.get("count")
     for exchange in inner:
+        # A loop within a loop: the numbers of steps multiply.
         if isinstance(count, int) and exchange.steps is not None:
             yield replace(exchange, steps=count * exchange.steps)
         else:

@@ -52,6 +52,7 @@ def later_sums(body: Program, carries: Sequence[Var], is_free: Sequence[bool]) -
     for number, (carry, free) in enumerate(zip(carries, is_free, strict=True)):
         summands = writer.summands(carry, body.outputs[number]) if free else None
         if summands is not None:
+            # The body adds each device's part instead; the old sums are then unused, and dropped.
             outputs[number] = writer.added(carry, summands)
         sums.append(summands[0].sums if summands else ())
     return LaterSums(body.with_equations((*body.equations, *writer.written), outputs), tuple(sums))
@@ -89,6 +90,7 @@ class _Writer:
             if self.readers[atom] != 1:
                 return None
             if atom is carry:
+                # Sums of sums are taken apart; an add that broadcasts is not one of them.
                 occurrences += 1
                 continue
             maker = self.makers.get(atom)
@@ -102,6 +104,8 @@ class _Writer:
     def _summand(self, atom: Atom) -> _Summand | None:
         operations: list[Equation] = []
         sums: list[Params] = []
+        # From the summand back to the operand of its sums. A linear operation may be exchanged with
+        # them.
         while self.readers[atom] == 1 and (maker := self.makers.get(atom)) is not None:
             if maker.primitive is psum:
                 sums.insert(0, maker.params)

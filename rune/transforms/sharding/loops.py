@@ -71,12 +71,15 @@ def local_loop(
 ) -> list[Block]:
     """The results of a loop of which each device runs its part."""
     shared, carry = args[:consts], args[consts:]
+    # The arrays that a loop fills are inputs of its body, after the number of the step, the consts
+    # and the carries, but not operands: they start unsplit.
     arrays = body.input_types[1 + len(args) :]
     state = _State(
         (*map(type_of, carry), *arrays),
         (*(outside.split(c)[1] for c in carry), *(uncut(t.ndim) for t in arrays)),
         (frozenset(),) * (len(carry) + len(arrays)),
     )
+    # Ends: axes are split further, or split less and then fixed; each can happen only so often.
     while True:
         step, results = _local(outside, body, shared, state.types, state.layouts)
         following = state.next(results)
@@ -91,8 +94,11 @@ def local_loop(
 
 def _run(step: Staged, condition: Staged | None, count: Size | None, first: Sequence[Value]) -> list[Value]:
     """The state after the loop of one device."""
+    # Sums over devices of what the steps add are better taken once, after the loop.
     later = later_sums(step.program, step.own_inputs[1 : 1 + len(first)], _are_free(condition, len(first)))
     body = economical_stage(replace(step, program=later.body))
+    # A carry with later sums starts from zeros on every device: its first value is added once,
+    # after.
     start = [zeros_like(f) if sums else f for f, sums in zip(first, later.sums, strict=True)]
     outs: list[Value] = [*bind_loop(body, condition, count, [], start)]
     return [*later.totals(first, outs[: len(first)]), *outs[len(first) :]]
@@ -110,6 +116,7 @@ def _condition(outside: Localize, program: Program, shared: Sequence[Value], sta
     """The condition on the blocks of the state, on which all devices agree."""
     count = len(program.inputs) - 1 - len(shared)  # it does not take the arrays
     staged, _ = _local(outside, program, shared, state.types[:count], state.layouts[:count], [()])
+    # Integers are the same on all devices, so the devices agree without an exchange.
     if is_exact(program):
         return staged
 
@@ -137,6 +144,8 @@ def _local(
     def run(step: Value, *blocks: Value) -> list[Value]:
         inside = outside.within(current())
         carry = [Block(inside, b, t, layout) for b, t, layout in zip(blocks, types, layouts, strict=True)]
+        # Blocks that the body reads keep their origin, so that a conversion is written outside the
+        # loop.
         reads = [_from_outside(outside, inside, x) for x in shared]
         outs = inside.trace(eval_program, program, [step, *reads, *carry])
         results.extend(inside.split(o)[1] for o in outs)

@@ -143,11 +143,13 @@ def _executables(program: Program, mesh: Mesh, donated: tuple[int, ...]) -> tupl
 
 def _twin(backend: Backend, executable: Executable) -> Executable | None:
     """The executable on another device, if that can run its code."""
+    # Devices that share code compile it once for all of them.
     return backend.adopted(executable) if isinstance(backend, SharesCode) else None
 
 
 def _numbers_of_host(args: Sequence[Value]) -> list[object]:
     """The numbers among the arguments that are on no device yet: each process has its own."""
+    # Host numbers are not sent: each process must pass the same, which the crossing compares.
     arrays = (a.rank0() if type(a) is Array else np.asarray(a) for a in args)
     return [x.item() for x in arrays if x is not None and not x.ndim]
 
@@ -158,6 +160,7 @@ def _blocks_of(value: Value, devices: Spread) -> Buffers:
         return devices.backend.share(np.array(value, type_of(value).dtype)).local
     device = value.place.device
     if device is not devices and isinstance(device, Spread):
+        # Shardings with other words may mean the same blocks, which then need not be copied.
         if _are_alike(device.sharding, devices.sharding, value.type.ndim):
             return value.buffer.local
     return value.buffer_on(devices).local

@@ -26,6 +26,8 @@ from rune.transforms.sharding.reshard import mesh_part
 
 def economical(program: Program) -> Program:
     """The program without unused equations, with sums scattered where parts are taken."""
+    # Dead code goes first, since an unused reader would keep a sum, and last, since the old sums
+    # are unused now.
     return _live(_scattered(_live(program)))
 
 
@@ -68,6 +70,7 @@ def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Count
     (atom,) = part.operands
     while readers[atom] == 1 and (maker := makers.get(atom)) is not None and maker.primitive is psum:
         name = maker.params["axis_name"]
+        # A sum within groups of devices has no single axis to scatter over.
         if "groups" in maker.params or name in sums:
             break
         sums[name] = maker
@@ -80,6 +83,7 @@ def _of_parts(part: Equation, sums: list[Equation]) -> Iterator[Equation]:
     """The equations of the scattered first sum, and of the other sums of its part."""
     (operand,), axis, lanes = sums[0].operands, part.params["axis"], part.params["lanes"]
     shape, block = operand.type.shape, part.results[0].type
+    # psum_scatter takes the parts along an axis of their own.
     blocks = Var(operand.type.strong().with_shape((*shape[:axis], lanes, block.shape[axis], *shape[axis + 1 :])))
     results = [part.results[0] if s is sums[-1] else Var(block) for s in sums]
     yield Equation(reshape, (operand,), {"shape": blocks.type.shape}, (blocks,), part.frame)

@@ -81,6 +81,7 @@ def shard_map(
     6.0
     """
 
+    # The region is determined in each call: mesh and enclosing shard_map may be others there.
     def decorate(f: Callable[..., R]) -> Callable[..., R]:
         return _sharded(f, lambda: _region(mesh, axis_names, bool(check_vma)), in_specs, out_specs)
 
@@ -119,6 +120,7 @@ def _region_around(interpreter: Interpreter | None) -> Region | None:
     manual: list[Name] = []
     mesh: Mesh | None = None
     while interpreter is not None:
+        # The innermost region has the mesh; axes of all enclosing regions are split already.
         if isinstance(interpreter, Inside):
             mesh = mesh or interpreter.region.mesh
             manual += interpreter.region.manual
@@ -143,6 +145,8 @@ class Sharded:
         """The results, assembled from those of all devices."""
         region = self.region_here()
         values, flat = flatten("shard_map", self.function, args)
+        # The specs of results can be spread only when the body has been traced: its tree was
+        # unknown.
         body = _traced(flat, region, values, _spread("in_specs", self.in_specs, args))
         out_tree = flat.out_tree
         out_specs = _spread("out_specs", self.out_specs, tree.unflatten(out_tree, body.program.output_types))
@@ -150,6 +154,8 @@ class Sharded:
         if region.is_typed:
             _check_copies(region, body.program, out_specs, out_tree)
         for need in body.needs:
+            # The equation answers these effects from operands; outer handlers learn what it has
+            # used.
             need.tell()
         return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs, body.operands))
 
@@ -184,6 +190,7 @@ class _Body:
 
 def _check_copies(region: Region, program: Program, out_specs: Specs, out_tree: tree.TreeDef) -> None:
     """Errors: ArgumentError if devices differ in a result that is to be the same on them."""
+    # An error names the line that computed the result, not that of the call.
     frames = {v: e.frame for e in program.equations for v in e.results}
     for number, (atom, spec) in enumerate(zip(program.outputs, out_specs, strict=True)):
         differing_names = sorted(map(repr, atom.type.varying.intersection(region.manual) - set(spec.all_names())))
@@ -199,6 +206,7 @@ def _check_copies(region: Region, program: Program, out_specs: Specs, out_tree: 
 def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs) -> _Body:
     """The program of one device. Errors: ShapeError if the mesh does not divide an axis."""
     recorders: list[Recorder] = []
+    # The function is traced on the block of one device, whatever the number of devices.
     types = [_block_type(function, region, n, type_of(x), specs[n]) for n, x in enumerate(args)]
     region_stage = Inside(region)
 

@@ -57,6 +57,7 @@ class TunedKernel:
     @classmethod
     def of(cls, name: str, o: Outcome) -> TunedKernel:
         """The result of a search."""
+        # An incomplete search may have missed the fastest schedule, so the report mentions it.
         note = "" if o.is_complete else LATE
         names = str(o.default), str(o.winner)
         return cls(name, *names, o.ratio, o.seconds, o.default_seconds, o.candidates, o.tried, o.losers, note)
@@ -64,6 +65,7 @@ class TunedKernel:
     @classmethod
     def known(cls, name: str, default: Schedule, winner: Winner) -> TunedKernel:
         """The result of an earlier search."""
+        # A stored winner that is not faster is the record that the default won.
         schedule = str(default) if winner.ratio >= 1 else winner.schedule
         return cls(name, str(default), schedule, winner.ratio, note=KNOWN)
 
@@ -86,6 +88,7 @@ class TunedKernel:
         if self.tried:
             drop_counts = ", ".join(f"{count} {why}" for why, count in self.dropped.most_common())
             yield f"  {self.tried} of {self.candidates} schedules tried: {drop_counts}"
+        # Other values may show an error of the compiler, so such a schedule is named.
         yield from (f"  disagrees: {x.schedule} ({x.why})" for x in self.losers if x.why.startswith("disagrees"))
 
     def __str__(self) -> str:
