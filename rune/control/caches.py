@@ -38,5 +38,6 @@ def clear_caches() -> None:
     """
     for cache in _CACHES:
         cache.cache_clear()
+    # Not a cache of programs, but it grows with them.
     factors.forget()
     trace_cache.clear_all()

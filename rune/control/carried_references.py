@@ -82,6 +82,7 @@ def over_rows(f: Function) -> Function:
 def beside(functions: Sequence[Function], operands: Sequence[object]) -> tuple[list[Function], Sequence[object]]:
     """Branches that close over the references among their operands, and the other operands."""
     leaves, treedef = tree.flatten(tuple(operands))
+    # A reference among the operands has no type as an operand: branches use it like an outer one.
     arrays = [x for x in leaves if not isinstance(x, Ref)]
     if len(arrays) == len(leaves):
         return [*functions], operands

@@ -33,6 +33,7 @@ def sequential_vmap(f: Callable[..., object]) -> custom_vmap:
             all_leaves = [next(values) if b else x for x, b in zip(leaves, has_lanes, strict=True)]
             return custom(*tree.unflatten(treedef, all_leaves))
 
+        # The loop calls the function with its rule, so an enclosing vmap is sequential, too.
         result = map_rows(one, rows)
         return result, tree.map(lambda _: True, result)
 

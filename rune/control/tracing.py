@@ -74,6 +74,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
     is_step: the function is the body of a loop, whose effects may ask for the number of the step.
     """
+    # Filled while the function runs, and read after it.
     recorders: list[Recorder] = []
     numbers: list[StageTracer] = []
 
@@ -85,6 +86,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
     def flat(*values: Value) -> list[Value]:
         writer = current()
         assert isinstance(writer, Stage)
+        # Draws without a key must differ from step to step: the number of the step is folded in.
         index = functools.partial(number, writer) if is_step else None
         with recorder(writer, index) as recording:
             outs = function(*values)

@@ -143,6 +143,7 @@ def described(x: object) -> ArrayType | None:
         return x.array_type
     if is_float0(x):
         return ArrayType(x.shape, dtypes.float0)
+    # Arrays have a shape and a dtype too, but their own type, with weakness.
     if isinstance(x, Operators | Tracer | np.ndarray | np.generic) or hasattr(type(x), "__rune_array__"):
         return None
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
@@ -175,6 +176,7 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     require_callable("eval_shape", function)
+    # The values of references are traced like arguments, and what is written to them is dropped.
     leaves, treedef = tree.flatten(references.boxed("eval_shape", (args, kwargs))[0])
     types = leaf_types("eval_shape", leaves, treedef)
     results: list[tuple[tree.TreeDef, list[ArrayType | None]]] = []

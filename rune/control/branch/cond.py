@@ -135,6 +135,7 @@ def switch(
     >>> rune.switch(7, [lambda x: x, lambda x: -x], 1.0)
     Array(-1., f32*[], cpu:0)
     """
+    # A generator could be read only once, but the branches are counted and named first.
     if not isinstance(branches, Sequence):
         raise ArgumentError(f"switch: cannot choose from {type(branches).__name__} (a sequence required)")
     if not branches:

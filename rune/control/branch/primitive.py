@@ -83,6 +83,7 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
         tuple(type_with_sizes(t, sizes) for t in b.output_types)
         for b, sizes in zip(branches, _sizes(branches, operands))
     ]
+    # Weakness may differ, but shapes and dtypes must not: the result has one type.
     for b, column in zip(branches, columns):
         if len(column) != len(columns[0]) or not all(map(is_layout, column, columns[0])):
             refuse("cond", b, types)
@@ -206,6 +207,7 @@ def _partial(
     known_args = omit(operands, unknown_operands)
     # Without known results and residuals, nothing needs to run now.
     outs = _bind(number, split.known, sizes, known_args) if split.known[0].outputs else []
+    # Slots follow the known results in every branch.
     values, residuals = parts(outs, sum(split.known_outputs))
     unknown_branches, leading = closed_together(split.unknown, sizes)
     passed = [known_args[n] for n in split.passed]
@@ -316,6 +318,7 @@ def _if_chosen(
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, tuple(batched), own_size(size, branch), forced)
     borrowed_operands = borrowed(is_selected, operands, batched)
+    # A branch again, now with one number for all lanes: 0 runs the program of zeros.
     any_lane = convert(reduce_or(is_selected, axes=(0,)), dtype=dtypes.i32)
     return _bind(any_lane, (_zeros(rewritten), rewritten), [{}, {}], borrowed_operands)
 

@@ -86,6 +86,7 @@ def custom_linear_solve(
     traced = share_captured([trace(f, types) for f in flats])
     _check(traced, types, has_aux)
     tell_one_of(traced)
+    # In the order of `functions`: A x, the solver, and the same two for the transpose, if given.
     operator, program, *transposed_programs = (interned(t.program) for t in traced)
     outs = linear_solve(
         *traced[0].captured,

@@ -67,6 +67,7 @@ def custom_root(
     # The solver may return a wider dtype than the guess, so its result is the example of x.
     solution = eval_shape(solver, initial_guess, of_f, *of_solve)
     like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
+    # Tracing the tangent solve needs examples of its arguments: their values do not matter.
     like_rhs = _residual_like(at(of_f), like_x)
     # Both derivatives are taken at the solution; the solver is not differentiated.
     solve_tangent, of_tangents = closure_convert(

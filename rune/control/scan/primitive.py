@@ -142,6 +142,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Par
     pairs = BodyGroups.of(list(zip(primals, tangents, strict=True)), counts)
     # A carry whose tangent becomes nonzero in the body starts with a tangent of zeros.
     carry_pairs = [(p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(pairs.carries, carries)]
+    # The order that `jvp_body` expects: values and tangents group by group.
     groups = map(_values_and_tangents, (pairs.consts, carry_pairs, pairs.rows))
     outs = _bind(body, {}, BodyGroups(*groups), params)
     last, last_tangents, results, result_tangents = parts(outs, len(carries), sum(carries), len(rows))
@@ -306,6 +307,7 @@ def _batch(batched: Sequence[bool], size: Size, *args: Operand, **params: Any) -
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     params = equation.params
     counts = params["consts"], params["carries"]
+    # Rows of unused results go, but a carry remains if a used carry or row depends on it.
     body, needed_inputs, carries = prune_body(params["body"], counts, tuple(used_results))
     changed = {"body": body, "consts": sum(needed_inputs[: counts[0]]), "carries": sum(carries)}
     return narrowed(equation, needed_inputs, (*carries, *used_results[counts[1] :]), **changed)

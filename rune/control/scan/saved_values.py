@@ -24,6 +24,7 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
         return None
     if not recomputation.equations:  # everything computed inside is saved, so the results are too
         return Replay(equation, None, equation.results)
+    # Only rows are stacked by the loop already; a carry of one step is not a row.
     count, carries = len(recomputation.outputs), params["carries"]
     # A saved value that is also a row of a result is stacked once.
     result_vars = dict(zip(recomputation.outputs[carries:], equation.results[carries:], strict=True))

@@ -250,6 +250,7 @@ def _without_voids(name: str, xs: object, length: Size | None) -> tuple[object, 
     voids = [x for x in tree.leaves(xs) if is_float0(x)]
     if not voids:
         return xs, length
+    # The arrays with data are compared with this length later, in `_steps`.
     lengths = {x.shape[:1] for x in voids} | ({(length,)} if length is not None else set())
     if len(lengths) > 1 or () in lengths:
         raise AxisError(f"{name}: cannot step through float0 arrays of shapes {[x.shape for x in voids]}")
@@ -322,6 +323,7 @@ def _as_length(name: str, length: Any) -> Size:
 def _written_out(unroll: int | bool, steps: Size) -> int:
     if isinstance(unroll, bool):  # a symbolic number of steps cannot be written out
         return max(steps, 1) if unroll and isinstance(steps, int) else 1
+    # As in JAX, 0 means that nothing is written out.
     if unroll < 0:
         raise ArgumentError(f"scan: cannot write out {unroll} steps (at least 0 required)")
     return max(operator.index(unroll), 1)

@@ -199,6 +199,7 @@ def expand(while_: Primitive, *operands: Value, **params: Any) -> list[Value]:
     counts = params["consts"], params["shared"], params["linear_consts"]
     body = _forward(params["step"], params["linear_step"], counts)
     consts = [*grouped.step_consts, *grouped.shared, *grouped.linear_consts]
+    # The loop has run: it takes the same number of steps again, and needs no condition of the user.
     condition = below(tuple(body.input_types[len(consts) :]))
     sizes = program_sizes(operands, params)
     loop = Loop(condition, body, sizes, sizes, [grouped.steps], consts, start.flat(), params["reverse"])

@@ -101,6 +101,7 @@ def _run_known(
     policy = loop.reverse if isinstance(loop.reverse, Checkpoints) else DEFAULT
     known = known_operands(loop, split, unknown)
     step = known_step(split.known, len(known.carry), len(known.consts), policy.count)
+    # One run decides the number of steps, records the checkpoints and yields the known results.
     end = run_recording(while_, loop, split, known, step.recording)
     operands = LinearOperands(
         steps=end.number,

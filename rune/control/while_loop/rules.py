@@ -272,6 +272,7 @@ def _consts_of_freezing(
     # On the values of a lane that takes no step, a loop within the body might never end.
     (is_going,) = eval_program(lanes.lane_condition, [*loop.condition_consts, *carry])
     flags = [*batched.body_consts, *lanes.carries]
+    # Consts too: an inner loop may read a const that makes sense only in lanes that take a step.
     lane_values = borrowed(is_going, [*loop.body_consts, *carry], flags)
     return [*loop.condition_consts, *lane_values]
 
@@ -293,6 +294,7 @@ class _Batched:
 @per_program
 def _batched(body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Size) -> _Batched:
     condition_consts, consts, count = counts
+    # First as if all lanes took the same steps; the condition then shows whether they do.
     condition_flags, body_flags = batched[:condition_consts], batched[condition_consts:]
     lane_body, carries, _ = batch_body(body, (consts, count), body_flags, size)
     lane_condition, (differ,) = batch_program(condition, (*condition_flags, *carries), size)

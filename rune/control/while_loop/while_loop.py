@@ -140,6 +140,7 @@ def _looped(
     types = [type_of(v) for v in values]
     carry.check(types, body)
     condition = trace(Flat(carry.name, cond_fun, args_tree), body.program.input_types[-len(types) :] if types else ())
+    # The loop carries strong values where the trace saw weak ones: the condition converts them.
     condition = with_inputs_of(condition, types)
     _check_condition(condition)
     body.tell()
@@ -250,6 +251,7 @@ def fori_loop(
         length = _length(first, last)
         if length is not None:
             return _counted(first, length, body_fun, init_val, unroll)
+    # A loop of unknown length has no steps to write out while it is traced.
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.

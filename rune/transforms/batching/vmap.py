@@ -65,6 +65,7 @@ def vmap(
 
     def batched_function(*args: object, **kwargs: object) -> R:
         are_different = randomness == "different"
+        # Boxes cost a walk through the arguments, which calls without references do not pay.
         if references.are_there():
             return _beside_references(fun, in_axes, out_axes, args, kwargs, axis_size, axis, are_different)
         lanes = lanes_of(in_axes, args, kwargs, axis_size)
@@ -208,6 +209,7 @@ def _spread_axes(in_axes: object, args: tuple[object, ...], kwargs: Mapping[str,
         raise AxisError(
             f"vmap: cannot match in_axes to the arguments ({len(prefix)} entries for {len(args)} positional arguments)"
         )
+    # None is a prefix for all leaves of an argument, not an empty tree.
     positional = tree.broadcast_prefix(prefix, args, is_leaf=lambda x: x is None)
     # As in JAX, keyword arguments are always mapped over their leading axis.
     return [*positional, *(0 for _ in tree.leaves(kwargs))]
@@ -238,6 +240,7 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
 
 def _place(value: Value, batched: bool, axis: int | None, size: Size) -> Any:
     if axis is None:
+        # Which lane to return is not defined.
         if batched:
             lane = type_of(value).with_shape(type_of(value).shape[1:])
             raise AxisError(

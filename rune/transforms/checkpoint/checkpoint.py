@@ -94,6 +94,7 @@ def checkpoint(
     Array(1., f32*[], cpu:0)
     """
     refuse_other("checkpoint", concrete=(concrete, False))
+    # The forward pass recomputes nothing; `_partial` sets it for the part that does.
     options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if fun is None:

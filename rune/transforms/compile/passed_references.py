@@ -111,6 +111,7 @@ class Passing:
         def pure(*args: object, **kwargs: object) -> Changed:
             return self.pure(*args, **kwargs)
 
+        # The program has the name of the user's function, not of this wrapper.
         pure.__name__ = function_name(compiled.function)
         self.call = compiled.alike(pure)
 
@@ -159,6 +160,7 @@ class Passing:
 
 
 def _changed(before: Sequence[Value], after: Sequence[Value]) -> dict[int, Value]:
+    # By identity: a write, even of an equal value, makes another object.
     return {k: x for k, (b, x) in enumerate(zip(before, after, strict=True)) if x is not b}
 
 

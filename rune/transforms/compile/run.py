@@ -141,6 +141,7 @@ def _program_on_mesh(
 @per_program
 def _for_places(program: Program, places: tuple[Place, ...]) -> OnMesh:
     spreads = (p.device.sharding.mesh for p in places if isinstance(p.device, Spread))
+    # One mesh per program: `localized` refuses a second one.
     mesh = next(iter((*meshes_within(program), *spreads)))
     in_specs = tuple(
         _spec_on(mesh, t, place, spec)
@@ -156,6 +157,7 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> 
 
     Errors: DeviceError for an array that is committed to other devices.
     """
+    # A free argument follows to the mesh, in the layout that the program uses it in.
     if not place.committed:
         return spec
     if isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:

@@ -55,6 +55,7 @@ class Marked:
                 that cannot be called.
         """
         require_callable("jit", function)
+        # Most functions have neither, and need no inspection of their signature.
         parameters = _parameters(function) if static or donated else None
         if parameters is not None:
             _require_known(function, "static", static, parameters)

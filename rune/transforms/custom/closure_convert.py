@@ -42,6 +42,7 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
     """
     leaves, flat = flatten("closure_convert", fun, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)
+    # Tracing on types alone finds what the function closes over: these values are captured.
     staged = stage(flat, types, function_name(fun))
     treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
     is_argument = [_is_hidden(v) for v in staged.captured]

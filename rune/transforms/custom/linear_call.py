@@ -85,6 +85,8 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
         zeros_of(tangent_type(type_of(p))) if t is None else t
         for p, t in zip(primals[count:], tangents[count:], strict=True)
     ]
+    # The equation is linear in these operands, so the derivative is the equation itself on
+    # tangents.
     outs = linear_call_primitive(*primals, **params)
     return outs, linear_call_primitive(*primals[:count], *full_tangents, **params)
 

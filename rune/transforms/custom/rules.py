@@ -173,6 +173,7 @@ class CustomFunction(Generic[P, R]):
 
     def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
         """The arguments of a call, with keywords and defaults in their places."""
+        # A rule takes arguments by position, so a keyword must not hide which argument it is.
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
         positions = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
@@ -198,6 +199,7 @@ class Rule(Generic[F]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
+        # Equal rules make equal programs, so a function in a loop finds its compiled code again.
         return self.custom is other.custom and self.arguments.is_like(other.arguments)
 
     def __hash__(self) -> int:
@@ -279,6 +281,9 @@ def check_closure(kind: str, name: str, *holders: object) -> None:
 def _derivatives() -> Iterator[Interpreter]:
     """The derivatives being taken around the current context, up to any other transformation."""
     level: Interpreter | None = current()
+    # Beyond any other transformation, such as jit, a rule cannot lose a derivative: there the
+    # equation of the call has the closed-over value as an operand, which is checked when it is
+    # differentiated.
     while isinstance(level, Jvp | Partial):
         if isinstance(level, Jvp):
             yield level
@@ -347,6 +352,7 @@ def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
 
 
 def _held_by(value: object) -> Sequence[object]:
+    # Closures, objects and containers; a class or module belongs to no single call.
     match value:
         case functools.partial():
             return [value.func, *value.args, *value.keywords.values()]

@@ -99,6 +99,7 @@ class _Rule(Rule[custom_vmap]):
 
     def __call__(self, size: Size, batched: Sequence[bool], values: Sequence[Value]) -> tuple[list[Any], list[bool]]:
         """Flat results, and which of them have lanes."""
+        # The rule takes only arguments, so lanes of other values would be lost.
         if any(batched[: self.hidden]):
             self.refuse("it closes over a value that has lanes")
         args = self.arguments.trees([*map(as_value, values[self.hidden :])])
@@ -178,6 +179,7 @@ def _batch(
 
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     program: Program = params["program"]
+    # Every differentiable result has a tangent, since the rule on lanes returns them all.
     nonzero, active = tuple(t is not None for t in tangents), tuple(map(is_differentiable, program.outputs))
     rewritten, out_nonzero = jvp_program(program, nonzero, active)
     rule = _JvpRule(program, params["rule"], nonzero)

@@ -98,6 +98,7 @@ _RESULTS = {False: (dtypes.FLOATING, "real floating"), True: (dtypes.COMPLEX, "c
 def one_for(value: object, holomorphic: bool) -> Array:
     """The cotangent 1 of a scalar. Errors: TransformError if the value is anything else."""
     leaves, _ = tree.flatten(value)
+    # A tree of one array is refused as well: the gradient is defined for a bare scalar.
     if len(leaves) != 1 or leaves[0] is not value:
         raise TransformError(
             f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",

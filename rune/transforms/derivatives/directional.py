@@ -107,6 +107,7 @@ def linearize(fun: Callable[..., object], *primals: object, has_aux: bool = Fals
     """
     main = Aux(fun) if has_aux else fun
     leaves, flat = flatten("linearize", main, primals)
+    # Integers have no tangents, so the linear program has no inputs for them.
     active = [is_differentiable(x) for x in leaves]
     outs, linear = linearize_flat(flat, leaves, active)
     tangent_map = LinearFunction.of(linear, leaves, outs, flat)

@@ -69,6 +69,7 @@ def _jacobian(function: Callable[..., object], options: _Options) -> Callable[..
         _require_inputs(chosen, options)
         leaves, flat = flatten(options.name, chosen, chosen.values)
         active = tuple(map(is_differentiable, leaves))
+        # The function runs once, whichever mode follows: both apply the same linear map.
         at = _At(leaves, *linearize_flat(flat, leaves, active), active)
         rows = [tree.unflatten(flat.treedef, row) for row in _blocks(at, options)]
         if isinstance(options.argnums, int):
@@ -99,6 +100,7 @@ def _blocks(at: _At, options: _Options) -> list[list[Any]]:
 
 def _cheaper(at: _At) -> Mode:
     """Forward if there are no more inputs than outputs, and forward mode can be applied."""
+    # jacfwd refuses complex arguments unless holomorphic, and the bwd of a custom_vjp has no jvp.
     complex_in = any(type_of(x).dtype in dtypes.COMPLEX for x in at.leaves)
     if complex_in or _is_reverse_only(at.linear.program):
         return "reverse"
@@ -134,6 +136,7 @@ def _basis(type: ArrayType) -> Array:
 def _on_lanes(function: Callable[[Any], Any], basis: Value) -> list[Value]:
     """The results of `function` on every row of the basis, lanes leading."""
     count = type_of(basis).shape[0]
+    # A result without lanes is the same for every row of the basis.
     outs, batched = batch_flat(function, count, [basis], [True])
     return [o if b else repeat_lane(o, count) for o, b in zip(outs, batched, strict=True)]
 
@@ -313,6 +316,7 @@ def hessian(
     >>> rune.hessian(lambda x: rnp.sum(x ** 3))(rnp.arange(2.0)).tolist()
     [[0.0, 0.0], [0.0, 6.0]]
     """
+    # Reverse mode inside: a gradient costs one pass, whatever the number of arguments.
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
 

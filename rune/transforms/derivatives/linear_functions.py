@@ -43,6 +43,8 @@ class LinearNode:
 
     def __init__(self, form: Form, residuals: Sequence[Value]):
         self.form = form
+        # Built from the form and the leaves alone: a transformation may have replaced the
+        # residuals.
         self.linear = LinearMap(form.program, tuple(residuals), form.nonzero)
 
     @classmethod

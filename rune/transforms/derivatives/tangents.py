@@ -147,6 +147,7 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tre
         raise TransformError(
             f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)})"
         )
+    # A cotangent that differs between devices cannot be that of a value that is the same on all.
     if not actual.varying <= type.varying:
         raise TransformError(
             f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)}), "

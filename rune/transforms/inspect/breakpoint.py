@@ -98,6 +98,7 @@ def breakpoint(
     """
     if backend not in (None, "cli"):
         raise ArgumentError(f"debug.breakpoint: cannot use backend {backend!r} (there is 'cli' alone)")
+    # Traced locals become operands of the callback, so the prompt has their values in this run.
     operands: list[object] = []
     frames = [_stopped(f, operands) for f in _users_frames(num_frames)]
     debug_callback(_Prompt(tuple(frames), stdin, stdout), *operands, ordered=ordered)
@@ -162,6 +163,7 @@ class Session:
             if word in ("c", "cont", "continue"):
                 return
             if word in ("q", "quit", "exit"):
+                # The exception of pdb, which ends the program.
                 raise bdb.BdbQuit
             command = _COMMANDS.get(word)
             if command is not None:

@@ -44,6 +44,7 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
       return %2
     }
     """
+    # A jitted function is explained with its own trace, device and schedules.
     jitted = function if isinstance(function, Jitted) else jit(function)
 
     def of_call(*args: object, **kwargs: object) -> Explanation | SpanningExplanation | MeshExplanation:

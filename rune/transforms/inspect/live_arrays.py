@@ -26,6 +26,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     >>> any(y is x for y in rune.live_arrays("cpu"))
     True
     """
+    # The collector knows all arrays; a registry of them would slow every creation.
     alive = [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
     backend = platform_name(platform)
     return alive if backend is None else [x for x in alive if x.device.target.backend == backend]
@@ -93,6 +94,7 @@ def live_arrays_with_lines(platform: str | None = None) -> LiveArrays:
 
 
 def _line(array: Array) -> str:
+    # A profile notes memory, not arrays: several arrays may be views of one allocation.
     buffers = array.buffer.local if isinstance(array.buffer, Blocks) else (array.buffer,)
     memories = [allocations.root(b) for b in buffers]
     records = (p.memory.of(m) for p in profiling.gathers for m in memories)

@@ -34,6 +34,7 @@ def step_times(lowered: Lowered, device: str, profile: Profile | None) -> tuple[
     """The times of each step of a plan, by name, in the order of the plan."""
     predictions = {name: cost.seconds for name, cost in lowered.predictions().items()}
     names = dict.fromkeys(step_name(s) for s in all_steps(lowered.plan))
+    # Plans have no identity in a profile, so the name and the steps tell which one was measured.
     record = _of_plan(lowered.plan.name, device, list(names), profile)
     measurements = {s.name: s.seconds / s.calls for s in (record.steps if record else ()) if s.calls}
     return tuple(

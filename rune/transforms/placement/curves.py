@@ -25,6 +25,8 @@ class Curve:
         if right == 0:
             return self.latency
         if right == len(amounts):
+            # Beyond the measurements latency does not matter, so time is proportional to the
+            # amount.
             return self.points[-1][1] * amount / self.points[-1][0]
         (a, before), (b, after) = self.points[right - 1 : right + 1]
         return before + (after - before) * (amount - a) / (b - a)
@@ -60,6 +62,7 @@ def curve(record: Iterable[tuple[float, float]]) -> Curve:
     ((1, 2e-06), (100, 2e-06), (1000, 8e-06))
     """
     points: list[tuple[float, float]] = []
+    # Not 0, since rates divide by it.
     longest = 1e-9
     for amount, seconds in sorted(record):
         longest = max(longest, seconds)

@@ -78,6 +78,7 @@ class Measurements:
 
     def link(self, first: str, second: str) -> Link:
         """The link between two devices. Errors: KeyError as for `speed`."""
+        # A link is measured once, in both directions at the same time.
         return {frozenset((k.first, k.second)): k for k in self.links}[frozenset((first, second))]
 
     def group(self, devices: int) -> Group:
@@ -90,6 +91,7 @@ class Measurements:
             return enough[0]
         largest = self.groups[-1]
         levels = math.log2(devices) / math.log2(largest.devices) - 1
+        # The rates of the largest group remain: a larger one has not been measured.
         moves, sums = (c.delayed(levels * c.latency) for c in (largest.moves, largest.sums))
         return replace(largest, devices=devices, moves=moves, sums=sums)
 
@@ -175,6 +177,7 @@ def rate_text(rate: float, unit: str) -> str:
     ('4.32 GB/s', '12 /s')
     """
     for prefix, power in (("T", 12), ("G", 9), ("M", 6), ("k", 3)):
+        # Rounded to three digits, 0.9995 of a unit is 1 of it.
         if rate >= 0.9995 * 10**power:
             return f"{rate / 10**power:.3g} {prefix}{unit}"
     return f"{rate:.3g} {unit}"

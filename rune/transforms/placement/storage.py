@@ -45,6 +45,7 @@ def covering(machines: Sequence[Device]) -> Measurements | None:
         return exact
     names = {d.name for d in machines}
     with _lock:
+        # Measurements of more devices contain those of each of them.
         larger = [m for m in _known.values() if names <= set(m.devices)]
     return larger[-1] if larger else load(all_of_kinds)
 

@@ -86,6 +86,7 @@ def closed_call(program: Program, sizes: Sizes, args: Sequence[Value]) -> tuple[
     if is_closed(program):
         return program, [*args]
     closed_program, witnesses = with_witnesses(program, sizes)
+    # Arrays that a custom rule closes over lead, then witnesses: both are operands of the equation.
     closed_program, values = opened(closed_program)
     return closed_program, [*values, *witnesses, *args]
 

@@ -28,6 +28,7 @@ def eval_jaxpr(
     """
     if not isinstance(jaxpr, OpenProgram | Program):
         raise ArgumentError(f"eval_jaxpr: cannot evaluate {type(jaxpr).__name__} (a program required)")
+    # A closed program is opened if constants are passed for it; otherwise it has those it holds.
     if isinstance(jaxpr, Program):
         jaxpr = jaxpr.jaxpr if consts or not jaxpr.constants else OpenProgram(jaxpr, 0)
     if len(consts) != jaxpr.count or len(args) != len(jaxpr.inputs):

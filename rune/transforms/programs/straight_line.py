@@ -96,6 +96,7 @@ class LineWriter:
     def add(self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: _Dtypes) -> None:
         """Add a step; one on constants is run now. dtypes: for several results, None for one."""
         step = _Step(function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes)
+        # Constants are computed when the line is written, not in every call.
         if self.start.keys() >= {*step.operands}:
             values = [self.start[number] for number in step.operands]
             places = range(len(values), len(values) + len(results))

@@ -69,9 +69,11 @@ def make_array_from_single_device_arrays(
     Array([1., 1.], f32[2], cpu:0)
     """
     _require_sharding(sharding)
+    # On a single device the block is the array.
     if not isinstance(sharding, NamedSharding):
         return device_put(_block_on(next(iter(sharding.device_set)), {a.device: a for a in arrays}), sharding)
     _require_fit(sharding, shape)
+    # The caller may pass blocks in any order; the array has them in the order of the mesh.
     by_device = {array.device: array for array in arrays}
     blocks = [_block_on(device, by_device) for device in _local_devices(sharding)]
     block_type = ArrayType(
@@ -176,6 +178,8 @@ class _LocalParts:
     def _size(self, axis: int, local: int, declared: int | None) -> int:
         """The size of an axis, from the part of it that this process has."""
         count, local_blocks = self.counts[axis], len(self.numbers[axis])
+        # The data may be the blocks of this process, or all of an axis, in which every process has
+        # all.
         blocks = None if local % local_blocks else local // local_blocks * count
         size = blocks if declared is None else declared
         if size is not None and size in (local, blocks):

@@ -60,6 +60,7 @@ def _local(
 
     def run() -> list[Value]:
         inside = outside.within(current())
+        # A branch gets its operands as captured values, so each converts only those that it reads.
         blocks = [_within(inside, x) for x in operands]
         outs = inside.trace(eval_program, program, blocks)
         results.extend(inside.split(o)[1] for o in outs)

@@ -29,6 +29,7 @@ def laid_out(
     @functools.wraps(function)
     def on_devices(*args: object, **kwargs: object) -> R:
         is_static = marked.static_test(len(args))
+        # As in JAX, the prefix has no entries for static arguments.
         dynamic = [n for n in range(len(args)) if not is_static(n)]
         places = iter(wheres("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))
         laid_out_args = list(args)

@@ -169,6 +169,7 @@ class Localize(Interpreter):
         outer_names = tuple(name for name in self.region.manual if name not in region.manual)
         inner = Localize(self.parent, Region(region.mesh, outer_names))
         blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
+        # The inner shard_map splits along other axes; for these, every device has the values whole.
         outs = inner.trace(eval_program, program, blocks)
         return [inner.everything(o) for o in outs]
 
@@ -186,6 +187,7 @@ class Localize(Interpreter):
         types: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
         layouts = [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.results]
         results = list(zip(types, layouts, strict=True))
+        # Parts of one of several results would compute all of them again.
         source = None if primitive.multiple_results else operation
         values = self._parts(operation, cuts, results)
         return [Block(self, v, t, layout, source) for v, (t, layout) in zip(values, results, strict=True)]
@@ -286,6 +288,7 @@ def input_specs(program: Program, mesh: Mesh) -> Specs:
         for atom, spec in zip(equation.operands, _operand_specs(equation), strict=True):
             if isinstance(atom, Var) and atom in specs_of:
                 specs_of[atom].add(spec)
+    # The caller reads an input that is returned, too.
     for atom in program.outputs:
         if isinstance(atom, Var) and atom in specs_of:
             specs_of[atom].add(PartitionSpec())

@@ -76,6 +76,7 @@ def _equation(
         results = tuple(a | region.cut(s) for a, s in zip(axes_of(program.outputs), out_specs, strict=True))
         program = Inside(region).trace(typed, program, axes_of(program.inputs), results)
     closed_program, operands = call_rules.closed_call(program, {}, args)
+    # Constants and witnesses are the same on every device.
     specs = (*(COPIES,) * (len(operands) - len(args)), *in_specs)
     return operands, {"program": closed_program, "region": region, "in_specs": specs, "out_specs": out_specs}
 

@@ -24,6 +24,7 @@ def run_watched(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs,
     watched, state = watched_program(program), PartitionSpec(mesh.axis_names)
     run = mesh_program(_with_states(watched.program), mesh, in_specs, (*out_specs, state, state))
     *results, sites, indices = run(args)
+    # Each device has checked its own blocks, so one fault may be seen by some devices only.
     rows = list(zip(mesh.local_devices, _local_rows(sites), _local_rows(indices), strict=True))
     device, site, index = next((row for row in rows if row[1]), rows[0])
     try:

@@ -122,6 +122,7 @@ def search_program(
     progress: Listener,
 ) -> Tuned:
     """Search all kernels of a program except those whose schedules the user gives."""
+    # By defaults, not by winners: the default of each kernel is what a schedule has to beat.
     lowered = stages(program, device.target, reproducible=config.current().reproducible)
     types = [*shapes, *(v.type.shape for v, _ in program.constants)]
     sizes = size_values(lowered.plan, [tuple(evaluate(d, {}) for d in shape) for shape in types])
@@ -154,6 +155,7 @@ def _tuned(
     """The search for one kernel, starting with the known winner; its winner is stored."""
     next(counts.searches)
     space = list(candidates(kernel, device.target))
+    # An earlier winner is probably still good, so a search that runs out of time has seen it.
     first = [s for s in space if known is not None and str(s) == known.schedule]
     try:
         trials = Trials(kernel, device, sizes, SEED)
@@ -162,6 +164,7 @@ def _tuned(
     except (OutOfMemory, Dropped, DimensionError) as error:
         reason = "out of memory" if isinstance(error, OutOfMemory) else "not searched"
         note = f"{reason}: {_first_line(error)}"
+        # Stored with its reason, which `explain` shows beside the default.
         if known is None:
             winners.store(kernel, device.target, Winner(str(default), 1.0, 0.0, note))
         return TunedKernel.untried(kernel.name, default, note)
@@ -174,6 +177,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _winner(outcome: Outcome, budget: float) -> Winner:
+    # A complete search need not be repeated, whatever its budget.
     if outcome.is_complete:
         return Winner(str(outcome.winner), outcome.ratio, math.inf)
     return Winner(str(outcome.winner), outcome.ratio, budget, LATE)
