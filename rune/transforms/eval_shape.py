@@ -182,9 +182,9 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     results: list[tuple[tree.TreeDef, list[ArrayType | None]]] = []
 
     def flat(*values: Value) -> Any:
-        (positional, named), _ = references.unboxed(tree.unflatten(treedef, values))
+        (positional, keywords), _ = references.unboxed(tree.unflatten(treedef, values))
         with recorder(current()):  # its effects are recorded in the program, which is dropped
-            outs, out_tree = tree.flatten(function(*positional, **named))
+            outs, out_tree = tree.flatten(function(*positional, **keywords))
         struct_types = [described(x) for x in outs]
         results.append((out_tree, struct_types))
         return array_leaves("eval_shape", [x if t is None else 0.0 for x, t in zip(outs, struct_types)], out_tree)

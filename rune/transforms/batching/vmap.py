@@ -229,10 +229,10 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
         raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)", hint="pass axis_size=")
     # Symbolic sizes are equal only if they are the same expression.
     if any(s != sizes[0] for s in sizes):
-        mapped = [f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None]
-        mapped += [] if axis_size is None else [f"axis_size={axis_size}"]
+        axis_texts = [f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None]
+        axis_texts += [] if axis_size is None else [f"axis_size={axis_size}"]
         raise AxisError(
-            f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(mapped))})",
+            f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(axis_texts))})",
             hint="in_axes=None passes the whole argument to every lane",
         )
     return sizes[0]

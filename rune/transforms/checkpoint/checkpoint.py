@@ -194,8 +194,8 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     count, inputs = sum(split.known_outputs), recomputation.inputs[: len(forward.inputs)]
     # The residuals of the unknown part: known inputs, or values that `recomputation` computes from
     # these and from saved values. Only values that this computation reads become operands.
-    computed = iter(recomputation.outputs[count:])
-    residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
+    computed_residuals = iter(recomputation.outputs[count:])
+    residuals = [next(computed_residuals) if n is None else inputs[n] for n in split.residual_inputs]
     recomputation, read = prune(replace(recomputation, outputs=tuple(residuals)), [True] * len(residuals))
     read_inputs, read_saved = read[: len(inputs)], read[len(inputs) :]
     unknown_part = split.unknown

@@ -39,8 +39,8 @@ def saved_residuals(function: Callable[..., object], *args: object, **kwargs: ob
 
     def residuals(*values: object) -> list[object]:
         def of_leaves(*values: object) -> object:
-            positional, named = tree.unflatten(treedef, values)
-            return function(*positional, **named)
+            positional, keywords = tree.unflatten(treedef, values)
+            return function(*positional, **keywords)
 
         # The pullback is a tree whose leaves are the residuals.
         return tree.leaves(vjp(of_leaves, *values)[1])

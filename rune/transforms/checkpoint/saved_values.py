@@ -79,10 +79,10 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, or inline."""
-        called = called_once(primitive, args, params)
+        inner_program = called_once(primitive, args, params)
         # A call with its own device is not inlined: its operations would run elsewhere.
-        if called is not None and primitive is jit_primitive and "device" not in params:
-            return eval_program(called, args)
+        if inner_program is not None and primitive is jit_primitive and "device" not in params:
+            return eval_program(inner_program, args)
         return self.write(primitive, args, params)
 
 

@@ -69,12 +69,14 @@ class SymbolicAxes:
             yield
         except (ShapeError, AxisError) as error:
             # Whole words only: nearly every message contains the letter n.
-            named = [d for n, d in self.sizes.items() if re.search(rf"\b{n}\b", error.message)]
-            if named and "in_dims" not in (error.hint or ""):
+            sizes_in_message = [d for n, d in self.sizes.items() if re.search(rf"\b{n}\b", error.message)]
+            if sizes_in_message and "in_dims" not in (error.hint or ""):
                 advice = (
-                    "axes that are equal have one name" if len(named) > 1 else 'an axis whose size must be known is "_"'
+                    "axes that are equal have one name"
+                    if len(sizes_in_message) > 1
+                    else 'an axis whose size must be known is "_"'
                 )
-                hint = f"{dims.ranges(*named)}; {advice} in in_dims"
+                hint = f"{dims.ranges(*sizes_in_message)}; {advice} in in_dims"
                 error.restate(hint=f"{error.hint}\nhint: {hint}" if error.hint else hint)
             raise
 

@@ -41,8 +41,8 @@ def _partial(
     outs = call_rules.bind_call(jit_primitive, device, split.known, sizes, known_args)
     # A residual is a known argument, or a result of the known part after its outputs.
     count = sum(split.known_outputs)
-    computed = iter(outs[count:])
-    residuals = [next(computed) if source is None else known_args[source] for source in split.residual_inputs]
+    computed_residuals = iter(outs[count:])
+    residuals = [next(computed_residuals) if source is None else known_args[source] for source in split.residual_inputs]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     inputs = [*residuals, *unknown_args]
     # The residuals may not determine all sizes of the unknown part, so witnesses are added.

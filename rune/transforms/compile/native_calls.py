@@ -109,22 +109,22 @@ class _Prepared:
 
 def _of_the_cpu(executable: object, walk: _Walk, out_types: Sequence[ArrayType]) -> _Prepared | None:
     """A call of machine code, which takes NumPy's memory directly."""
-    prepared = executable.for_native_calls(walk.buffers) if isinstance(executable, cpu.CpuExecutable) else None
-    if prepared is None or not walk.fits(prepared.takes):
+    call_plan = executable.for_native_calls(walk.buffers) if isinstance(executable, cpu.CpuExecutable) else None
+    if call_plan is None or not walk.fits(call_plan.takes):
         return None
-    lenders = walk.lenders(prepared.lenders)
-    results = zip(out_types, prepared.gives, prepared.makers, lenders, strict=True)
-    typed = tuple(Result(t.with_shape(m.shape), m, maker, lender) for t, m, maker, lender in results)
-    return _Prepared(walk.nodes_for(prepared.takes), typed, prepared.code)
+    lenders = walk.lenders(call_plan.lenders)
+    results = zip(out_types, call_plan.gives, call_plan.makers, lenders, strict=True)
+    typed_results = tuple(Result(t.with_shape(m.shape), m, maker, lender) for t, m, maker, lender in results)
+    return _Prepared(walk.nodes_for(call_plan.takes), typed_results, call_plan.code)
 
 
 def _of_a_device(executable: object, walk: _Walk, out_types: Sequence[ArrayType]) -> _Prepared | None:
     """A call of an executable's player."""
-    played = executable.player(walk.buffers) if isinstance(executable, Playable) else None
-    if played is None:
+    call_plan = executable.player(walk.buffers) if isinstance(executable, Playable) else None
+    if call_plan is None:
         return None
-    results = tuple(Result(t.with_shape(s)) for t, s in zip(out_types, played.shapes, strict=True))
-    return _Prepared(tuple(walk.nodes), results, Player(played.play))
+    results = tuple(Result(t.with_shape(s)) for t, s in zip(out_types, call_plan.shapes, strict=True))
+    return _Prepared(tuple(walk.nodes), results, Player(call_plan.play))
 
 
 _CONSTANT = (bool, int, float, complex, str, bytes, NoneType, BuiltinFunctionType, MethodType)

@@ -124,16 +124,16 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write or inline."""
-        called, device = called_once(primitive, args, params), params.get("device")
-        if device is not None and called is not None:
-            return self.moved(eval_program(called, self.moved(args, device)), device)
+        inner_program, device = called_once(primitive, args, params), params.get("device")
+        if device is not None and inner_program is not None:
+            return self.moved(eval_program(inner_program, self.moved(args, device)), device)
         inner_programs = (c.program for c in calls(primitive, args, params))
         within = frozenset().union(*map(devices_within, inner_programs))
         if not within:
             return self.write(primitive, args, params)
         # A call such as a checkpoint has no code of its own, so its equations may be anywhere.
-        if primitive.lower is None and called is not None:
-            return eval_program(called, args)
+        if primitive.lower is None and inner_program is not None:
+            return eval_program(inner_program, args)
         if within == {self.home}:  # a loop of jitted functions with their own device
             return self.write(primitive, args, params)
         raise DeviceError(

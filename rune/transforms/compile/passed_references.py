@@ -120,8 +120,8 @@ class Passing:
 
         Errors: ArgumentError for a reference that is both an argument and closed over.
         """
-        refs, (result, changed, changed_around) = self._with_values(self.call, args, kwargs)
-        for references, values in ((refs, changed), (self.around, changed_around)):
+        refs, (result, changed_arguments, changed_around) = self._with_values(self.call, args, kwargs)
+        for references, values in ((refs, changed_arguments), (self.around, changed_around)):
             write_all([references[k] for k in values], [*values.values()])
         return result
 

@@ -131,8 +131,8 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """Write, or inline."""
-        called = called_once(primitive, args, params) if primitive.name in INLINED else None
-        return self.write(primitive, args, params) if called is None else eval_program(called, args)
+        inner_program = called_once(primitive, args, params) if primitive.name in INLINED else None
+        return self.write(primitive, args, params) if inner_program is None else eval_program(inner_program, args)
 
 
 class _InOrder(Stage):
@@ -142,5 +142,5 @@ class _InOrder(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """Write, or add up."""
-        ordered = in_numpys_order(primitive, args[0], params) if args else None
-        return self.write(primitive, args, params) if ordered is None else ordered
+        ordered_sum = in_numpys_order(primitive, args[0], params) if args else None
+        return self.write(primitive, args, params) if ordered_sum is None else ordered_sum

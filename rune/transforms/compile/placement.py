@@ -42,13 +42,13 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
     Errors: DeviceError names the devices if committed arguments are on several.
     """
     # Tracers and host data are committed to no device.
-    committed = [a for a in args if type(a) is Array and a.committed]
+    committed_arrays = [a for a in args if type(a) is Array and a.committed]
     # Free operands have no say: they follow to the default device.
-    if not committed:
+    if not committed_arrays:
         return default_place()
-    first = committed[0]
-    if any(a.place.device is not first.place.device for a in committed) and not _share_devices(committed):
-        raise _several_devices(name, committed)
+    first = committed_arrays[0]
+    if any(a.place.device is not first.place.device for a in committed_arrays) and not _share_devices(committed_arrays):
+        raise _several_devices(name, committed_arrays)
     return first.place
 
 

@@ -167,9 +167,9 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> 
 
 
 def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:
-    watched = watched_program(program)
-    *results, site, index = later(watched.program, args, place, donated)
-    return without_faults(watched.sites, results, int(site), int(index))
+    watched_run = watched_program(program)
+    *results, site, index = later(watched_run.program, args, place, donated)
+    return without_faults(watched_run.sites, results, int(site), int(index))
 
 
 STAGES = (

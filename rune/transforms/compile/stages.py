@@ -319,8 +319,8 @@ class Compiled(Lowered):
                     f"compiled: cannot call {self.fun_name} with {actual} (it was compiled for {expected})"
                 )
         # The jitted function finds the same trace, and so runs this code.
-        full, named = with_statics((args, kwargs), self.statics)
-        return self.jitted(*full, **named)
+        full, keywords = with_statics((args, kwargs), self.statics)
+        return self.jitted(*full, **keywords)
 
     call = __call__
 

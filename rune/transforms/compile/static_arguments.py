@@ -112,8 +112,8 @@ def call_inline(function: Callable[..., Any], marked: Marked, args: tuple, kwarg
     dynamic, statics = marked.split(args, kwargs)
     leaves, treedef = tree.flatten(dynamic)
     values = [as_value(x) for x in value_leaves("jit", leaves, treedef)]
-    args_of_arrays, named = with_statics(tree.unflatten(treedef, values), statics)
-    return tree.map(as_value, function(*args_of_arrays, **named))
+    args_of_arrays, keywords = with_statics(tree.unflatten(treedef, values), statics)
+    return tree.map(as_value, function(*args_of_arrays, **keywords))
 
 
 def as_set(numbers: Names, names: Names) -> frozenset[int | str]:

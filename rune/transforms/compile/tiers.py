@@ -148,8 +148,8 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
         full_leaves = list(static_leaves)
         for place, array in zip(places, arrays, strict=True):
             full_leaves[place] = array
-        positional, named = tree.unflatten(treedef, full_leaves)
-        return function(*positional, **named)
+        positional, keywords = tree.unflatten(treedef, full_leaves)
+        return function(*positional, **keywords)
 
     of_arrays.__name__ = of_arrays.__qualname__ = getattr(function, "__name__", "function")
     return of_arrays

@@ -59,12 +59,12 @@ def has_moves(program: Program) -> bool:
 def devices_within(program: Program) -> frozenset[str | None]:
     """The devices of jitted functions that have their own; and None if a value is moved."""
     # Programs may be shared, so each is visited once.
-    pending, visited, devices = [program], set(), set()
+    pending, visited_programs, devices = [program], set(), set()
     while pending:
         inner = pending.pop()
-        if inner in visited:
+        if inner in visited_programs:
             continue
-        visited.add(inner)
+        visited_programs.add(inner)
         for equation in inner.equations:
             if equation.primitive is to_device:
                 devices.add(None)

@@ -71,9 +71,9 @@ def _check(
     expected_types = [tangent_type(t) for t in lin_types]
     if in_tree != lin_tree or not all(map(is_layout, transposed.output_types, expected_types)):
         actual = ", ".join(map(str, transposed.output_types))
-        required = ", ".join(map(str, expected_types))
+        required_text = ", ".join(map(str, expected_types))
         raise TransformError(
-            f"{KIND}: cannot use the transpose of {name} (it gives {actual}, and {required} is required)"
+            f"{KIND}: cannot use the transpose of {name} (it gives {actual}, and {required_text} is required)"
         )
 
 

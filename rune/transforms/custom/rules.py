@@ -340,14 +340,14 @@ def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
     """Traced values in closures, and in the attributes and containers inside them."""
     # The search has a limited depth: closures may reach all of a program's data.
     pending = [(x, 0) for x in holders]
-    visited: set[int] = set()
+    visited_ids: set[int] = set()
     while pending:
         item, depth = pending.pop()
         value = opened(item)
         if isinstance(value, Tracer):
             yield value
-        elif depth < LEVELS and id(value) not in visited:
-            visited.add(id(value))
+        elif depth < LEVELS and id(value) not in visited_ids:
+            visited_ids.add(id(value))
             pending += [(x, depth + 1) for x in _held_by(value)]
 
 
@@ -377,11 +377,11 @@ def _contents(cell: CellType) -> Sequence[object]:
         return ()
 
 
-def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Value]) -> None:
+def require_types(kind: str, name: str, function_types: Sequence[ArrayType], results: Sequence[Value]) -> None:
     """Raise TransformError unless a rule returns results of the same types as the function."""
     types = [type_of(x) for x in results]
-    if len(types) != len(expected) or not all(map(is_layout, types, expected)):
-        actual_text, expected_text = (", ".join(map(str, ts)) for ts in (types, expected))
+    if len(types) != len(function_types) or not all(map(is_layout, types, function_types)):
+        actual_text, expected_text = (", ".join(map(str, ts)) for ts in (types, function_types))
         raise TransformError(
             f"{kind}: cannot use the rule of {name} (its results are {actual_text}, the function's {expected_text})"
         )

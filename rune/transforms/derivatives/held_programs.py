@@ -99,8 +99,8 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
         # An input that is a residual is not also returned: the caller of both parts has it.
         sources = tuple(_position(known, r) for r in linear.residuals)
         parts.extend((linear.program, sources, is_known))
-        computed = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
-        return [*known_outs, *computed]
+        computed_residuals = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
+        return [*known_outs, *computed_residuals]
 
     staged = stage(run, known_types, f"{program.name}_known")
     return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])

@@ -215,11 +215,11 @@ class MeshExplanation:
 
     def _exchanges(self) -> Iterator[str]:
         yield from map(str, self.exchanges)
-        counted = [e.bytes_sent * e.steps for e in self.exchanges if e.steps is not None]
+        counted_bytes = [e.bytes_sent * e.steps for e in self.exchanges if e.steps is not None]
         # Only a run tells how often the loops with a condition send.
-        loops = len(self.exchanges) - len(counted)
+        loops = len(self.exchanges) - len(counted_bytes)
         besides = f", and {loops} in loops whose steps only a run tells" * bool(loops)
-        yield f"each device sends {sum(counted)} B in {len(counted)} collectives{besides}"
+        yield f"each device sends {sum(counted_bytes)} B in {len(counted_bytes)} collectives{besides}"
 
     @property
     def _title(self) -> str:

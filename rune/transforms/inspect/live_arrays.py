@@ -63,8 +63,8 @@ class LiveArrays(tuple[LiveArray, ...]):
         return [("array", "size", "device", "line"), *rows]
 
     def __str__(self) -> str:
-        omitted = len(self) - SHOWN
-        more = [f"and {omitted} smaller ones"] if omitted > 0 else []
+        omitted_count = len(self) - SHOWN
+        more = [f"and {omitted_count} smaller ones"] if omitted_count > 0 else []
         return "\n".join([self._head(), *aligned(self._rows()), *more])
 
     __repr__ = __str__

@@ -221,9 +221,9 @@ def _of_plan(kernels: KernelProgram, plan: Plan, speed: Speed) -> Computation:
 def _of_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Computation:
     match step:
         case Loop(count=count):
-            each = [_of_plan(kernels, inner, speed) for inner in inner_plans(step)]
+            steps = [_of_plan(kernels, inner, speed) for inner in inner_plans(step)]
             times = 1 if count is None else estimate(count)
-            return reduce(Computation.__add__, each).times(times)
+            return reduce(Computation.__add__, steps).times(times)
         case Branch(branches=branches):
             # Which branch runs is not known before the run.
             return max((_of_plan(kernels, b, speed) for b in branches), key=lambda c: c.seconds)
@@ -260,6 +260,6 @@ def kernel_work(kernel: Kernel) -> Size:
     work: Size = 0
     for statement in kernel.body:
         for count, exprs, combined in evaluations(statement):
-            each = sum(operation(part.name) for e in exprs for part in walk_expr(e) if isinstance(part, Op))
-            work = work + count * (each + combined)
+            operations = sum(operation(part.name) for e in exprs for part in walk_expr(e) if isinstance(part, Op))
+            work = work + count * (operations + combined)
     return points(kernel.domain) * work

@@ -39,12 +39,14 @@ def typed(program: Program, inputs: tuple[Axes, ...], outputs: tuple[Axes, ...] 
         variables.update({v: _along(v, t.varying) for v, t in zip(equation.results, types, strict=True)})
         equations.append(_changed(equation, operands, params, tuple(map(resolve, equation.results))))
     results = tuple(map(resolve, program.outputs))
-    raised = _raised(results, outputs or axes_of(results), equations)
+    outputs_along_axes = _raised(results, outputs or axes_of(results), equations)
     # The same program if nothing differs, since memos of rewrites belong to a program object.
-    same = all(map(_is, equations, program.equations)) and all(map(_is, raised, program.outputs))
+    same = all(map(_is, equations, program.equations)) and all(map(_is, outputs_along_axes, program.outputs))
     if same and len(equations) == len(program.equations) and all(variables[v] is v for v in program.inputs):
         return program
-    return replace(program, inputs=tuple(variables[v] for v in program.inputs)).with_equations(equations, raised)
+    return replace(program, inputs=tuple(variables[v] for v in program.inputs)).with_equations(
+        equations, outputs_along_axes
+    )
 
 
 def _is(a: object, b: object) -> bool:

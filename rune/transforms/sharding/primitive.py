@@ -148,9 +148,9 @@ def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], p
         region, known_part, known_specs, (*_chosen(out_specs, split.known_outputs), *residual_specs), known_args
     )
     # A residual is a known argument, or a result of the known part after its outputs.
-    known_outs, computed = iter(outs), zip(outs[count:], residual_specs, strict=True)
+    known_outs, computed_residuals = iter(outs), zip(outs[count:], residual_specs, strict=True)
     residuals = [
-        next(computed) if source is None else (known_args[source], known_specs[source])
+        next(computed_residuals) if source is None else (known_args[source], known_specs[source])
         for source in split.residual_inputs
     ]
     operands, equation = _equation(

@@ -21,14 +21,14 @@ def run_watched(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs,
 
     Errors: BoundsError or NaNError, of the first device of this process that found a fault.
     """
-    watched, state = watched_program(program), PartitionSpec(mesh.axis_names)
-    run = mesh_program(_with_states(watched.program), mesh, in_specs, (*out_specs, state, state))
+    watched_run, state = watched_program(program), PartitionSpec(mesh.axis_names)
+    run = mesh_program(_with_states(watched_run.program), mesh, in_specs, (*out_specs, state, state))
     *results, sites, indices = run(args)
     # Each device has checked its own blocks, so one fault may be seen by some devices only.
     rows = list(zip(mesh.local_devices, _local_rows(sites), _local_rows(indices), strict=True))
     device, site, index = next((row for row in rows if row[1]), rows[0])
     try:
-        without_faults(watched.sites, [r.addressable_data(0) for r in results], site, index)
+        without_faults(watched_run.sites, [r.addressable_data(0) for r in results], site, index)
     except (BoundsError, NaNError) as error:
         error.restate(f"{error.message} on {device.name}")
         raise

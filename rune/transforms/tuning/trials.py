@@ -100,15 +100,15 @@ class Trials:
         # The default is exempt: without it there is nothing to compare with.
         if self.sample is not None and _statements(code) > MOST_STATEMENTS:
             raise Dropped(f"too long to compile, {_statements(code)} statements")
-        timed = Timed.of(plan_of(self.kernel, code, target.name), self.device.backend)
-        results = self._results(timed.executable(self.places[0]))
+        timed_run = Timed.of(plan_of(self.kernel, code, target.name), self.device.backend)
+        results = self._results(timed_run.executable(self.places[0]))
         start = perf_counter()
-        seconds = min(self._run(timed, self.places[0], 1) for _ in range(WARM))
+        seconds = min(self._run(timed_run, self.places[0], 1) for _ in range(WARM))
         if self.sample is None:
             runs = math.ceil(BURST_S * WARM / (perf_counter() - start))
             self.sample = Sample(results, seconds, max(1, min(MOST_RUNS, runs)))
         self._require_fit(self.sample, schedule, results, seconds)
-        return self._timer(timed, self.sample.runs)
+        return self._timer(timed_run, self.sample.runs)
 
     def _require_fit(self, sample: Sample, schedule: Schedule, results: Sequence[np.ndarray], seconds: float) -> None:
         for name, target, actual in zip(self.kernel.outputs, sample.results, results, strict=True):
@@ -117,7 +117,7 @@ class Trials:
         if seconds > DEADLINE * sample.seconds + DEADLINE_S:
             raise Dropped(f"beyond its deadline, {seconds / sample.seconds:.0f} times the default")
 
-    def _timer(self, timed: Timed, runs: int) -> Run:
+    def _timer(self, timed_run: Timed, runs: int) -> Run:
         """Times runs on the arguments at one place after another."""
         places = cycle(self.places)
 
@@ -125,19 +125,19 @@ class Trials:
             buffers = next(places)
             # The arguments at another address are cold: one run warms them.
             if len(self.places) > 1:
-                timed.executable(buffers)
-            return self._run(timed, buffers, runs)
+                timed_run.executable(buffers)
+            return self._run(timed_run, buffers, runs)
 
         return run
 
-    def _run(self, timed: Timed, buffers: Sequence[Buffer], runs: int) -> float:
+    def _run(self, timed_run: Timed, buffers: Sequence[Buffer], runs: int) -> float:
         backend = self.device.backend
         backend.synchronize()
-        start = timed.clock()
+        start = timed_run.clock()
         for _ in range(runs):
-            timed.executable(buffers)
+            timed_run.executable(buffers)
         backend.synchronize()
-        return (timed.clock() - start) / runs
+        return (timed_run.clock() - start) / runs
 
     def _results(self, buffers: Sequence[Buffer]) -> tuple[np.ndarray, ...]:
         copies = zip(buffers, self.result_types, strict=True)
