@@ -44,10 +44,7 @@ class StageTracer(Tracer):
 
 
 class Stage(Interpreter):
-    """Writes equations.
-
-    Users' functions and rules run on its tracers, so these must have arithmetic, which the language
-    does not define: their class is an attribute of the outermost interpreter.
+    """Writes equations. Its tracers have arithmetic, by the outermost interpreter's `stage_tracer`.
 
     is_stored: whether a caller holds the program for as long as it is useful
     """
@@ -82,8 +79,7 @@ class Stage(Interpreter):
         params, types = _typed(primitive, [a.type for a in atoms], params, self.is_typed)
         results, frame = tuple(map(Var, types)), user_frame()
         self.equations.append(Equation(primitive, atoms, dict(params), results, frame))
-        tracer_class = outermost().stage_tracer
-        tracers = [tracer_class(self, v, frame) for v in results]
+        tracers = [outermost().stage_tracer(self, v, frame) for v in results]
         return tracers if primitive.multiple_results else tracers[0]
 
     process = write  # a subclass may choose what it writes

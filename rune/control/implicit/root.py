@@ -40,8 +40,7 @@ def custom_root(
     tangent_solve:  tangent_solve(g, y) -> x with g(x) = y, for a linear function g; reverse mode
                     transposes its computation
     All three are traced, and may close over values that are differentiated. The root depends only
-    on the values that `f` closes over; the guess, and the values that `solve` closes over, have
-    zero derivatives.
+    on values that `f` closes over: the guess, and values in `solve`, have zero derivatives.
     Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
     Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError unless f(x) is a tree of
             shapes like x.
@@ -56,8 +55,7 @@ def custom_root(
     """
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
-    # A custom rule gets tangents of arguments only, so the values that the three functions close
-    # over become arguments.
+    # A custom rule gets tangents of arguments only, so closed-over values become arguments.
     converted, of_f = closure_convert(f, initial_guess)
 
     def at(values: Sequence[Value]) -> Function:
@@ -67,7 +65,6 @@ def custom_root(
     # The solver may return a wider dtype than the guess, so its result is the example of x.
     solution = eval_shape(solver, initial_guess, of_f, *of_solve)
     like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
-    # Tracing the tangent solve needs examples of its arguments: their values do not matter.
     like_rhs = _residual_like(at(of_f), like_x)
     # Both derivatives are taken at the solution; the solver is not differentiated.
     solve_tangent, of_tangents = closure_convert(

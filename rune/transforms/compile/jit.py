@@ -469,8 +469,7 @@ def jit(
     in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
               are laid out on the devices of a mesh; None leaves them as they are.
     inline:   inside another transformation, write the function's operations instead of a call.
-    keep_unused:       without effect: unused arguments cost nothing.
-    compiler_options:  None: the options of XLA have no meaning here.
+    keep_unused, compiler_options:  without effect, and None: XLA's options have no meaning here.
     Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, static
               or donated arguments that the function does not take, and a schedule that a kernel
               cannot have; DimensionError for a size out of range, axes that contradict each other,
