@@ -32,6 +32,7 @@ from rune.control import (
     while_loop,
 )
 from rune.control.caches import clear_caches
+from rune.core.interpreter import install_outermost as _install_outermost
 from rune.core.types import ArrayType
 from rune.counts import counters, counting
 from rune.dtypes import float0
@@ -53,7 +54,6 @@ from rune.settings import (
     numpy_dtype_promotion,
     numpy_rank_promotion,
 )
-from rune.transforms import eager as _evaluate  # installs the outermost interpreter
 from rune.transforms.batching.pmap import pmap
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.callback import io_callback, pure_callback
@@ -76,6 +76,7 @@ from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.no_grad import no_grad
 from rune.transforms.derivatives.two_passes import fwd_and_bwd
 from rune.transforms.derivatives.vjp import vjp
+from rune.transforms.eager import EVALUATE as _EVALUATE
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape, typeof
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.inspect.live_arrays import live_arrays
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
     from rune.transforms.placement.plans import plan_sharding
     from rune.transforms.tuning.tune import tune
 
+_install_outermost(_EVALUATE)
 _tracebacks.install((_RuneError, _MissingName))
 _array_methods.attach()
 _tree_files.attach()

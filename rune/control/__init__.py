@@ -1,8 +1,8 @@
 """Control flow: loops and branches that stay loops and branches.
 
     cond, switch            one of several functions          primitive `cond`
-    scan, map               rows, one after the other         primitive `scan`
-    while_loop, fori_loop   as long as a condition holds      primitives `while`, `while_linear`
+    scan, map               one row after the other           primitive `scan`
+    while_loop, fori_loop   while a condition holds           primitives `while`, `while_linear`
     associative_scan        all prefixes, in few passes       no primitive of its own
     custom_linear_solve     x with A x = b, by any solver     primitive of the same name
     custom_root             x with f(x) = 0, by any solver    a custom_jvp

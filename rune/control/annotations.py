@@ -1,8 +1,8 @@
 """What type checkers know about carries and rows: types for the signatures of loops.
 
-A loop gives its function what it was given: a carry of type C arrives as C. Python's and NumPy's
-numbers arrive as arrays, so trees with numbers in them have signatures of their own. Those must not
-fit trees of arrays as well: of a lambda mypy infers Any where two signatures fit.
+A loop passes its function the carry it received: a carry of type C arrives as C. Python's and
+NumPy's numbers arrive as arrays, so trees that contain numbers have signatures of their own. Those
+must not also fit trees of arrays: where two signatures fit, mypy infers Any for a lambda.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 Number: TypeAlias = complex | np.generic | np.ndarray
 
-Deep: TypeAlias = "Number | Mapping[Any, Deep] | Sequence[Deep]"  # a tree of numbers and of nothing else
+Deep: TypeAlias = "Number | Mapping[Any, Deep] | Sequence[Deep]"  # a tree of numbers only
 
 # The first elements of a tuple decide; later and deeper ones are not checked.
 Numbers: TypeAlias = (
@@ -25,7 +25,8 @@ Numbers: TypeAlias = (
     | Sequence[Deep]
 )
 
-# A display of numbers and arrays fits these, and so does one of arrays alone: they come last.
+# A display of numbers and arrays fits these, but so does a display of arrays alone. So signatures
+# that use them come last.
 Mixed: TypeAlias = dict[str, object] | list[object]
 
 Rows: TypeAlias = np.ndarray | Numbers | Mixed

@@ -1,9 +1,9 @@
 """What is cached from call to call, and how to clear it.
 
 A program holds everything derived from it: rewrites, machine code, binaries of devices. So memory
-grows with the programs that are remembered: the traces of jitted functions, which die with the
-functions, and a bounded number of operations, loops and branches that were evaluated one by one.
-The algebra of sizes remembers its last answers, 250 MB of them after thousands of programs.
+grows with the number of cached programs: the traces of jitted functions, which die with the
+functions, and a bounded number of operations, loops and branches that ran eagerly.
+The algebra of sizes caches its latest answers, which take 250 MB after thousands of programs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from rune.transforms.programs import interned
 
 __all__ = ["clear_caches"]
 
-# Programs that no jitted function holds: of single operations, loops and branches in eager code.
-_PROGRAMS = (eager.one_operation, programs.one_equation, interned.held, linear_loop.below, walk_back.above_zero)
+# Caches of programs that no jitted function holds: single operations, loops and branches in eager
+# code.
+_CACHES = (eager.one_operation, programs.one_equation, interned.held, linear_loop.below, walk_back.above_zero)
 
 
 def clear_caches() -> None:
@@ -35,7 +36,8 @@ def clear_caches() -> None:
     >>> f.cache_size(), rune.clear_caches(), f.cache_size()
     (1, None, 0)
     """
-    for remembered in _PROGRAMS:
-        remembered.cache_clear()
+    for cache in _CACHES:
+        cache.cache_clear()
+    # Not a cache of programs, but it grows with them.
     factors.forget()
     trace_cache.clear_all()

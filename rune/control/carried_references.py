@@ -1,7 +1,7 @@
-"""Loops and branches whose bodies write references: their values are carried with the others.
+"""Loops and branches whose bodies write references: the values of these become part of the carry.
 
-`carried` and its neighbours make, of a function of the user's, the function that is traced: it
-takes the values of the references beside its own argument, and returns them beside its result.
+Each function here wraps a user's function for tracing. The wrapper takes the values of the
+references beside the function's own arguments, and returns them beside its result.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ Function = Callable[..., Any]
 
 
 def step(owner: str, f: Function, refs: Refs) -> Function:
-    """(carry, values), x -> (carry, values), y, of carry, x -> carry, y."""
+    """(carry, values), x -> (carry, values), y, from carry, x -> carry, y."""
 
     def of_pair(state: tuple[object, Sequence[Value]], x: object) -> object:
         carry, values = state
         with Frame(owner, refs, values) as frame:
             pair = f(carry, x)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            return pair  # which the loop refuses
+            return pair  # the loop refuses it, with its own message
         return (pair[0], frame.values), pair[1]
 
     return named_as(of_pair, f)
 
 
 def body(owner: str, f: Function, refs: Refs) -> Function:
-    """(value, values) -> (value, values), of value -> value."""
+    """(value, values) -> (value, values), from value -> value."""
 
     def of_pair(state: tuple[object, Sequence[Value]]) -> tuple[object, Sequence[Value]]:
         value, values = state
@@ -49,13 +49,14 @@ class InCondition(BaseException):
 
 
 def condition(owner: str, f: Function, refs: Refs) -> Function:
-    """(value, values) -> bool, of value -> bool. Errors: InCondition if it writes references."""
+    """(value, values) -> bool, from value -> bool. Errors: InCondition if it writes references."""
 
     def of_pair(state: tuple[object, Sequence[Value]]) -> object:
         value, values = state
         try:
             with Frame(f"{owner}: cond_fun", refs, values) as frame:
                 result = f(value)
+        # References that the loop does not carry yet: carrying them would not help a condition.
         except Written as written:
             raise InCondition from written
         if any(before is not after for before, after in zip(values, frame.values, strict=True)):
@@ -66,13 +67,13 @@ def condition(owner: str, f: Function, refs: Refs) -> Function:
 
 
 def over_rows(f: Function) -> Function:
-    """carry, boxed row -> carry, (y, last values of boxes), of carry, row -> carry, y."""
+    """carry, boxed row -> carry, (y, last values of boxes), from carry, row -> carry, y."""
 
     def of_boxes(carry: object, x: object) -> object:
         row, refs = unboxed(x)
         pair = f(carry, row)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            return pair  # which the loop refuses
+            return pair  # the loop refuses it, with its own message
         return pair[0], (pair[1], [ref.value for ref in refs])
 
     return named_as(of_boxes, f)
@@ -81,6 +82,7 @@ def over_rows(f: Function) -> Function:
 def beside(functions: Sequence[Function], operands: Sequence[object]) -> tuple[list[Function], Sequence[object]]:
     """Branches that close over the references among their operands, and the other operands."""
     leaves, treedef = tree.flatten(tuple(operands))
+    # A reference among the operands has no type as an operand: branches use it like an outer one.
     arrays = [x for x in leaves if not isinstance(x, Ref)]
     if len(arrays) == len(leaves):
         return [*functions], operands
@@ -96,7 +98,7 @@ def beside(functions: Sequence[Function], operands: Sequence[object]) -> tuple[l
 
 
 def branch(owner: str, f: Function, refs: Refs) -> Function:
-    """values, *operands -> (result, values), of *operands -> result."""
+    """values, *operands -> (result, values), from *operands -> result."""
 
     def of_values(values: Sequence[Value], *operands: object) -> tuple[object, Sequence[Value]]:
         with Frame(owner, refs, values) as frame:

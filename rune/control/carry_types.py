@@ -1,9 +1,9 @@
 """The carry of a loop keeps its type: the rule, and the messages when it is broken.
 
-A weak value, such as a Python number, takes the type that comes out of the body: `0` becomes f32
-if the body adds floats to it, and the body is traced again for f32. Where only weakness is
-lost, the body is traced once, as in JAX: it sees a weak value, converted from the strong carry.
-Where the body returns a weak value for a strong one, the loop's result is weak.
+A weak value, such as a Python number, takes the type that the body returns: `0` becomes f32 if the
+body adds floats to it, and the body is traced again for f32. If the body only makes a weak value
+strong, it is traced once, as in JAX: it sees a weak value, converted from the strong carry.
+If the body returns a weak value for a strong one, the loop's result is weak.
 Everything else must come out as it went in: the same tree, and at every leaf the same shape and
 dtype.
 """
@@ -28,16 +28,17 @@ from rune.transforms.tree_difference import mismatch, paths
 def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[Value]) -> tuple[list[Any], Traced]:
     """The first values, weak ones with the body's types, and the body traced for their dtypes."""
     values = list(init)
+    # Ends: a leaf that was promoted is strong, and strong leaves are not promoted again.
     while True:
         traced = trace_body([type_of(v) for v in values])
-        promoted = [_promoted(v, t) for v, t in zip(values, traced.out_types)]
-        if all(a is b for a, b in zip(promoted, values)):
+        promoted_values = [_promoted(v, t) for v, t in zip(values, traced.out_types)]
+        if all(a is b for a, b in zip(promoted_values, values)):
             return [_strengthened(v, t) for v, t in zip(values, traced.out_types)], traced
-        values = promoted  # the dtype of one leaf may change what the body does with others
+        values = promoted_values  # the dtype of one leaf may change what the body returns for others
 
 
 def _promoted(value: Value, body_type: ArrayType) -> Value:
-    """A weak value, converted to the dtype that it promotes to with what comes out."""
+    """A weak value, converted to the dtype that it and the body's result promote to."""
     value_type = type_of(value)
     # Only weak values give way: a strong one that changes is the user's mistake.
     if not value_type.weak or value_type.dtype == body_type.dtype:
@@ -47,7 +48,7 @@ def _promoted(value: Value, body_type: ArrayType) -> Value:
 
 
 def _strengthened(value: Value, body_type: ArrayType) -> Value:
-    """A weak value made strong, if what comes out is."""
+    """A weak value made strong, if the body's result is."""
     value_type = type_of(value)
     if not value_type.weak or body_type.weak or value_type.dtype != body_type.dtype:
         return value
@@ -55,12 +56,13 @@ def _strengthened(value: Value, body_type: ArrayType) -> Value:
 
 
 def weakened(outs: Sequence[Value], body: Traced) -> list[Value]:
-    """The results of a loop, as weak as what comes out of the body."""
+    """The results of a loop, weak where those of the body are."""
     return [_as_weak(v, t) for v, t in zip(outs, body.out_types, strict=True)]
 
 
 def _as_weak(value: Value, body_type: ArrayType) -> Value:
     value_type = type_of(value)
+    # `settle` made the carry strong wherever the body's result is: only weakness may be missing.
     is_same = value_type.dtype == body_type.dtype and (value_type.weak or not body_type.weak)
     return value if is_same else convert(value, dtype=body_type.dtype, weak=body_type.weak)
 

@@ -1,7 +1,7 @@
 """Values in named groups: the inputs of a program that is staged from a function.
 
 The types of the inputs are written once, as a record with a list or a single type for each use.
-The function gets the same record filled with values, so nobody counts positions:
+The function gets the same record filled with values, so that no code counts positions:
 
     @dataclass(frozen=True, slots=True)
     class State(Groups[T]):
@@ -36,7 +36,7 @@ class Groups(Generic[T]):
     """A record whose fields are single values, lists, other groups, or None for an absent group."""
 
     def flat(self) -> list[T]:
-        """All values in the order of the fields."""
+        """All values, in the order of the fields."""
         return [v for group in self._groups() for v in _flat(group)]
 
     def filled(self, values: Iterable[object]) -> Self:
@@ -65,6 +65,5 @@ def _filled(group: object, values: Iterator[object]) -> object:
 
 
 def stage_grouped(function: Callable[[Any], Sequence[Value]], types: Groups[ArrayType], name: str) -> Program:
-    """The program of a function of one record; its inputs have these types, in order."""
-    staged = stage(lambda *args: function(types.filled(args)), types.flat(), name)
-    return staged.closed()
+    """The program of a function that takes one record; its inputs have these types, in order."""
+    return stage(lambda *args: function(types.filled(args)), types.flat(), name).closed()

@@ -1,6 +1,7 @@
-"""Branches and loops run by Python, while `disable_jit` is set, calling the user's functions.
+"""Branches and loops that Python runs while `disable_jit` is set, calling the user's functions.
 
-The deciding values must be known; a loop with a traced condition stays a loop of the program.
+The number of a branch and the condition of a loop must be known; a loop whose condition is traced
+remains a loop of the program.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def is_asked_for() -> bool:
 
 
 def known_number(value: object) -> int | None:
-    """A number that decides something, if it has a value."""
+    """The number of a branch, or a truth value, unless it is traced."""
     assert isinstance(value, SupportsInt)
     try:
         return int(value)
@@ -34,13 +35,13 @@ def known_number(value: object) -> int | None:
 
 
 def branch(number: object, functions: Sequence[Function]) -> Function | None:
-    """The function that a number chooses, the first or last beyond them; None if it is traced."""
+    """The function with this number, clamped to the range; None if the number is traced."""
     position = known_number(number)
     return None if position is None else functions[builtins.max(0, builtins.min(position, len(functions) - 1))]
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: object) -> Pair:
-    """The value after the last step whose condition is known, and whether the loop has ended."""
+    """The value when the condition becomes false or traced, and whether the loop has ended."""
     value = tree.map(as_value, init_val)
     goes_on = known_number(cond_fun(value))
     while goes_on:
@@ -52,10 +53,9 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: object) -> Pair
 def scan(
     f: Callable[..., Pair], init: object, rows: Sequence[Value], rows_tree: tree.TreeDef, order: Sequence[int]
 ) -> Pair:
-    """(last carry, stacked ys) of at least one step; order: of the rows."""
+    """(last carry, stacked ys) of at least one step; order: the numbers of the rows to take."""
     arrays, carry, ys = [as_value(x) for x in rows], init, dict[int, object]()
     for step in order:
         carry, ys[step] = f(carry, tree.unflatten(rows_tree, [take_row(x, step) for x in arrays]))
-    # Rows of a reversed scan stand where their steps stood, so they are sorted by step.
-    stacked = tree.map(lambda *values: stack_rows([*map(as_value, values)]), *(ys[n] for n in sorted(ys)))
-    return carry, stacked
+    # A reversed scan stacks its ys in the order of the rows too, so they are sorted by number.
+    return carry, tree.map(lambda *values: stack_rows([*map(as_value, values)]), *(ys[n] for n in sorted(ys)))

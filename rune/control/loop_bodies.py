@@ -1,9 +1,10 @@
-"""Loop bodies rewritten: what the rules of scan and while share.
+"""Rewritten loop bodies, for the rules of scan and while.
 
 A body is a program of consts, carries and rows that yields the next carries and rows of results
 (while has no rows). What is true of a carry after a step must be true before the next one: a carry
 that starts without a tangent may get one in the body. So every rule iterates to a fixpoint of
-flags over the carries. It takes few rounds, at most one for each carry, since flags are only set.
+flags over the carries. That takes few rounds, at most one for each carry, since flags are never
+cleared.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Counts = tuple[int, int]  # of consts and carries
 class BodyGroups(Groups[T]):
     """The inputs of a body by use, the operands of its loop, or a flag or type for each of them.
 
-    Where the body has a row, its loop has an array of rows.
+    Where a body takes a row, its loop takes the array of all rows.
     """
 
     consts: list[T]
@@ -42,7 +43,7 @@ class BodyGroups(Groups[T]):
 
     @staticmethod
     def of(values: Sequence[T], counts: Counts) -> BodyGroups[T]:
-        """The values of a body or loop with so many consts and carries."""
+        """The values of a body or loop with these numbers of consts and carries."""
         return BodyGroups(*parts(values, *counts))
 
 
@@ -56,17 +57,18 @@ def fixpoint(carries: Flags, step: Callable[[Flags], Flags]) -> Flags:
 
 
 def _flags(counts: Counts, flags: Flags, carries: Flags) -> Flags:
-    """The flags of all inputs, with those of the carries replaced."""
+    """The flags of all inputs, with those of the carries replaced by `carries`."""
     consts, count = counts
     return (*flags[:consts], *carries, *flags[consts + count :])
 
 
 def _forced(program: Program, carries: Flags) -> Flags:
-    """Flags of the outputs: carries must leave as they entered, rows as they result."""
+    """Outputs to force: each carry leaves the body as it entered; rows are free to be either."""
     return (*carries, *(False,) * (len(program.outputs) - len(carries)))
 
 
 def _carried(counts: Counts, flags: Flags) -> Flags:
+    """The flags of the carries among those of all inputs."""
     return flags[counts[0] : sum(counts)]
 
 
@@ -87,14 +89,15 @@ def jvp_body(body: Program, counts: Counts, nonzero: Flags) -> tuple[Program, Fl
     count = counts[1]
     carries = fixpoint(_carried(counts, nonzero), lambda c: rewritten(c)[1][:count])
     program, nonzero_outputs = rewritten(carries)
-    # jvp_program puts all tangents behind all values; a loop wants them group by group.
+    # jvp_program puts all tangents after all values, but a loop counts consts and carries from the
+    # front: tangents of consts must be consts, and those of carries must be carries.
     inputs = _beside(len(body.inputs), _flags(counts, nonzero, carries), *counts)
     outputs = _beside(len(body.outputs), nonzero_outputs, count)
     return arranged(program, inputs, outputs), carries, nonzero_outputs[count:]
 
 
 def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
-    """The numbers of `count` values and of the tangents behind them, sorted by group."""
+    """The numbers of `count` values and of the tangents that follow them, sorted by group."""
     tangents = scatter(range(count, count + sum(nonzero)), nonzero)
     return tuple(
         number
@@ -110,7 +113,7 @@ def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
 
 @per_program
 def batch_body(body: Program, counts: Counts, batched: Flags, size: Size) -> tuple[Program, Flags, Flags]:
-    """The body on all lanes; which carries have lanes, and which rows of results do."""
+    """The body on all lanes; which carries have lanes, and which rows of results have them."""
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
         flags = _flags(counts, batched, carries)
@@ -127,10 +130,10 @@ def batch_body(body: Program, counts: Counts, batched: Flags, size: Size) -> tup
 
 @dataclass(frozen=True, slots=True)
 class SplitBody:
-    """A body split into what is computed now and what is written down for later.
+    """A body split into the known part, which runs now, and the unknown part, which runs later.
 
-    A residual is what the later part reads of the earlier one. Residuals are sorted by how often
-    they change: those that no step changes are computed once, before the loop.
+    A residual is a value of the known part that the unknown part reads. Residuals are sorted by how
+    often they change: those that no step changes are computed once, before the loop.
 
     hoisted:  the known consts numbered `hoisted_from` -> residuals that no step changes
     known:    known consts, carries, rows -> next known carries, rows: known results, then residuals
@@ -156,11 +159,11 @@ def split_body(body: Program, counts: Counts, unknown: Flags) -> SplitBody:
     """Partial evaluation of a body whose unknown inputs are flagged.
 
     Before    consts, carries, rows -> next carries, rows            some of them unknown
-    After     one body for what is known, which runs now and yields residuals as more rows, and one
-              for what is unknown, which reads them later
+    After     a known body, which runs now and yields residuals as further rows, and an unknown
+              body, which reads them later
     """
-    # A carry is unknown if it starts unknown, or if a step computes it from something unknown. The
-    # second may make others unknown in the next step, so the flags go round until they stay.
+    # A carry is unknown if it starts unknown, or if a step computes it from something unknown; it
+    # may then make other carries unknown in the next step, hence the fixpoint.
     count = counts[1]
 
     def split_for(carries: Flags) -> SplitProgram:
@@ -179,9 +182,9 @@ def split_body(body: Program, counts: Counts, unknown: Flags) -> SplitBody:
 class _Residual:
     """A residual of a step.
 
-    number:  which input of the unknown part it is
-    kind:    "shared", "hoisted", "step" or "row", in the order in which SplitBody has them
-    source:  which input of the known part it is; 0 if it is computed there
+    number:  its position among the inputs of the unknown part
+    kind:    "shared", "hoisted", "step" or "row", as in SplitBody
+    source:  its position among the inputs of the known part; 0 if it is computed there
     atom:    its variable in the known part
     """
 
@@ -192,15 +195,16 @@ class _Residual:
 
 
 def _residuals(
-    split: SplitProgram, yielded: int, first_carry: int, first_row: int, invariant: Flags
+    split: SplitProgram, result_count: int, first_carry: int, first_row: int, invariant: Flags
 ) -> Iterator[_Residual]:
-    """The residuals of a split whose known part yields so many results before them."""
-    computed = iter(zip(split.known.outputs[yielded:], invariant, strict=True))
+    """The residuals of a split whose known part yields `result_count` results before them."""
+    computed = iter(zip(split.known.outputs[result_count:], invariant, strict=True))
     for number, source in enumerate(split.residual_inputs):
         if source is None:
             atom, is_invariant = next(computed)
             yield _Residual(number, "hoisted" if is_invariant else "step", 0, atom)
         else:
+            # A carry that is a residual changes in every step, and no array of its values exists.
             kind = "shared" if source < first_carry else "step" if source < first_row else "row"
             yield _Residual(number, kind, source, split.known.inputs[source])
 
@@ -209,16 +213,16 @@ def _sorted(split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags,
     """The split with its residuals sorted by kind."""
     first_carry = unknown[: counts[0]].count(False)
     first_row = first_carry + carries.count(False)
-    yielded = sum(split.known_outputs)
-    hoisted, hoisted_from, invariant = _hoist(split.known, first_carry, yielded)
+    result_count = sum(split.known_outputs)
+    hoisted, hoisted_from, invariant = _hoist(split.known, first_carry, result_count)
     by_kind: dict[str, list[_Residual]] = {"shared": [], "hoisted": [], "step": [], "row": []}
-    for residual in _residuals(split, yielded, first_carry, first_row, invariant):
+    for residual in _residuals(split, result_count, first_carry, first_row, invariant):
         by_kind[residual.kind].append(residual)
-    next_carries, rows = parts(split.known.outputs[:yielded], carries.count(False))
+    next_carries, rows = parts(split.known.outputs[:result_count], carries.count(False))
     for residual in by_kind["step"]:
-        if residual.atom not in rows:  # one that is also a result is stacked once
+        if residual.atom not in rows:  # a residual that is also a result is stacked once
             rows.append(residual.atom)
-    # The unknown part takes what no step changes first, as any body does with its consts.
+    # Residuals that no step changes are consts of the unknown body, so they lead its inputs.
     numbers = {kind: [r.number for r in residuals] for kind, residuals in by_kind.items()}
     unknown_inputs = BodyGroups.of(
         range(len(split.residual_inputs), len(split.unknown.inputs)),
@@ -246,24 +250,25 @@ def _sorted(split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags,
     )
 
 
-def _hoist(known: Program, consts: int, yielded: int) -> tuple[Program, tuple[int, ...], tuple[bool, ...]]:
-    """The outputs after the first `yielded` that consts alone decide.
+def _hoist(known: Program, consts: int, result_count: int) -> tuple[Program, tuple[int, ...], tuple[bool, ...]]:
+    """The outputs after the first `result_count` that depend on consts alone.
 
     The program of those outputs, the numbers of the consts it takes, and which outputs they are.
     """
-    count = len(known.outputs) - yielded
-    # Partial evaluation again: what is known from the consts alone is the same in every step.
+    count = len(known.outputs) - result_count
+    # Partial evaluation again: what follows from the consts alone is the same in every step.
     varies = (*(False,) * consts, *(True,) * (len(known.inputs) - consts))
     split = split_program(known, varies)
-    invariant = split.known_outputs[yielded:] if count else ()
-    used_outputs = [n >= yielded for n, k in enumerate(split.known_outputs) if k]
+    invariant = split.known_outputs[result_count:] if count else ()
+    used_outputs = [n >= result_count for n, k in enumerate(split.known_outputs) if k]
     residuals = len(split.known.outputs) - len(used_outputs)
-    hoisted, used_inputs = prune(split.known, [*used_outputs, *(False,) * residuals])
-    return hoisted, tuple(n for n, r in enumerate(used_inputs) if r), invariant
+    # Residuals of this split feed the rest of the body, which computes them itself in every step.
+    program, used_inputs = prune(split.known, [*used_outputs, *(False,) * residuals])
+    return program, tuple(n for n, r in enumerate(used_inputs) if r), invariant
 
 
 def _tidy(program: Program) -> Program:
-    """The program without unneeded equations, and with all its inputs."""
+    """The program without unneeded equations, but with all its inputs, which are counted."""
     return replace(prune(program, [True] * len(program.outputs))[0], inputs=program.inputs)
 
 
@@ -272,7 +277,7 @@ def _tidy(program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class TransposeInputs(Groups[T]):
-    """What the body of a loop of cotangents takes."""
+    """The inputs of the body of a loop of cotangents."""
 
     known_consts: list[T]
     carry_cts: list[T]  # of the carries after the step
@@ -283,10 +288,10 @@ class TransposeInputs(Groups[T]):
 
 @dataclass(frozen=True, slots=True)
 class TransposedBody:
-    """The body of a loop of cotangents, and which linear inputs have one that is not zero.
+    """The body of a loop of cotangents, and which linear inputs have a nonzero cotangent.
 
-    program:  what TransposeInputs lists -> cotangents of the carries before the step, the sums for
-              the linear consts, cotangents of the linear rows
+    program:  TransposeInputs -> cotangents of the carries before the step, the sums for the linear
+              consts, cotangents of the linear rows
     """
 
     program: Program
@@ -303,20 +308,21 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
     nonzero:  which results have cotangents
     """
     is_linear = BodyGroups.of(linear, counts)
-    carried, rows = parts(nonzero, counts[1])
+    carry_flags, row_flags = parts(nonzero, counts[1])
     const_count = is_linear.consts.count(True)
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
         forced = (*(False,) * const_count, *carries, *(False,) * is_linear.rows.count(True))
-        return transpose_program(body, linear, (*carries, *rows), forced)
+        return transpose_program(body, linear, (*carries, *row_flags), forced)
 
     def step(carries: Flags) -> Flags:
         return rewritten(carries)[1][const_count : const_count + counts[1]]
 
-    carries = fixpoint(tuple(carried), step)
+    carries = fixpoint(tuple(carry_flags), step)
     program, nonzero_cts = rewritten(carries)
     nonzero_consts, _, nonzero_rows = parts(nonzero_cts, const_count, counts[1])
-    # A sum over devices of what the steps add up is taken once, after the loop.
+    # Each device adds up its own cotangents of consts over the steps; one sum over devices follows
+    # the loop, in place of one in each step.
     program = without_sums(program, sum(nonzero_consts))
     body_types = BodyGroups.of(body.input_types, counts)
     types = TransposeInputs(
@@ -324,7 +330,7 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
         carry_cts=pick(body_types.carries, carries),
         const_sums=pick(pick(body_types.consts, is_linear.consts), nonzero_consts),
         known_rows=omit(body_types.rows, is_linear.rows),
-        row_cts=pick(body.output_types[counts[1] :], rows),
+        row_cts=pick(body.output_types[counts[1] :], row_flags),
     )
 
     def run(inputs: TransposeInputs[Value]) -> list[Array]:
@@ -334,8 +340,8 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
         # Every step reads the same consts, so the cotangents of all steps add up.
         return [*carry_cts, *map(add, inputs.const_sums, const_cts), *row_cts]
 
-    transposed = stage_grouped(run, types, f"transpose_{body.name}")
-    return TransposedBody(transposed, tuple(nonzero_consts), carries, tuple(nonzero_rows))
+    transposed_program = stage_grouped(run, types, f"transpose_{body.name}")
+    return TransposedBody(transposed_program, tuple(nonzero_consts), carries, tuple(nonzero_rows))
 
 
 # --- unused results ---------------------------------------------------------------------------
@@ -343,15 +349,15 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
 
 @per_program
 def prune_body(body: Program, counts: Counts, used_outputs: Flags) -> tuple[Program, Flags, Flags]:
-    """The body of the wanted results; which inputs it takes, and which carries it keeps."""
+    """The body of the used results; which inputs it takes, and which carries it still has."""
     consts, count = counts
     rows = used_outputs[count:]
 
     def step(carries: Flags) -> Flags:
         return needed_inputs(body, (*carries, *rows))[1][consts : consts + count]
 
-    # A wanted carry may read another one, which must then be carried as well.
+    # A used carry may read another one in the next step, which must then be carried as well.
     carries = fixpoint(used_outputs[:count], step)
-    pruned, used_inputs = needed_inputs(body, (*carries, *rows))
+    used_body, used_inputs = needed_inputs(body, (*carries, *rows))
     inputs = (*used_inputs[:consts], *carries, *used_inputs[consts + count :])
-    return with_inputs_picked(pruned, inputs), inputs, carries
+    return with_inputs_picked(used_body, inputs), inputs, carries

@@ -1,7 +1,7 @@
-"""Programs split and put together: what the rules of all control primitives share.
+"""Lists and programs, split and joined: helpers of the rules of all control primitives.
 
 Flags describe a list of values, position by position: which are unknown, which have lanes. Lists
-are cut, filtered and merged by them, always in the order of the full list.
+are filtered and merged by flags, always in the order of the full list.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def parts(values: Sequence[T], *counts: int) -> list[list[T]]:
-    """The values cut into pieces of these lengths, and one more piece with all that follow."""
+    """The values cut into pieces of these lengths, and a last piece with all other values."""
     ends = [0, *itertools.accumulate(counts), len(values)]
     return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
 
@@ -51,14 +51,14 @@ def omit(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
 
 def scatter(values: Iterable[T], flags: Iterable[bool]) -> list[T | None]:
     """The next value for every flag that is set, None for the others: the inverse of `pick`."""
-    picked = iter(values)
-    return [next(picked) if f else None for f in flags]
+    following = iter(values)
+    return [next(following) if f else None for f in flags]
 
 
 def merge(flags: Iterable[bool], yes: Iterable[T], no: Iterable[T]) -> list[T]:
     """The next of `yes` for every flag that is set, of `no` for the others."""
-    first, second = iter(yes), iter(no)
-    return [next(first) if f else next(second) for f in flags]
+    yes_values, no_values = iter(yes), iter(no)
+    return [next(yes_values) if f else next(no_values) for f in flags]
 
 
 def union(*flags: Sequence[bool]) -> Flags:
@@ -76,7 +76,7 @@ def nonzero_flags(values: Iterable[object]) -> Flags:
 
 @per_program
 def arranged(program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Program:
-    """The program with these of its inputs and outputs, given by number, in this order."""
+    """The program with the inputs and outputs of these numbers, in this order."""
     return replace(
         program, inputs=tuple(program.inputs[i] for i in inputs), outputs=tuple(program.outputs[i] for i in outputs)
     )
@@ -92,13 +92,13 @@ def with_inputs(program: Program, positions: tuple[int, ...], types: tuple[Array
 
 def slots_for(groups: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[list[int]]]:
     """Slots that programs share by type: their types, and the numbers that each program fills."""
-    # Programs never run together, so one slot may serve a value of each.
+    # Only one of the programs runs, so a slot may serve a value of each.
     slots: list[ArrayType] = []
     return slots, [_allot(slots, types) for types in groups]
 
 
 def _allot(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
-    """A slot of its type for each value, none twice; missing slots are appended to `slots`."""
+    """A different slot of its type for each value; missing slots are appended to `slots`."""
     numbers: list[int] = []
     for t in types:
         fitting = (i for i, s in enumerate(slots) if i not in numbers and is_layout(s, t))
@@ -112,20 +112,21 @@ def _allot(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
 def with_slots(program: Program, count: int, numbers: Sequence[int], slots: Sequence[ArrayType]) -> Program:
     """The program whose outputs after the first `count` fill the slots with these numbers.
 
-    It fills the other slots with zeros.
+    The other slots are filled with zeros.
     """
 
     def run(*args: object) -> list[Value]:
         outs, slot_values = parts(eval_program(program, args), count)
         by_number = dict(zip(numbers, slot_values, strict=True))
-        filled = (by_number[i] if i in by_number else zeros_of(t) for i, t in enumerate(slots))
-        return [*outs, *filled]
+        # Branches must yield the same types: an unused slot has a value too, which is never read.
+        return [*outs, *(by_number[i] if i in by_number else zeros_of(t) for i, t in enumerate(slots))]
 
     return stage(run, program.input_types, program.name).closed()
 
 
 def has_equation(program: Program, predicate: Callable[[Equation], bool]) -> bool:
-    """Whether the predicate holds for an equation of the program or of one inside it."""
+    """Whether the predicate holds for an equation of the program or of a program inside it."""
+    # A program may be called from many equations; visiting it once keeps this linear.
     pending, visited = [program], {program}
     while pending:
         for equation in pending.pop().equations:
@@ -145,25 +146,28 @@ def sizes_for(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
 
     Errors: CheckError if the types do not fit.
     """
-    declared = program.input_types
+    input_types = program.input_types
     # Sizes are read from shapes, so dtypes and ranks must fit first.
-    if len(declared) != len(types) or any(d.dtype != t.dtype or d.ndim != t.ndim for d, t in zip(declared, types)):
+    if len(input_types) != len(types) or any(
+        d.dtype != t.dtype or d.ndim != t.ndim for d, t in zip(input_types, types)
+    ):
         refuse(name, program, types)
-    sizes = match_sizes(declared, types, f"{name}: cannot run {program.name}")
-    if any(not d.is_symbolic and d.shape != t.shape for d, t in zip(declared, types)):
+    sizes = match_sizes(input_types, types, f"{name}: cannot run {program.name}")
+    if any(not d.is_symbolic and d.shape != t.shape for d, t in zip(input_types, types)):
         refuse(name, program, types)
     return sizes
 
 
 def types_of(values: Iterable[object]) -> list[ArrayType]:
-    """The types of values; a type among them stands for a value that is not known."""
+    """The types of values; a type among them stands for an unknown value."""
     return [v if isinstance(v, ArrayType) else type_of(v) for v in values]
 
 
 def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
     """Raise, since the program does not take these types. Errors: CheckError, always."""
-    expected = types_text(program.input_types)
-    raise CheckError(f"check: cannot accept {name} ({program.name} takes ({expected}), not ({types_text(types)}))")
+    expected_types = types_text(program.input_types)
+    actual_types = types_text(types)
+    raise CheckError(f"check: cannot accept {name} ({program.name} takes ({expected_types}), not ({actual_types}))")
 
 
 # --- evaluating -------------------------------------------------------------------------------
@@ -172,13 +176,14 @@ def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
 def run_equation(primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> list[Array]:
     """The results of one equation, compiled, for concrete arguments."""
     types = tuple(type_of(a) for a in args)
-    # Remembered by types and parameters: a program holds what was compiled for it.
+    # The same program object each time: compiled code is stored on it.
     program = one_equation(primitive, types, tuple(sorted(params.items())))
     return run_call(primitive.name, program, args)
 
 
 @functools.lru_cache(maxsize=1024)
 def one_equation(primitive: Primitive, types: tuple, params: tuple) -> Program:
+    """The program of one equation; params: sorted pairs, since the cache compares them."""
     return stage(lambda *xs: primitive(*xs, **dict(params)), types, primitive.name).program
 
 
@@ -186,9 +191,9 @@ def one_equation(primitive: Primitive, types: tuple, params: tuple) -> Program:
 
 
 def closed(program: Program, sizes: Sizes) -> tuple[Program, list[Value]]:
-    """The program with everything it needs as inputs, and the values of the new leading ones.
+    """The program with everything that it needs as inputs, and the values of the new leading ones.
 
-    These are sizes that no other input has, and arrays that the program closes over.
+    These are witnesses of sizes that no other input has, and arrays that the program closes over.
     """
     return closed_call(program, sizes, [])
 
@@ -201,8 +206,8 @@ def closed_together(programs: Sequence[Program], sizes: Sequence[Sizes]) -> tupl
     if not leading:
         return tuple(programs), []
     types = (*(type_of(v) for v in leading), *programs[0].input_types)
-    aligned, start = [], 0
+    closed_programs, start = [], 0
     for program, values in pairs:
         slots = range(start, start := start + len(values))
-        aligned.append(with_inputs(program, (*slots, *range(len(leading), len(types))), types))
-    return tuple(aligned), leading
+        closed_programs.append(with_inputs(program, (*slots, *range(len(leading), len(types))), types))
+    return tuple(closed_programs), leading

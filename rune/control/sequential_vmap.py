@@ -1,4 +1,4 @@
-"""sequential_vmap: a function whose lanes are computed one after another."""
+"""sequential_vmap: a function that computes its lanes one after another under vmap."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rune.transforms.custom.vmap import custom_vmap
 
 
 def sequential_vmap(f: Callable[..., object]) -> custom_vmap:
-    """The function, which vmap runs on one lane after another, in a loop.
+    """`f` with a rule for vmap: a loop that runs it on one lane after another.
 
-    It saves memory where all lanes at once would need too much.
+    This saves memory where all lanes at once would need too much.
 
     Errors: those of the function.
 
@@ -24,14 +24,16 @@ def sequential_vmap(f: Callable[..., object]) -> custom_vmap:
 
     def rule(axis_size: int, in_batched: Sequence[object], *args: object) -> tuple[object, object]:
         leaves, treedef = tree.flatten(args)
-        batched = tree.leaves(in_batched)
-        rows = [x for x, b in zip(leaves, batched, strict=True) if b]
+        has_lanes = tree.leaves(in_batched)
+        rows = [x for x, b in zip(leaves, has_lanes, strict=True) if b]
 
+        # Only arguments with lanes are rows of the loop; the others are the same in every step.
         def one(lane: Sequence[object]) -> object:
             values = iter(lane)
-            full = [next(values) if b else x for x, b in zip(leaves, batched, strict=True)]
-            return custom(*tree.unflatten(treedef, full))
+            all_leaves = [next(values) if b else x for x, b in zip(leaves, has_lanes, strict=True)]
+            return custom(*tree.unflatten(treedef, all_leaves))
 
+        # The loop calls the function with its rule, so an enclosing vmap is sequential, too.
         result = map_rows(one, rows)
         return result, tree.map(lambda _: True, result)
 

@@ -1,4 +1,4 @@
-"""Programs with control flow, read back from their text."""
+"""The parser of programs with control flow."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ RECORDS = {**stage.RECORDS, **{r.__name__: r for r in (Checkpoints, GrowingResid
 def parse_program(text: str, functions: Mapping[str, Callable[..., object]] | None = None) -> Program:
     """The program that prints as `text`; it may use every primitive of rune.
 
-    functions: the Python functions that the text only names, as "<rule of f>". A program with one
-               that is missing prints, and runs as long as nothing calls it.
+    functions: the Python functions that the text only names, as "<rule of f>". A program in which
+               one is missing can be printed, and runs unless it calls that function.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
 
     >>> print(parse_program("program f(%0: f32[n]) where n in 1..9 { return %0 }"))

@@ -1,15 +1,15 @@
 """A user's function as a program of its own.
 
-What the function closes over becomes leading inputs, whose values are kept beside the program; so
-does whatever answers its effects, such as a key. Programs with identical text are one
-program: a loop that is called again, even with a new lambda, finds its compiled code.
+Values that the function closes over become leading inputs, and are stored beside the program; so
+do values that answer its effects, such as a key. Programs with identical text are one program: a
+loop that is called again, even with a new lambda, finds its compiled code.
 
     trace           the program of a function for these types of arguments
     share_captured  several programs that take the same captured values
     tell_one_of     tell handlers what effects use if one of several programs runs
-    with_carry      a body whose carries come in and go out with the types of the loop's
-    with_inputs_of  weak arguments that come in strong
-    retyped         weak results made strong
+    with_carry      a body whose carries enter and leave with the types of the loop's carries
+    with_inputs_of  a function for strong arguments, which it converts to weak ones
+    retyped         a program whose results are converted to other weakness
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ NUMBER = ArrayType((), dtypes.u32)
 class Traced:
     """A program, the values for its leading inputs, and the tree of its results.
 
-    numbered:  an effect asked for the number of the step, as draws without a key do: the number,
-               a u32[], is a carry before all others, and the program increments it
+    numbered:  whether an effect asked for the number of the step, as draws without a key do. Then
+               the number, a u32[], is a carry before all others, and the program increments it
     needs:     effects that the program answers itself, from values among the captured ones
     """
 
@@ -64,7 +64,7 @@ class Traced:
         return [np.uint32(0)] if self.numbered else []
 
     def tell(self) -> None:
-        """Tell outer handlers what the program uses of theirs."""
+        """Tell outer handlers what the program uses of their answers."""
         for need in self.needs:
             need.tell()
 
@@ -74,6 +74,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
     is_step: the function is the body of a loop, whose effects may ask for the number of the step.
     """
+    # Filled while the function runs, and read after it.
     recorders: list[Recorder] = []
     numbers: list[StageTracer] = []
 
@@ -85,6 +86,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
     def flat(*values: Value) -> list[Value]:
         writer = current()
         assert isinstance(writer, Stage)
+        # Draws without a key must differ from step to step: the number of the step is folded in.
         index = functools.partial(number, writer) if is_step else None
         with recorder(writer, index) as recording:
             outs = function(*values)
@@ -92,11 +94,12 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
         return [*(add(n, np.uint32(1)) for n in numbers), *outs]
 
     staged = stage(flat, types, function_name(function.function))
-    argument_vars, hidden_vars = parts(staged.own_inputs, len(types))
-    number_vars = [v for v in hidden_vars if numbers and v is numbers[0].variable]
-    effect_vars = [v for v in hidden_vars if v not in number_vars]
+    # Effects add inputs while the function runs, so theirs follow those of the arguments.
+    argument_vars, added_vars = parts(staged.own_inputs, len(types))
+    number_vars = [v for v in added_vars if numbers and v is numbers[0].variable]
+    effect_vars = [v for v in added_vars if v not in number_vars]
     captured = staged.program.inputs[: len(staged.captured)]
-    # A fixed order of inputs: what is the same in every step first, then what a loop carries.
+    # A loop counts its inputs from the front: consts first, then what it carries, then rows.
     inputs = (*captured, *effect_vars, *number_vars, *argument_vars)
     return Traced(
         replace(staged.program, inputs=inputs),
@@ -109,8 +112,9 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
 def share_captured(traced: Sequence[Traced]) -> list[Traced]:
     """The same functions, each also taking the values that the others captured."""
+    # By identity: `==` on arrays is an operation, and equal values may be different arrays.
     captured_vars = [dict(zip(_places(t.captured), t.program.inputs)) for t in traced]
-    # One value may be captured twice by one function, and must then stand there twice.
+    # A value that one function captures twice has two inputs there, so it needs two places.
     values = {place: v for t in traced for place, v in _places(t.captured).items()}
     types = {place: var.type for variables in captured_vars for place, var in variables.items()}
 
@@ -123,7 +127,7 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
 
 
 def _places(values: Sequence[Value]) -> dict[tuple[int, int], Value]:
-    """The values by identity, and by how often they have occurred before."""
+    """The values by identity and number of earlier occurrences."""
     counts: Counter[int] = Counter()
     places: dict[tuple[int, int], Value] = {}
     for v in values:
@@ -133,7 +137,7 @@ def _places(values: Sequence[Value]) -> dict[tuple[int, int], Value]:
 
 
 def tell_one_of(traced: Sequence[Traced]) -> None:
-    """Tell the handlers outside the most that any one of the programs uses."""
+    """Tell outer handlers the most that any one of the programs uses: only one of them runs."""
     needs: dict[object, Need] = {}
     for need in (n for t in traced for n in t.needs):
         kind = need.about.kind
@@ -148,30 +152,34 @@ def with_carry(traced: Traced, types: Sequence[ArrayType]) -> Program:
 
 
 def with_inputs_of(traced: Traced, types: Sequence[ArrayType]) -> Traced:
-    """The same function for first arguments of these types, which it converts to those it saw.
+    """The same function for first arguments of these types, which it converts to the traced types.
 
     before: f(%0: f32*[]) { ... }
     after:  f(%1: f32[]) { %0: f32*[] = convert %1 {dtype=f32, weak=true}; ... }
     """
     inputs = list(traced.program.inputs)
-    added: list[Equation] = []
+    conversions: list[Equation] = []
+    # Along the axes of the traced input: a conversion changes weakness, not variation.
     for i, target in enumerate(types, len(traced.captured) + len(traced.counter)):
         var = inputs[i]
         if var.type != target.along(var.type.varying):
             inputs[i] = Var(target.along(var.type.varying))
-            added.append(Equation(convert, (inputs[i],), {"dtype": var.type.dtype, "weak": var.type.weak}, (var,)))
+            conversions.append(
+                Equation(convert, (inputs[i],), {"dtype": var.type.dtype, "weak": var.type.weak}, (var,))
+            )
     program = replace(traced.program, inputs=tuple(inputs))
-    return replace(traced, program=program.with_equations((*added, *program.equations), program.outputs))
+    return replace(traced, program=program.with_equations((*conversions, *program.equations), program.outputs))
 
 
 def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
     """The program with its first results converted to these types, which differ in weakness."""
+    # The number of the step, if there is one, leads the outputs and needs no conversion.
     program, first = traced.program, len(traced.counter)
     outputs = list(program.outputs)
-    added: list[Equation] = []
+    conversions: list[Equation] = []
     for i, target in enumerate(types, first):
         if outputs[i].type != target.along(outputs[i].type.varying):
             var, params = Var(target.along(outputs[i].type.varying)), {"dtype": target.dtype, "weak": target.weak}
-            added.append(Equation(convert, (outputs[i],), params, (var,)))
+            conversions.append(Equation(convert, (outputs[i],), params, (var,)))
             outputs[i] = var
-    return program.with_equations((*program.equations, *added), outputs)
+    return program.with_equations((*program.equations, *conversions), outputs)

@@ -1,1 +1,1 @@
-"""The language: types, programs, primitives, tracing, interpreters. It knows no operation."""
+"""The language: types, programs, primitives, tracing, interpreters. It contains no operations."""

@@ -1,4 +1,4 @@
-"""AbstractMesh: the axes of a mesh without its devices, and what kinds of axes there are."""
+"""AbstractMesh: the axes of a mesh without its devices, and the kinds of axes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Name = Hashable  # of an axis
 
 
 class AxisType(Enum):
-    """Who decides how arrays are laid out along an axis of a mesh.
+    """The kind of an axis of a mesh: what decides the layout of arrays along it.
 
-    In rune layouts follow those of the operands, and `lax.with_sharding_constraint` says them; so
+    In rune layouts follow those of the operands, and `lax.with_sharding_constraint` sets them; so
     Auto and Explicit axes are laid out alike, and no program is refused for an Explicit one. Manual
-    axes are those that a `shard_map` around speaks of. Errors: none.
+    axes are those of an enclosing `shard_map`. Errors: none.
 
     >>> from rune.sharding import AxisType
     >>> AxisType.Auto
@@ -35,9 +35,9 @@ class AxisType(Enum):
 def axis_types_of(
     name: str, axis_names: Sequence[Name], axis_types: AxisType | Sequence[AxisType] | None
 ) -> tuple[AxisType, ...]:
-    """The kind of each axis; Auto where nothing is said.
+    """The kind of each axis; Auto by default.
 
-    Errors: ArgumentError for another number of kinds than of axes, and if it is not an AxisType.
+    Errors: ArgumentError if there are not as many kinds as axes, or one is not an AxisType.
     """
     if axis_types is None:
         return (AxisType.Auto,) * len(axis_names)
@@ -50,7 +50,7 @@ def axis_types_of(
 
 
 class Axes:
-    """What meshes with and without devices can be asked about their axes."""
+    """The axes of a mesh, with or without devices."""
 
     __slots__ = ()
     axis_names: tuple[Name, ...]
@@ -59,7 +59,7 @@ class Axes:
 
     @property
     def shape(self) -> Mapping[Name, int]:
-        """How many devices each axis has, by its name."""
+        """The number of devices along each axis, by its name."""
         return dict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
@@ -69,12 +69,12 @@ class Axes:
 
     @property
     def size(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return math.prod(self.axis_sizes) if self.axis_names else 0
 
     @property
     def empty(self) -> bool:
-        """Whether there are none."""
+        """Whether there are no devices."""
         return self.size == 0
 
     @property
@@ -118,9 +118,9 @@ class Axes:
 
 
 class AbstractMesh(Axes):
-    """The names, sizes and kinds of a mesh's axes: what a type may say of it.
+    """The names, sizes and kinds of the axes of a mesh, without devices.
 
-    Errors: ArgumentError for another number of names than of sizes, or a name given twice.
+    Errors: ArgumentError if there are not as many names as sizes, or a name occurs twice.
 
     >>> from rune.sharding import AbstractMesh
     >>> mesh = AbstractMesh((2, 4), ("data", "model"))

@@ -1,9 +1,9 @@
-"""Named axes: `vmap(f, axis_name="i")` gives the lanes of f a name that collectives speak of.
+"""Named axes: `vmap(f, axis_name="i")` gives the lanes of f a name for collectives.
 
 An interpreter names an axis. Its size is looked up from the current interpreter outwards, so an
-inner axis hides an outer one of the same name. A program that mentions an axis is free in it: it
-means something only inside that axis, and the programs being staged between the two record that
-they depend on it.
+inner axis hides an outer one of the same name. An axis that a program mentions is free in it: the
+program has a meaning only inside that axis, and the programs being staged between the two record
+that they depend on it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LaneAxis:
-    """A named axis of lanes, shared evenly by so many devices.
+    """A named axis of lanes, distributed evenly over `devices` devices.
 
-    With several devices an axis of a mesh, around this one, has the same name.
+    With several devices an enclosing axis of a mesh has the same name.
     """
 
     name: Name
@@ -34,28 +34,28 @@ class LaneAxis:
 
 
 def batching(axis: LaneAxis | None) -> inside[LaneAxis]:
-    """Inside the block the batch rule of this axis runs: programs are batched for it."""
+    """A block in which the batch rule of this axis runs: programs are batched for the axis."""
     return inside(LaneAxis, axis)
 
 
 def own_axis() -> LaneAxis | None:
-    """The axis whose batch rule runs now: for a rule that batches a function, then or later."""
+    """The axis whose batch rule is running: for a rule that batches a function, now or later."""
     return innermost(LaneAxis)
 
 
 def batched_axis(program: Program) -> LaneAxis | None:
-    """The axis that a batch rule batches a program for, if the program mentions it."""
+    """The axis for which a batch rule is batching a program, if the program mentions it."""
     axis = own_axis()
     return axis if axis is not None and axis.name in free_axes(program) else None
 
 
 def named_axis(name: Name) -> Axis:
     """The axis of that name here. Errors: UnboundAxisError if no transformation names it."""
-    crossed: list[Interpreter] = []
+    inner_interpreters: list[Interpreter] = []
     interpreter: Interpreter | None = current()
     axis = interpreter.named_axis(name)
     while axis is None:
-        crossed.append(interpreter)
+        inner_interpreters.append(interpreter)
         interpreter = interpreter.parent
         if interpreter is None:
             raise UnboundAxisError(
@@ -63,18 +63,19 @@ def named_axis(name: Name) -> Axis:
                 hint=f"rune.vmap(f, axis_name={name!r}) names the axis of its lanes, shard_map those of a mesh",
             )
         axis = interpreter.named_axis(name)
-    for inner in crossed:
+    # A trace between here and the axis is only valid inside this axis.
+    for inner in inner_interpreters:
         inner.axes[name] = axis
     return axis
 
 
 def axis_size(name: Name) -> Size:
-    """How many lanes the axis has here. Errors: as named_axis."""
+    """The number of lanes of the axis of that name here. Errors: as named_axis."""
     return named_axis(name).size
 
 
 def is_typed(name: Name) -> bool:
-    """Whether the types of values here say that they vary along the axis of this name."""
+    """Whether the types of values here tell if these vary along the axis of this name."""
     interpreter: Interpreter | None = current()
     while interpreter is not None:
         axis = interpreter.named_axis(name)
@@ -96,15 +97,16 @@ _free: WeakKeyDictionary[Program, frozenset[Name]] = WeakKeyDictionary()
 
 
 def free_axes(program: Program) -> frozenset[Name]:
-    """The names of the axes that a program's equations mention, programs within included."""
-    waiting = [] if program in _free else [program]
-    while waiting:
-        inner = [p for e in waiting[-1].equations for p in subprograms(e) if p not in _free]
+    """The names of the axes that the equations of a program mention, inner programs included."""
+    # A stack and not recursion: programs may be nested deeply.
+    pending = [] if program in _free else [program]
+    while pending:
+        inner = [p for e in pending[-1].equations for p in subprograms(e) if p not in _free]
         if inner:
-            waiting.extend(inner)
+            pending.extend(inner)
         else:
-            axis_call = waiting.pop()
-            _free[axis_call] = frozenset().union(*map(_mentioned, axis_call.equations))
+            innermost_program = pending.pop()
+            _free[innermost_program] = frozenset().union(*map(_mentioned, innermost_program.equations))
     return _free[program]
 
 
@@ -114,6 +116,6 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
 
 def mentioned(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
-    named = (params["axis_name"],) if isinstance(primitive, Collective) else ()
+    own_names = (params["axis_name"],) if isinstance(primitive, Collective) else ()
     inner_axes = (free_axes(c.program) - c.binds for c in calls(primitive, args, params))
-    return frozenset(named).union(*inner_axes)
+    return frozenset(own_names).union(*inner_axes)

@@ -1,4 +1,4 @@
-"""Values from outside that a program being written reads: each becomes a leading input of it."""
+"""Captures: outside values that a program being written reads become its leading inputs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rune.core.values import Value
 class Captures:
     """The values that an interpreter's program reads from outside, and their variables, in order.
 
-    outside: the interpreter around that one; a value's own may be further out
-    copies:  whether NumPy data is copied, since it may be written to later; a program that stands
-             in another leaves it to that one
-    entries: variable and value, by the value's id
+    outside: the parent of that interpreter; a captured tracer may belong to one further out
+    copies:  whether NumPy data is copied, since it may be written to later; an inner program leaves
+             this to the outermost one
+    entries: variable and value, by the id of the value
     """
 
     __slots__ = ("_copies", "_outside", "copies", "entries")
 
     def __init__(self, outside: Interpreter | None, copies: bool):
         self._outside, self.copies = outside, copies
-        # A value stands beside its id, so that the id cannot be taken by another object. The
-        # interpreter does not stand here: in a cycle, its values would outlive it.
+        # Entries hold the values, so that no other object can get the id of one. They do not hold
+        # the interpreter: in a cycle, its values would outlive it.
         self.entries: dict[int, tuple[Var, Value]] = {}
         self._copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 

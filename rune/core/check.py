@@ -1,7 +1,7 @@
-"""Check a program: variables bound once and before use, and every type what its rule says.
+"""The check of a program: variables are bound once and before use, and types follow their rules.
 
-Literals and constants hold values of their types, and an equation that holds a program gives it
-arguments of the types of its inputs. A program that is held many times is checked once.
+Literals and constants have values of their types, and an equation that holds a program passes it
+arguments of the types of its inputs. A program that several equations hold is checked once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rune.errors import CheckError
 
 
 def result_types(equation: Equation) -> tuple[ArrayType, ...]:
-    """The types that the primitive's type rule gives for this equation."""
+    """The types of the results by the type rule of the primitive."""
     types = [a.type for a in equation.operands]
     out = equation.primitive.type_rule(*types, **equation.params)
     return tuple(out) if equation.primitive.multiple_results else (out,)
@@ -31,12 +31,12 @@ def check_program(program: Program) -> None:
 
     Errors: CheckError "check: cannot accept <program> (<what>)".
     """
-    pending, known = [program], {program}
+    pending, visited_programs = [program], {program}
     while pending:
         current = pending.pop()
         _check(current)
-        inner = {p for e in current.equations for p in subprograms(e)} - known
-        known |= inner
+        inner = {p for e in current.equations for p in subprograms(e)} - visited_programs
+        visited_programs |= inner
         pending += inner
 
 
@@ -81,10 +81,11 @@ def _check_equation(program: Program, bound: set[Var], equation: Equation) -> No
     for atom in equation.operands:
         _check_use(program, bound, atom, name)
     _check_call(program, equation)
-    expected = tuple(t.along(NONE) for t in result_types(equation))
-    recorded = tuple(v.type.along(NONE) for v in equation.results)
-    if expected != recorded:
-        _fail(program, f"{name} gives {_text(expected)}, not {_text(recorded)}")
+    # Type rules do not handle variation along a mesh (varying.py), so it is left out here.
+    rule_types = tuple(t.along(NONE) for t in result_types(equation))
+    actual_types = tuple(v.type.along(NONE) for v in equation.results)
+    if rule_types != actual_types:
+        _fail(program, f"{name} gives {_text(rule_types)}, not {_text(actual_types)}")
     for var in equation.results:
         _define(program, bound, var)
 

@@ -1,4 +1,4 @@
-"""Drop the equations and inputs that no used output needs; inside nested programs too.
+"""Dead code: equations and inputs that no used output needs are dropped, in nested programs too.
 
 Before   %1 = sin %0;  %2 = cos %0;  return %1        After   %1 = sin %0;  return %1
 Invariant: the used outputs keep their values, and side effects happen.
@@ -24,12 +24,12 @@ def pick(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
 
 
 def with_inputs_picked(program: Program, flags: Sequence[bool]) -> Program:
-    """The program without the inputs that are not flagged, which it does not read."""
+    """The program with only the flagged inputs; it reads no others."""
     return replace(program, inputs=tuple(pick(program.inputs, flags)))
 
 
 def narrowed(equation: Equation, operands: Sequence[bool], results: Sequence[bool], **params: object) -> Equation:
-    """The equation with the flagged operands and results alone, and these parameters replaced."""
+    """The equation with only the flagged operands and results, and with these parameters."""
     return replace(
         equation,
         operands=tuple(pick(equation.operands, operands)),
@@ -44,12 +44,12 @@ def prune(program: Program, used_outputs: Sequence[bool]) -> tuple[Program, tupl
     body, live = live_equations(program.equations, outputs)
     used_inputs = tuple(v in live for v in program.inputs)
     constants = tuple(c for c in program.constants if c[0] in live)
-    pruned = replace(program, equations=body, outputs=outputs, constants=constants)
-    return with_inputs_picked(pruned, used_inputs), used_inputs
+    smaller = replace(program, equations=body, outputs=outputs, constants=constants)
+    return with_inputs_picked(smaller, used_inputs), used_inputs
 
 
 def live_equations(equations: Sequence[Equation], outputs: Sequence[Atom]) -> tuple[tuple[Equation, ...], set[Atom]]:
-    """The equations that the outputs need, and all that these and the outputs read."""
+    """The equations that the outputs need, and all atoms that these and the outputs read."""
     live = {*outputs}
     backwards: list[Equation] = []
     for equation in reversed(equations):
@@ -63,20 +63,20 @@ def live_equations(equations: Sequence[Equation], outputs: Sequence[Atom]) -> tu
 
 
 def needed_inputs(program: Program, used_outputs: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
-    """The program with the wanted outputs and all inputs, and which of the inputs it needs.
+    """The program with the used outputs and all inputs, and which of the inputs it needs.
 
     An input that no equation reads is needed if a size is known only from its shape.
     """
-    pruned, used_inputs = prune(program, used_outputs)
-    same_inputs = replace(pruned, inputs=program.inputs)
-    size_inputs = carriers(program.input_types, untold_sizes(pruned))
+    smaller, used_inputs = prune(program, used_outputs)
+    same_inputs = replace(smaller, inputs=program.inputs)
+    size_inputs = carriers(program.input_types, untold_sizes(smaller))
     return same_inputs, tuple(r or i in size_inputs for i, r in enumerate(used_inputs))
 
 
 def shrunk(equation: Equation, used_results: tuple[bool, ...]) -> Equation:
     """The equation without its unused results, if its primitive can drop them.
 
-    One with side effects keeps them all: its effect's token may be a result that nothing reads.
+    An equation with side effects keeps all results: an unread one may be the token of its effect.
     """
     rule = equation.primitive.dead_code
     if rule is None or all(used_results) or effect_of(equation) is not None:

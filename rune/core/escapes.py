@@ -1,4 +1,4 @@
-"""Traced values used where they mean nothing: after their transformation, or outside it."""
+"""Escaped tracers: traced values used after the end of their transformation, or outside it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def check_live(tracer: Tracer) -> None:
 
 
 def check_encloses(tracer: Tracer, outside: Interpreter | None) -> None:
-    """Raise EscapedTracerError unless a tracer's transformation is live, `outside` or around it."""
+    """Raise EscapedTracerError unless the tracer's interpreter is live, and encloses `outside`.
+
+    An interpreter encloses itself.
+    """
     check_live(tracer)
     while outside is not None and outside is not tracer.interpreter:
         outside = outside.parent

@@ -1,4 +1,4 @@
-"""Evaluate a program by binding its equations, so that programs are traceable again."""
+"""Evaluation of programs: equations are bound one by one, so that evaluation can be traced."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def last_uses(program: Program) -> Mapping[Var, int]:
 
 
 def _sizes(program: Program, args: Sequence[Value]) -> Mapping[str, Size]:
-    declared = program.input_types
-    if not any(t.is_symbolic for t in declared):
+    input_types = program.input_types
+    if not any(t.is_symbolic for t in input_types):
         return {}
     action = f"{program.name}: cannot evaluate"
-    return match_sizes(declared, [type_of(a) for a in args], action)
+    return match_sizes(input_types, [type_of(a) for a in args], action)
 
 
 def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
@@ -79,5 +79,5 @@ def restaged(program: Program, stage: Stage) -> Program:
 
 
 def written_by(stage: Stage, program: Program) -> Staged:
-    """The program as a stage writes it, and the values from outside that the stage put in."""
+    """The program as a stage writes it, and the values that the stage captured."""
     return trace_program(stage, lambda *xs: eval_program(program, xs), program.input_types, program.name)

@@ -1,8 +1,8 @@
 """Graphs as values: nodes and edges that print in graphviz's language and draw themselves.
 
-`str` gives DOT text. A notebook shows the drawing where graphviz's `dot` is installed; elsewhere it
-shows `text`, the same graph in words, and says why. The layout is left to `dot`, and `subprocess`
-is imported only when a graph is drawn: `import rune` is 10 ms faster.
+`str` returns DOT text. A notebook shows the drawing if graphviz's `dot` is installed; otherwise it
+shows `text`, the same graph in words, and the reason. The layout is left to `dot`, and `subprocess`
+is imported only when a graph is drawn: that makes `import rune` 10 ms faster.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rune.records import dataclass
 if TYPE_CHECKING:
     from rune.core.program import Atom, Equation, Program, Var
 
-SECONDS = 20  # that `dot` may take for a drawing
+SECONDS = 20  # the time limit of `dot` for a drawing
 
-# What a node stands for, and how it looks.
+# The kinds of nodes, and how they look.
 SHAPES: Mapping[str, str] = {
     "value": 'shape=ellipse, fillcolor="#ffffff"',
     "step": 'shape=box, fillcolor="#dcebf7"',
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What flows from one node to another."""
+    """The flow of a value from one node to another."""
 
     source: str
     target: str
@@ -53,7 +53,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A directed graph, and the text that says the same in words."""
+    """A directed graph, and a text with the same content."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -133,7 +133,7 @@ def _into(target: str, atoms: Iterable[Atom], makers: Mapping[Any, str]) -> list
 
 
 def _equation(equation: Equation, names: Names) -> str:
-    """The primitive with its constants, then what it binds."""
+    """The primitive with its constants, then the variables that it binds."""
     constants = (names.atom(a) for a in equation.operands if hasattr(a, "value"))
     operands = (text.split(":")[0] for text in constants)
     return "\n".join([" ".join([equation.primitive.name, *operands]), *map(names.binding, equation.results)])

@@ -1,20 +1,22 @@
-"""Primitives of a higher order: their equations hold programs, and say as data how they run them.
+"""Higher-order primitives: their equations hold programs, and describe as data how these run.
 
     %2 = jit %0, %1 {program=p}                p once, on %0 and %1
     %3 = cond %0, %1, %2 {branches=(p, q)}     p and q as branches, on %1 and %2
     %2 = while %0, %1 {condition=p, body=q}    p and q in a loop, on %0 and %1 at first
 
-A pass that walks programs asks `calls`, and knows no primitive's parameters. Rules, beside those of
-any primitive:
+A pass that walks programs uses `calls`, and needs no primitive's parameters. The rules, besides
+those of any primitive:
 
     calls(*args, **params) -> tuple[Calls, ...]     the programs that the parameters hold
-    interpret(evaluate, *args, **params) -> list    the meaning, given how to evaluate a program:
-                                        evaluate(program, args) -> list
-    partial_equation(interpreter, args, unknown, params) -> list    known and unknown parts, split
-    series(interpreter, args, params) -> list    on Taylor series (derivatives/series.py); without
-                                        it they come from the jvp, once more for each order
-    keeping(equation, keeps) -> Replay | None   the equation split by what a checkpoint keeps inside
-                                        (transforms/checkpoint/saved_values.py)
+    interpret(evaluate, *args, **params) -> list    the meaning, in terms of a function that
+                                        evaluates programs: evaluate(program, args) -> list
+    partial_equation(interpreter, args, unknown, params) -> list    the results, with the known part
+                                        computed and the unknown part written down
+    series(interpreter, args, params) -> list    the results on Taylor series
+                                        (derivatives/series.py); without the rule each order
+                                        applies the jvp once more
+    keeping(equation, keeps) -> Replay | None   the equation split by the values inside that a
+                                        checkpoint saves (transforms/checkpoint/saved_values.py)
 """
 
 from __future__ import annotations
@@ -36,16 +38,16 @@ class Runs(Enum):
     BRANCH = "branch"  # at most once
     LOOP = "loop"  # any number of times
     EACH = "each"  # once on every device, on its blocks of the operands
-    NEVER = "never"  # a derivative does
+    NEVER = "never"  # only a derivative runs it
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """A program that an equation runs.
 
-    operands: for each input the operand that it is, or starts as; None for one that is not an
-              operand, such as a row of an array or the number of the step.
-    binds:    the named axes that the equation gives a meaning to inside the program.
+    operands: for each input the operand that is its value, or its first value; None for an input
+              that is not an operand, such as a row of an array or the number of the step.
+    binds:    the named axes that the equation defines inside the program.
     """
 
     program: Program
@@ -71,7 +73,7 @@ def calls(primitive: Primitive, args: Sequence[object], params: Mapping[str, obj
 
 
 def called_once(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> Program | None:
-    """The program that such an equation stands for: it runs it once, on its own operands."""
+    """The program that such an equation runs once, on its own operands: it has the same meaning."""
     once = (c.program for c in calls(primitive, args, params) if c.runs is Runs.ONCE)
     return next(once, None)
 
@@ -89,5 +91,5 @@ def equation_calls(equation: Equation) -> tuple[Calls, ...]:
 
 
 def equation_program(equation: Equation) -> Program | None:
-    """The program that an equation stands for: it runs it once, on its own operands."""
+    """The program that an equation runs once, on its own operands: it has the same meaning."""
     return called_once(equation.primitive, equation.operands, equation.params)

@@ -1,10 +1,10 @@
-"""Dispatch by context: one current interpreter, asked by every `bind`.
+"""Dispatch by context: every `bind` calls the one current interpreter.
 
 A transformation installs an interpreter and runs the user's function; operations bind primitives;
-the interpreter answers, usually by binding other primitives in its `parent`, the interpreter that
-was current outside it. The outermost one evaluates. Values are concrete arrays (anything with a
-`type`), NumPy arrays (typed constants of rules) and tracers; a tracer that does not belong to the
-interpreter asked is a constant there, so nested derivatives cannot be confused.
+the interpreter processes them, usually by binding other primitives in its `parent`, the interpreter
+that was current outside it. The outermost one evaluates. Values are concrete arrays (anything with
+a `type`), NumPy arrays (typed constants of rules) and tracers; to an interpreter, the tracers of
+all others are constants, so nested derivatives cannot be confused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rune.errors import Frame, in_copied_context
 
 if TYPE_CHECKING:
     from rune.core.primitive import Primitive
+    from rune.core.staging import StageTracer
 
 R = TypeVar("R")
 
@@ -34,7 +35,7 @@ R = TypeVar("R")
 class Axis(NamedTuple):
     """A named axis (axes.py), as the code inside it sees it.
 
-    is_typed: whether the types of values say that they vary along it.
+    is_typed: whether the types of values tell if these vary along it.
     """
 
     size: Size
@@ -42,13 +43,16 @@ class Axis(NamedTuple):
 
 
 class Interpreter(InterpreterNames):
-    """What a primitive means in one context. `parent` is the interpreter outside this one.
+    """The meaning of primitives in one context. `parent` is the interpreter outside this one.
 
-    axes:      the named axes outside this interpreter that were asked for inside
-    is_typed:  whether types say how values vary (varying.py)
+    axes:      the named axes outside this interpreter that code inside it has used
+    is_typed:  whether types tell how values vary (varying.py)
     is_staged: whether this interpreter, or one outside it, writes a program
+
+    stage_tracer: the class of the tracers of programs, known to the outermost interpreter
     """
 
+    stage_tracer: ClassVar[type[StageTracer]]
     __slots__ = ("__weakref__", "axes", "depth", "is_staged", "is_typed", "live", "parent")
 
     def __init__(self, parent: Interpreter | None):
@@ -62,10 +66,10 @@ class Interpreter(InterpreterNames):
             make_room(self.depth)
 
     def trace(self, function: Callable[..., R], *args: object) -> R:
-        """`function(*args)` with this interpreter the current one; its tracers are dead afterwards.
+        """`function(*args)` while this interpreter is current; its tracers are dead afterwards.
 
-        It runs in a copy of the context (`errors.in_copied_context`), so no interrupt can leave
-        the interpreter current.
+        It runs in a copy of the context (`errors.in_copied_context`), so that no interrupt can
+        leave the interpreter current.
         Errors: EscapedTracerError if leaks are checked and the function stored a tracer.
         """
         return in_copied_context(_trace, self, function, args)
@@ -75,7 +79,7 @@ class Interpreter(InterpreterNames):
         raise NotImplementedError(type(self).__name__)
 
     def named_axis(self, name: Hashable) -> Axis | None:
-        """The axis of that name, if this interpreter is what names it."""
+        """The axis of that name, if this interpreter names it."""
         return None
 
 
@@ -97,8 +101,17 @@ _outermost: list[Interpreter] = []
 
 
 def install_outermost(interpreter: Interpreter) -> None:
-    """Set the evaluating interpreter, once, from the module that defines it."""
+    """Set the evaluating interpreter: `rune/__init__.py` does so once.
+
+    The language cannot import it, since it computes with arrays, which are defined in terms of the
+    language.
+    """
     _outermost[:] = [interpreter]
+
+
+def outermost() -> Interpreter:
+    """The interpreter that evaluates."""
+    return _outermost[0]
 
 
 def dispatch() -> tuple[ContextVar[Interpreter], Interpreter]:
@@ -107,7 +120,7 @@ def dispatch() -> tuple[ContextVar[Interpreter], Interpreter]:
 
 
 def current() -> Interpreter:
-    """The interpreter that answers now."""
+    """The current interpreter."""
     interpreter = _current.get(None)
     return _outermost[0] if interpreter is None else interpreter
 
@@ -119,7 +132,7 @@ def is_evaluating() -> bool:
 
 
 class use:
-    """Make an interpreter the current one inside the block, which is part of a trace."""
+    """Make an interpreter the current one inside the block, which must be part of a trace."""
 
     __slots__ = ("interpreter", "token")
 
@@ -152,9 +165,9 @@ def bind(primitive: Primitive, *args: Any, **params: object) -> Any:
 
 def type_of(value: Any) -> ArrayType:
     """The type of an array, a tracer, a NumPy array or a Python scalar (weak)."""
-    recorded = getattr(value, "type", None)
-    if recorded is not None:
-        return recorded
+    array_type = getattr(value, "type", None)
+    if array_type is not None:
+        return array_type
     scalar = dtypes.scalar_type(value)
     return ArrayType(value.shape, value.dtype) if scalar is None else ArrayType((), *scalar)
 

@@ -1,13 +1,13 @@
-"""JAX's names for what a program is made of, so that code that walks jaxprs walks programs.
+"""JAX's names for the parts of programs, so that code that walks jaxprs can walk programs.
 
     Program      jaxpr, consts, eqns, invars, outvars, constvars, in_avals, out_avals, effects
-    OpenProgram  the same without consts: a program whose constants are given when it is evaluated
-    Equation     invars, outvars, source_info, effects, replace (primitive and params have one name)
-    params       of the equations in `eqns` answer to JAX's names too; `bind` takes them
+    OpenProgram  the same without consts: its constants are passed when it is evaluated
+    Equation     invars, outvars, source_info, effects, replace (primitive and params are alike)
+    params       of the equations in `eqns` have JAX's names too, and `bind` accepts these
     Var, Literal aval, val
     Interpreter, Tracer    main, _trace
 
-Each is a mixin without fields: what it gives, it reads off the fields of rune's own names.
+Each is a mixin without fields, which computes its properties from the fields under rune's names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """Where an equation comes from: the user's line, and the names of the scopes around it.
+    """The origin of an equation: the user's line, and the names of the scopes around it.
 
     >>> str(SourceInfo(Frame("demo.py", 3, "step", "net/layer")).name_stack)
     'net/layer'
@@ -55,12 +55,12 @@ class InterpreterNames:
 
     @property
     def main(self) -> Self:
-        """Itself: what the tracers of one interpreter share."""
+        """The interpreter itself, which all its tracers share."""
         return self
 
 
 class TracerNames:
-    """A tracer. Equinox asks which interpreter it belongs to."""
+    """A tracer. Equinox reads the interpreter that it belongs to."""
 
     __slots__ = ()
     interpreter: Interpreter
@@ -84,10 +84,10 @@ class AtomNames:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A parameter of JAX's that has no single counterpart here, and how it is read and written.
+    """A JAX parameter without a single counterpart here, and the functions that read and write it.
 
-    read:   parameters of an equation -> what JAX's says
-    write:  what JAX's says, and the others that are bound with it -> parameters here
+    read:   parameters of an equation -> the value of the JAX parameter
+    write:  the value of the JAX parameter, and the others bound with it -> parameters here
     """
 
     read: Callable[[Params], object]
@@ -103,10 +103,10 @@ class OfOperands:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an operation is bound as JAX has it, where its operands or results are others here.
+    """JAX's way to bind an operation whose operands or results are different here.
 
-    told_by:  a parameter that JAX's equations have, and those here have not
-    bind:     bind(*operands, **parameters of JAX's) -> the results, in JAX's order
+    told_by:  a parameter that only JAX's equations have
+    bind:     bind(*operands, **JAX's parameters) -> the results, in JAX's order
     """
 
     told_by: str
@@ -114,17 +114,17 @@ class Form:
 
 
 Names = Mapping[str, str | Callable[[Params], object] | Translation | OfOperands]
-# Parameters of JAX's that mean nothing when they are None.
+# JAX parameters that have no effect when they are None.
 _OPTIONAL = frozenset({"accuracy", "out_sharding", "sharding", "precision", "preferred_element_type", "dimensions"})
 
 
 def ignored(value: object) -> Translation:
-    """A JAX parameter that changes no result here, and the value that it reads as."""
+    """A JAX parameter that changes no result here; it always reads as this value."""
     return Translation(lambda params: value, lambda value, params: {})
 
 
 def always(value: object) -> Translation:
-    """A parameter of JAX's that has one value here. Errors: ArgumentError for another value."""
+    """A JAX parameter that has one value here. Errors: ArgumentError for another value."""
 
     def write(bound: object, params: Params) -> Params:
         if bound != value:
@@ -135,7 +135,7 @@ def always(value: object) -> Translation:
 
 
 def own_params(names: Names | None, params: Params) -> Params:
-    """Parameters by their names here, of those that `bind` is given by these names or by JAX's.
+    """The parameters by rune's names, from arguments of `bind` by these names or JAX's.
 
     >>> own_params({"dimension": "axis"}, {"dimension": 0, "accuracy": None})
     {'axis': 0}
@@ -151,11 +151,11 @@ def own_params(names: Names | None, params: Params) -> Params:
 
 
 class NamedParams(dict[str, object]):
-    """The parameters of an equation, which are found by JAX's names too; its keys are rune's.
+    """The parameters of an equation, which have JAX's names too; the keys are rune's names.
 
-    names: what each name of JAX's means: another name, or a function of the parameters
-    operands: those of the equation, for names that they tell
-    A copy may be changed: by a name that is another one, the parameter of that name.
+    names:    the meaning of each JAX name: another name, or a function of the parameters
+    operands: those of the equation, from which the values of some names follow
+    A copy may be changed: a JAX name for a parameter here sets that parameter.
     """
 
     __slots__ = ("names", "operands")
@@ -180,11 +180,11 @@ class NamedParams(dict[str, object]):
         super().__setitem__(self._key(name), value)
 
     def copy(self) -> NamedParams:
-        """The same parameters, found by the same names."""
+        """The same parameters, under the same names."""
         return NamedParams(self, self.names, self.operands)
 
     def pop(self, name: str, *default: object) -> object:
-        """Remove the parameter of that name, and give it; the default if there is none."""
+        """Remove and return the parameter of that name; the default if there is none."""
         return super().pop(self._key(name), *default)
 
     def __contains__(self, name: object) -> bool:
@@ -196,7 +196,7 @@ class NamedParams(dict[str, object]):
 
 
 def named(equations: tuple[Equation, ...]) -> tuple[Equation, ...]:
-    """The equations, with parameters that are found by JAX's names too."""
+    """The equations, with parameters that have JAX's names too."""
     return tuple(_named(e) for e in equations)
 
 
@@ -234,7 +234,7 @@ class EquationNames:
 
     @property
     def effects(self) -> Effects:
-        """What the equation does besides giving values, and what the programs in it do."""
+        """The side effects of the equation and of the programs in it."""
         rule = self.primitive.effect
         direct = None if rule is None else rule(**self.params)
         effect_sets = (p.effects for p in _programs(tuple(self.params.values())))
@@ -259,7 +259,7 @@ class ProgramNames:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # a program has them as fields, an open one as properties
+    if TYPE_CHECKING:  # fields of a program, properties of an open one
 
         @property
         def inputs(self) -> tuple[Var, ...]: ...
@@ -292,14 +292,14 @@ class ProgramNames:
 
     @property
     def effects(self) -> Effects:
-        """What its equations do besides giving values."""
+        """The side effects of its equations."""
         return frozenset().union(*(e.effects for e in self.equations))
 
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **layout: object) -> str:
         """The text; with `source_info` or `name_stack` the user's line of each equation.
 
-        layout: how JAX breaks and colours lines (use_color, print_shapes, ...), which a program's
-                text, the same everywhere, does not need.
+        layout: JAX's options for line breaks and colours (use_color, print_shapes, ...), without
+                effect: the text of a program is the same everywhere.
         """
         return self.text(frames=source_info or name_stack)
 

@@ -1,10 +1,9 @@
-"""Traced values that outlive their transformation: who still holds one when it ends.
+"""Leaks: traced values that outlive their transformation, and the variables that hold them.
 
-A traced value means nothing once its transformation is over, so storing one is a mistake, which
-is reported here when it is made rather than when the value is used. The holders are followed
-upwards from the value, through containers and closures, to a variable of a module or of a function
-that is still running. References of the package's own functions are ignored: they are about to be
-released.
+A traced value has no meaning once its transformation is over, so storing one is a mistake, which
+is reported here when it is made rather than when the value is used. The search goes upwards from
+the value, through containers and closures, to a variable of a module or of a function that is still
+running. References of the package's own functions are ignored: they are about to be released.
 
 Cost: one walk over all objects per level of containers, when the check is on.
 """
@@ -27,7 +26,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def refuse_leaks(tracers: Sequence[Value]) -> None:
-    """Raise EscapedTracerError if a variable of the user's holds one of these traced values."""
+    """Raise EscapedTracerError if a variable of the user holds one of these traced values."""
     holder = holder_of(tracers) if tracers else None
     if holder is not None:
         tracer, name = holder
@@ -41,20 +40,21 @@ def refuse_leaks(tracers: Sequence[Value]) -> None:
 def holder_of(values: Sequence[Value]) -> tuple[Any, str] | None:
     """One of the values, and the variable that holds it; None if no variable does."""
     variables = _variables()
-    origin = {id(v): v for v in values}  # the value that each object leads down to
+    origin = {id(v): v for v in values}  # for each object found, the value inside it
     frontier, visited = list(values), {id(values)}
     for _ in range(LEVELS):
         for referent in frontier:
             name = variables.get(id(referent))
             if name is not None:
                 return origin[id(referent)], name
-        above = [x for x in gc.get_referrers(*frontier) if _is_container(x, visited)]
-        visited |= {id(frontier), id(above)}
-        for container in above:
+        containers = [x for x in gc.get_referrers(*frontier) if _is_container(x, visited)]
+        # The lists of this search refer to the objects too, and are not part of the leak.
+        visited |= {id(frontier), id(containers)}
+        for container in containers:
             visited.add(id(container))
-            below = next(x for x in gc.get_referents(container) if id(x) in origin)
-            origin[id(container)] = origin[id(below)]
-        frontier = above
+            content = next(x for x in gc.get_referents(container) if id(x) in origin)
+            origin[id(container)] = origin[id(content)]
+        frontier = containers
         if not frontier:
             return None
     return None

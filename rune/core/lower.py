@@ -1,13 +1,13 @@
-"""How a primitive becomes kernel code, as data: all that kernelize knows of a primitive.
+"""The lowering of a primitive to kernel code, as data: all that kernelize knows of a primitive.
 
-Index expressions are `rune.dims` polynomials. A rule is given the index tuple of one output
-element and says where its value comes from:
+Index expressions are `rune.dims` polynomials. A rule takes the index tuple of one output element
+and returns the source of its value:
 
     Scalar(op)        elementwise: the scalar operation of that name (kernel/expr.py); rank-0
                       operands may stand beside ranked ones
     Convert()         elementwise cast to the result's dtype;  Bitcast() keeps the bits
-    Parts()           elementwise on complex numbers, by their real and imaginary parts: gone once
-                      lowering/legalize has split them (ops/parts.py says how)
+    Parts()           elementwise on complex numbers, by their real and imaginary parts, into which
+                      lowering/legalize splits it by the rules of ops/parts.py
     View(rule)        pure movement: rule(indices, *types, **params) -> Source. The value is that
                       of the first piece whose conditions hold, else of operand `fill` (rank 0)
     Position(rule)    iota: rule(indices, type, **params) -> Size, an integer that is then cast
@@ -18,14 +18,14 @@ element and says where its value comes from:
                       number) in row-major order: rule(update_indices, *types, **params) ->
                       Piece naming the element of operand 0; combine None overwrites
     Host()            a Python function, called when the program runs
-    Library(shared, pays)    the primitive's NumPy meaning, called by plans of the CPU where that
-                      pays; elsewhere a kernel that its user wrote, or its `expand`
-    Routine(name, call, pays)    a routine of the device, where that has it and it pays; elsewhere
-                      the primitive's `expand`
-    ByRoutine(name, pays, expand)    other primitives, one of them a Routine, where the device has
-                      that; elsewhere the primitive's own `expand`
-    Written(rule)     a kernel that is written in kernel code: rule(*types, **params) -> what
-                      lowering/written.py makes a kernel of
+    Library(shared, pays)    the primitive's NumPy meaning, called by plans of the CPU if that pays;
+                      otherwise a kernel that its user wrote, or its `expand`
+    Routine(name, call, pays)    a routine of the device, if the device has it and it pays;
+                      otherwise the primitive's `expand`
+    ByRoutine(name, pays, expand)    other primitives, one of them a Routine, if the device has
+                      that; otherwise the primitive's own `expand`
+    Written(rule)     a kernel that is written in kernel code: rule(*types, **params) -> the loops
+                      from which lowering/written.py makes the kernel
     Exchange()        a collective between devices, called in the order of the program
     Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
@@ -52,7 +52,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An integer read from an operand. The symbol `name` stands for it in index expressions.
+    """An integer read from an operand. Index expressions refer to it by the symbol `name`.
 
     With `clamp` = (low, high) the value is first clamped to low..high, both inclusive.
     """
@@ -65,7 +65,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An element of an operand, and where it is the right one (all of `where`).
+    """An element of an operand, and the conditions under which it is the value (all of `where`).
 
     `elements` are the data-dependent integers that `indices` and `where` mention.
     """
@@ -78,7 +78,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Pieces in order of precedence; `fill` is the operand used where none holds."""
+    """Pieces in order of precedence; `fill` is the operand used if the conditions of none hold."""
 
     pieces: tuple[Piece, ...]
     fill: int | None = None
@@ -155,7 +155,7 @@ class Scatter:
 class Host:
     """A Python function of arrays in the host's memory: parameters `call`, `results`, `effect`.
 
-    call(numpy arrays, result types) gives NumPy arrays; `results` have shape and dtype.
+    call(numpy arrays, result types) returns NumPy arrays; `results` have shape and dtype.
     """
 
 
@@ -176,15 +176,15 @@ def lanes_of_rows(*types: ArrayType, **params: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """NumPy's routine on the host where the device is the host, else the primitive's `expand`.
+    """NumPy's routine on the CPU; on other devices the primitive's `expand`.
 
-    shared: rule(*types, **params) -> the axes, by the numbers that they have in all operands and
-            results, along which it does the same for each index apart
-    pays:   rule(*types, **params) -> bool, whether the routine is the faster one on the CPU. A
-            primitive without `expand` for which lowering has no expansion either is always
-            computed by the host, with a warning on other devices
-    borrows: whether the routine keeps none of the arrays that it is given, which need not be copies
-    sources: kernels for devices that compile their language, before anything else there
+    shared:  rule(*types, **params) -> the axes, by their common number in all operands and results,
+             along which the routine treats each index independently
+    pays:    rule(*types, **params) -> bool, whether the routine is faster on the CPU. A primitive
+             without `expand`, for which lowering has no expansion either, is always computed on the
+             host, with a warning for other devices
+    borrows: whether the routine stores none of its arguments, so that they need not be copies
+    sources: kernels for devices that compile their language, preferred there
     """
 
     shared: Rule
@@ -195,10 +195,10 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """A routine of the device's own, by its name among `Target.routines`, else the `expand`.
+    """A routine of the device, by its name among `Target.routines`; otherwise the `expand`.
 
     call:   rule(*types, **params) -> {name: size}, the static parameters of its call
-    pays:   rule(*types, **params) -> bool, whether it takes these operands and is the faster one
+    pays:   rule(*types, **params) -> bool, whether it takes these operands and is faster
     """
 
     name: str
@@ -217,14 +217,14 @@ class ByRoutine:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A kernel whose loops are given: rule(*types, **params) -> Loops (lowering/written.py)."""
+    """A kernel with handwritten loops: rule(*types, **params) -> Loops (lowering/written.py)."""
 
     rule: Rule
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective: what the devices that run the program tell each other."""
+    """A collective: an exchange between the devices that run the program."""
 
 
 Lowering = (

@@ -1,4 +1,4 @@
-"""Manual: writes the program of one device of a mesh, whose axes collectives speak of."""
+"""Manual: a stage for the program of one device of a mesh, whose axes collectives may mention."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a type says of the layout of its values over devices: nothing.
+"""NoSharding: the sharding of types, which do not describe a layout over devices.
 
-JAX's types name a mesh and how axes are cut along it. Here arrays have a sharding and types have
-not, so that a type answers as JAX's does where there is no mesh.
+JAX's types name a mesh, and the mesh axes that split each axis. Here only arrays have a sharding,
+so a type reports what JAX reports without a mesh.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rune.records import dataclass
 class NoSharding:
     """The layout of a type: a mesh without axes, and a spec with None for each axis.
 
-    Where a function takes `out_sharding`, it means what None means.
+    As an argument `out_sharding` it has the meaning of None.
 
     >>> import rune, rune.numpy as rnp
     >>> layout = rune.typeof(rnp.ones((2, 3))).sharding
@@ -41,5 +41,5 @@ class NoSharding:
 
 
 def is_unsaid(sharding: object) -> bool:
-    """Whether no layout is meant: by None, or by that of a type."""
+    """Whether an argument asks for no layout: None, or the sharding of a type."""
     return sharding is None or isinstance(sharding, NoSharding)

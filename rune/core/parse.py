@@ -2,10 +2,10 @@
 
     parse(str(p), primitives) prints the same text, and is `same_program` as p
 
-The grammar is in program.py. Names are given by the caller, because the language does not know
-its primitives: `rune.transforms.stage.parse_program` knows them all. Comments (source lines) are
-skipped. A constant that was printed shortened cannot be read back, which is an error here. Nor can
-a Python function: what stands for it is given by the caller, or is its name alone (`Unread`).
+The grammar is in program.py. The caller passes the primitives by name, because the language does
+not know them: `rune.control.parse_program` knows all. Comments (source lines) are skipped. A
+constant that was printed shortened cannot be read back, which is an error here. Nor can a Python
+function: the caller passes it by its text, or it remains a name (`Unread`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FLOAT = re.compile(r"-?(?:inf|nan|\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
 
 
 class UnreadError(CheckError, AttributeError):
-    """A Python function was asked for that the text of a program only names."""
+    """A Python function was used that the text of a program only names."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,8 +83,8 @@ def parse(
 ) -> Program:
     """The program that `text` prints.
 
-    primitives: by name. records: the dataclasses that may stand in parameters, by name.
-    functions: Python functions by the text that stands for them.
+    primitives: by name. records: the dataclasses that may occur in parameters, by name.
+    functions: Python functions by their text.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
     """
     with reading("a program"):
@@ -119,12 +119,12 @@ class _Reader:
         self.at = blanks.end() if blanks else self.at
 
     def peek(self) -> str:
-        """The next character that says something; "" at the end."""
+        """The next character after blanks and comments; "" at the end."""
         self.skip()
         return self.text[self.at : self.at + 1]
 
     def find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Read `pattern` if it is what comes next."""
+        """Read `pattern` if it comes next."""
         self.skip()
         match = pattern.match(self.text, self.at)
         self.at = match.end() if match else self.at
@@ -136,7 +136,7 @@ class _Reader:
         return match.group() if match else self.fail(kind, "something else stands here")
 
     def accept(self, token: str) -> bool:
-        """Read `token` if it is what comes next."""
+        """Read `token` if it comes next."""
         self.skip()
         is_next = self.text.startswith(token, self.at)
         self.at += len(token) if is_next else 0
@@ -147,10 +147,10 @@ class _Reader:
         if not self.accept(token):
             self.fail(f"{token!r}", "something else stands here")
 
-    def word(self, expected: str) -> None:
-        """Read the keyword `expected`."""
-        if self.take(_WORD, expected) != expected:
-            self.fail(expected, "another word stands here")
+    def word(self, keyword: str) -> None:
+        """Read this keyword."""
+        if self.take(_WORD, keyword) != keyword:
+            self.fail(keyword, "another word stands here")
 
     def fail(self, text: str, why: str) -> NoReturn:
         """Raise CheckError for the current line."""
@@ -176,12 +176,12 @@ class _Reader:
         return self.text[start : self.at]
 
     def _step(self, character: str, open_: list[str]) -> None:
-        quoted = _STRING.match(self.text, self.at)
+        string = _STRING.match(self.text, self.at)
         if character in _CLOSING:
             open_.append(_CLOSING[character])
         elif open_ and character == open_[-1]:
             open_.pop()
-        self.at = quoted.end() if quoted else self.at + 1
+        self.at = string.end() if string else self.at + 1
 
     # --- programs ---------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class _Reader:
         return Program(inputs, tuple(equations), outputs, tuple(constants), name)
 
     def header(self) -> tuple[Var, ...]:
-        """Inputs, after the sizes that their types mention, which are declared behind them."""
+        """Inputs. The sizes in their types are declared after them, so these are read first."""
         self.expect("(")
         start = self.at
         self.span(")")
@@ -218,7 +218,7 @@ class _Reader:
         return inputs
 
     def size(self) -> None:
-        """`n in 1..4096`; a bound may be made of sizes declared before."""
+        """`n in 1..4096`; a bound may be an expression in sizes declared before."""
         name = self.take(_WORD, "the name of a size")
         self.word("in")
         low = self.dimension(self.take(_BOUND, "a lower bound"))
@@ -301,7 +301,7 @@ class _Reader:
         return ArrayType(self.shape(text), dtypes.FROM_SHORT[name], weak, self.axes())
 
     def axes(self) -> Axes:
-        """The axes of a mesh right behind a type: `{data,model}`."""
+        """The axes of a mesh directly after a type: `{data,model}`."""
         match = _AXES.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return frozenset(match.group(1).split(",")) if match else NONE
@@ -322,7 +322,7 @@ class _Reader:
         return self.number(self.take(_SCALAR, "a number"), dtype)
 
     def number(self, text: str, dtype: np.dtype) -> np.ndarray:
-        """The rank-0 array that `text` writes down."""
+        """The rank-0 array with this text."""
         try:
             if dtype == dtypes.bool_:
                 return np.array({"true": True, "false": False}[text])
@@ -353,12 +353,12 @@ class _Reader:
         record = _RECORD.match(self.text, self.at)
         if record:
             return self.record(record)
-        quoted = self.find(_STRING)
-        if quoted:
-            return ast.literal_eval(quoted.group())
-        named = self.find(_FUNCTION)
-        if named:
-            return self.functions.get(named.group()) or Unread(named.group())
+        string = self.find(_STRING)
+        if string:
+            return ast.literal_eval(string.group())
+        function = self.find(_FUNCTION)
+        if function:
+            return self.functions.get(function.group()) or Unread(function.group())
         if _TYPE.match(self.text, self.at):
             return self.type()
         start = self.at

@@ -1,4 +1,4 @@
-"""PartitionSpec: along which axes of a mesh each axis of an array is cut."""
+"""PartitionSpec: the axes of a mesh along which each axis of an array is split."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Part = Name | tuple[Name, ...] | None
 
 
 class Unconstrained(Enum):
-    """What a constraint says of an axis whose layout it leaves to others."""
+    """The part of a constraint for an axis that it does not constrain."""
 
     UNCONSTRAINED = "unconstrained"
 
@@ -21,10 +21,10 @@ class Unconstrained(Enum):
 
 
 class PartitionSpec:
-    """For each axis of an array, the mesh axes that it is cut along; None leaves it whole.
+    """For each axis of an array, the mesh axes along which it is split; None leaves it whole.
 
-    Several names, as a tuple, cut an axis by the product of their sizes, the first name outermost.
-    Axes beyond the spec are whole. Errors: none; a sharding looks for the names in its mesh.
+    Several names, as a tuple, split an axis into the product of their sizes, the first name
+    outermost. Axes beyond the spec are whole. Errors: none; a sharding checks the names.
 
     >>> from rune.sharding import P
     >>> P("data", None, ("model", "pipe"))
@@ -32,7 +32,7 @@ class PartitionSpec:
     >>> P(("data",)) == P("data")
     True
 
-    `P.UNCONSTRAINED` in a constraint leaves an axis to others; here they cut it nowhere.
+    `P.UNCONSTRAINED` in a constraint does not constrain an axis; here it is then whole.
     """
 
     __slots__ = ("_parts",)
@@ -42,7 +42,7 @@ class PartitionSpec:
         self._parts = tuple(map(_plain, parts))
 
     def names(self, axis: int) -> tuple[Name, ...]:
-        """The mesh axes that cut an axis of the array; none beyond the spec."""
+        """The mesh axes that split an axis of the array; none beyond the spec."""
         part = self._parts[axis] if axis < len(self._parts) else None
         if part is None or part is Unconstrained.UNCONSTRAINED:
             return ()
@@ -58,21 +58,21 @@ class PartitionSpec:
         return self._parts
 
     def index(self, value: Part) -> int:
-        """The first axis that is cut so. Errors: ValueError if there is none."""
+        """The first axis with this part. Errors: ValueError if there is none."""
         return self._parts.index(_plain(value))
 
     def count(self, value: Part) -> int:
-        """How many axes are cut so."""
+        """The number of axes with this part."""
         return self._parts.count(_plain(value))
 
     def settled(self) -> PartitionSpec:
-        """The spec with every axis that it leaves to others whole."""
+        """The spec with every unconstrained axis whole."""
         if Unconstrained.UNCONSTRAINED not in self._parts:
             return self
         return PartitionSpec(*[None if part is Unconstrained.UNCONSTRAINED else part for part in self._parts])
 
     def update(self, partitions: Iterable[Part]) -> PartitionSpec:
-        """The spec of other parts."""
+        """A spec of other parts."""
         return PartitionSpec(*partitions)
 
     def __add__(self, other: Iterable[Part]) -> PartitionSpec:
@@ -101,7 +101,7 @@ class PartitionSpec:
 
 
 def _plain(part: Part) -> Part:
-    """A tuple of one name as that name, and of none as None."""
+    """A tuple of one name as that name, and an empty one as None."""
     if isinstance(part, tuple) and len(part) < 2:
         return part[0] if part else None
     return part

@@ -1,47 +1,46 @@
-"""Primitive: one frozen record holds all that rune knows of an operation.
+"""Primitive: one frozen record with all that rune knows of an operation.
 
 Rules are plain functions. Arrays are positional, static parameters are keywords:
 
     type_rule(*types, **params) -> ArrayType | tuple[ArrayType, ...]
     reference(*numpy_arrays, **params) -> array | tuple      the NumPy meaning, the oracle
     jvp[i](tangent, *inputs, output, **params) -> tangent of the output, linear in `tangent`;
-                                        None where these inputs make it zero
+                                        None if these inputs make it zero
                                         ZERO: does not depend smoothly on that argument
-                                        NOT_DIFFERENTIABLE("why"): asking is an error
-                                        Joint(rule) serves all arguments of a variadic one
+                                        NOT_DIFFERENTIABLE("why"): its use is an error
+                                        Joint(rule) serves all arguments of a variadic primitive
     transpose(cotangent, linear, *inputs, **params) -> one cotangent or None per input;
-                                        `linear[i]` says whether input i is a linear one, in which
-                                        case inputs[i] is its type instead of a value
-    linear_in   the groups of inputs in which it is linear together, as ((0,), (1,)) of a product;
-                                        () where it is linear in all of them together. The transpose
-                                        rule is never asked for others.
-    solves      whether it undoes a product: its rules of operands outside of `linear_in` are
-                                        linear in tangent and output together, as those of div
-    transposes_zeros   whether its transpose rule is asked where all cotangents are zero, too
+                                        if `linear[i]`, then inputs[i] is a type instead of a value
+    linear_in   the groups of inputs in which it is jointly linear, as ((0,), (1,)) for a product;
+                                        () if it is jointly linear in all inputs. The transpose rule
+                                        is never called for other inputs.
+    solves      whether it inverts a product: the rules of operands outside `linear_in` are
+                                        jointly linear in tangent and output, as those of div
+    transposes_zeros   whether its transpose rule is called even if all cotangents are zero
     batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
-    lower   how it becomes kernel code (core/lower.py), or
-    expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
-    vary(axes, params)          along which axes of a mesh the results vary (core/varying.py)
+    lower   its lowering to kernel code (core/lower.py), or
+    expand(*inputs, **params)   the same meaning in other primitives; a `Library` may have both
+    vary(axes, params)          the axes of a mesh along which the results vary (core/varying.py)
     jax_names[name]     a parameter of JAX's equations: its name here, or a function of params, or
                         a Translation (jax_names.py)
-    jax_form            how it is bound where JAX has other operands or results
-    jax_order   where JAX's equation has its operands in another order: their places here; its own
-                inverse
+    jax_form            JAX's way to bind it, if JAX has other operands or results
+    jax_order   the positions here of the operands of JAX's equation, if JAX has another order; this
+                permutation is its own inverse
 
-A `Collective` has one more, its meaning where the batch axis is its own, named by `axis_name`:
+A `Collective` has one more rule, its meaning if the batch axis is its own, named by `axis_name`:
 
     over_lanes(batched, size, *inputs, **params) -> (output, is_batched)
 
-and one where the axis is of devices: the operands of a group, in order -> a result for each:
+and one for an axis of devices, from the operands of a group, in order, to a result for each:
 
-    among(numpy_arrays, **params) -> list of arrays, in memory of their own
+    among(numpy_arrays, **params) -> list of arrays, each in its own memory
 
 Primitives with several results, and others that need them, have rules for whole equations:
 
     jvp_equation(primals, tangents, params) -> (list of outputs, list of tangents); None is a zero
                                         tangent
     dead_code(used, equation) -> Equation | None    the equation with unused results dropped
-    effect(**params) -> Effect | None   what it does besides giving values (side_effects.py)
+    effect(**params) -> Effect | None   its side effect (side_effects.py)
 
 Those whose equations hold programs (jit) are in higher.py; they live with their transformation.
 A primitive is called like a function: `sin(x)` binds it in the current context.
@@ -61,7 +60,7 @@ from rune.records import dataclass
 
 
 class Effect(Enum):
-    """What an equation does besides giving values: in any order, or in that of the program."""
+    """A side effect of an equation: in any order, or in the order of the program."""
 
     UNORDERED = "unordered"
     ORDERED = "ordered"
@@ -128,7 +127,7 @@ class Primitive:
     lower: Lowering | None = None
     expand: Rule | None = None
     multiple_results: bool = False
-    call_primitive: ClassVar[bool] = False  # JAX's word for what holds a function of its arguments
+    call_primitive: ClassVar[bool] = False  # in JAX, of primitives that hold a function of operands
     map_primitive: ClassVar[bool] = False
     jvp_equation: Rule | None = None
     dead_code: Rule | None = None
@@ -156,7 +155,7 @@ class Primitive:
         return tuple(operands[i] for i in self.jax_order)
 
     def get_bind_params(self, params: Mapping[str, object]) -> dict[str, object]:
-        """What `bind` takes by name, of the parameters of an equation: all of them."""
+        """The keyword arguments of `bind` for the parameters of an equation: all of them."""
         return dict(params)
 
     def __repr__(self) -> str:
@@ -165,7 +164,7 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Direct(Primitive):
-    """An operation that eager evaluation runs by a rule of its own, whatever NumPy would do.
+    """An operation that eager evaluation runs by its own rule, not by its NumPy meaning.
 
     run(*arrays, **params) -> Array, or a list of them
     """

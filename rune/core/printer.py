@@ -42,7 +42,7 @@ class Names:
 
 
 def scalar(value: np.ndarray) -> str:
-    """A rank-0 value, so that reading it back gives the same number."""
+    """A rank-0 value as text from which the same number can be read back."""
     if value.dtype == dtypes.bool_:
         return "true" if value else "false"
     if value.dtype in dtypes.COMPLEX:
@@ -126,7 +126,7 @@ def param(value: Any, depth: int = 0) -> str:
 
 
 def _is_record(value: object) -> bool:
-    """A dataclass that prints as its fields; not one that holds a function and prints its name."""
+    """Whether a value is a dataclass that prints as its fields, and not only as a name."""
     if not is_dataclass(value) or isinstance(value, Dim | type):
         return False
     return type(value).__dataclass_params__.repr  # type: ignore[attr-defined]
@@ -135,7 +135,7 @@ def _is_record(value: object) -> bool:
 def array(value: Value, dtype: np.dtype) -> str:
     """A constant: all elements, exactly, or the first and last of more than FULL elements."""
     if isinstance(value, Tracer):
-        return "..."  # of a transformation around the program: it has no elements yet
+        return "..."  # traced outside the program: it has no elements yet
     data = np.asarray(value, dtype)
     if data.size <= FULL:
         return _nested(data)

@@ -16,8 +16,8 @@
     atom      := var | number ":" type                   var := "%" int
     type      := dtype ["*"] "[" [dim {"," dim}] "]"     "*" marks a weak type
 
-Every variable is bound once, before its uses. `check.py` verifies that and every result's type;
-`printer.py` prints, `parse.py` reads. A parameter may be a Program (jit): so programs nest.
+Every variable is bound once, before its uses. `check.py` verifies that and the type of every
+result; `printer.py` prints, `parse.py` reads. A parameter may be a Program (jit): so programs nest.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Literal(AtomNames):
 
     @property
     def operand(self) -> Value:
-        """The value to give to an operation: a Python number where only that shows that it is weak.
+        """The value as an operand: a Python number if only that shows that it is weak.
 
-        Not for one that hands its operands to a user's function, which expects arrays.
+        Not for an operation that passes its operands to a user's function, which expects arrays.
         """
         if not self.type.weak:
             return self.value
@@ -77,7 +77,7 @@ class Literal(AtomNames):
 
     @property
     def key(self) -> tuple[bytes, ArrayType]:
-        """Bits and type: what makes two literals the same."""
+        """Bits and type, which identical literals have in common."""
         return self.value.tobytes(), self.type
 
 
@@ -99,8 +99,8 @@ class Equation(EquationNames):
 class Program(ProgramNames):
     """inputs -> outputs. `constants` are the closed-over arrays, explicit and in order.
 
-    `derived` memoises what transformations made of the program. It is an ordinary attribute, so the
-    garbage collector can free the cycle when a derived value refers back to the program.
+    `derived` memoises programs and code derived from the program. It is an ordinary attribute, so
+    that the collector can free the cycle when a derived value refers back to the program.
     """
 
     inputs: tuple[Var, ...]  # type: ignore[override]  # a property of OpenProgram
@@ -130,7 +130,7 @@ class Program(ProgramNames):
         """The values of the constants."""
         return [value for _, value in self.constants]
 
-    literals = consts  # JAX's other name of them, which Distrax reads
+    literals = consts  # another name in JAX, which Distrax reads
 
     @property
     def jaxpr(self) -> OpenProgram:
@@ -170,9 +170,9 @@ class Program(ProgramNames):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class OpenProgram(ProgramNames):
-    """A program whose constants are given when it is evaluated: the first `count` inputs of `body`.
+    """A program whose constants, the first `count` inputs of `body`, are passed at evaluation.
 
-    It is what `program.jaxpr` gives, beside `program.consts`.
+    `program.jaxpr` returns it, and `program.consts` the constants.
     """
 
     body: Program
@@ -185,7 +185,7 @@ class OpenProgram(ProgramNames):
 
     @property
     def inputs(self) -> tuple[Var, ...]:
-        """The inputs behind the constants."""
+        """The inputs after the constants."""
         return self.body.inputs[self.count :]
 
     @property
@@ -258,8 +258,8 @@ def map_subprograms(program: Program, change: Callable[[Program], Program]) -> P
 def substitute(program: Program, replacements: Mapping[Var, Atom], equations: Iterable[Equation]) -> Program:
     """`program` with `equations` as its body and every replaced variable renamed everywhere.
 
-    The one rewriting function that passes share: chains of replacements are followed, so no
-    pass leaves a stale use behind.
+    All passes rewrite by this function: chains of replacements are followed, so that no pass leaves
+    a stale use behind.
     """
 
     def resolve(atom: Atom) -> Atom:
@@ -277,7 +277,7 @@ def substitute(program: Program, replacements: Mapping[Var, Atom], equations: It
 
 
 def in_scope(program: Program, around: Frame | None) -> Program:
-    """The program as a part of what is computed at a line: in the scope of that, if it has one."""
+    """The program as part of a computation at a line: inside the scope of that line, if any."""
     if around is None or not around.scope:
         return program
 

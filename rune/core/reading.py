@@ -1,8 +1,8 @@
-"""Malformed text: whatever goes wrong while it is read is reported as one error.
+"""Malformed text: every failure while reading it is reported as one kind of error.
 
-A parser finds most damage itself, and says what it wanted. What it builds has laws of its own, and
-a name, a size or a type that damage has changed breaks them somewhere else: there this says that it
-was the text.
+A parser finds most damage itself, and reports what it expected. The objects that it builds have
+checks of their own, and a damaged name, size or type fails in these: here such errors are
+attributed to the text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def next_line(lines: Iterator[str]) -> str:
 
 
 class reading:
-    """Inside the block a text is read: an error that it causes is a CheckError of the parser's."""
+    """A block in which a text is read: errors that the text causes become CheckErrors."""
 
     __slots__ = ("subject",)
 

@@ -1,6 +1,6 @@
 """Structural equality of programs: equal up to variables, names and frames.
 
-Programs and variables are compared by identity elsewhere; this is for tests and for finding
+Elsewhere programs and variables are compared by identity; this is for tests and for finding
 duplicate programs. Cost: linear in the number of equations.
 """
 
@@ -32,7 +32,7 @@ def same_program(a: Program, b: Program) -> bool:
 
 
 def _bound(match: dict[Var, Var], first: tuple[Var, ...], second: tuple[Var, ...]) -> bool:
-    """Pair variables at their binding; False where their types differ."""
+    """Pair variables where they are bound; False if their types differ."""
     match.update(zip(first, second))
     return [v.type for v in first] == [v.type for v in second]
 
@@ -74,7 +74,7 @@ def _same_param(a: object, b: object) -> bool:
 
 
 def _same_value(x: np.ndarray, y: np.ndarray) -> bool:
-    """Equal bits, but for the payload of NaNs, which text does not show."""
+    """Whether the bits are equal, except for the payload of NaNs, which text does not show."""
     if x.dtype != y.dtype or x.shape != y.shape:
         return False
     return x.tobytes() == y.tobytes() or _same_but_nan(x, y)
@@ -94,7 +94,7 @@ def _same_but_nan(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def program_key(program: Program) -> tuple[Hashable, ...]:
-    """A hashable value that two programs share only if they are the same, user's lines included.
+    """A hashable value that only identical programs share, with the user's lines.
 
     For programs without constants. Cost: linear in the number of equations, nested ones included.
     """
@@ -102,7 +102,7 @@ def program_key(program: Program) -> tuple[Hashable, ...]:
 
 
 class _Itself:
-    """A parameter without a hash, of a user's operation: equal to itself alone."""
+    """A parameter of a user's operation that has no hash: equal only to itself."""
 
     __slots__ = ("value",)
 
@@ -116,12 +116,12 @@ class _Itself:
         return id(self.value)
 
 
-def _key(program: Program, numbered: dict[Program, int]) -> tuple[Hashable, ...]:
+def _key(program: Program, program_numbers: dict[Program, int]) -> tuple[Hashable, ...]:
     assert not program.constants, "captured values are inputs"
     numbers: dict[Var, int] = {}
 
     def bound(variables: tuple[Var, ...]) -> tuple[ArrayType, ...]:
-        first = len(numbers)  # which grows as they are entered
+        first = len(numbers)  # evaluated before the update, which changes it
         numbers.update((v, first + i) for i, v in enumerate(variables))
         return tuple(v.type for v in variables)
 
@@ -130,26 +130,26 @@ def _key(program: Program, numbered: dict[Program, int]) -> tuple[Hashable, ...]
 
     inputs = bound(program.inputs)
     lines = tuple(
-        (e.primitive, read(e.operands), _params_key(e.params, numbered), bound(e.results), e.frame)
+        (e.primitive, read(e.operands), _params_key(e.params, program_numbers), bound(e.results), e.frame)
         for e in program.equations
     )
     return program.name, inputs, lines, read(program.outputs)
 
 
-def _params_key(params: Mapping[str, object], numbered: dict[Program, int]) -> tuple[Hashable, ...]:
-    return tuple((name, _param_key(params[name], numbered)) for name in sorted(params))
+def _params_key(params: Mapping[str, object], program_numbers: dict[Program, int]) -> tuple[Hashable, ...]:
+    return tuple((name, _param_key(params[name], program_numbers)) for name in sorted(params))
 
 
-def _param_key(value: object, numbered: dict[Program, int]) -> Hashable:
+def _param_key(value: object, program_numbers: dict[Program, int]) -> Hashable:
     if isinstance(value, tuple):
-        return tuple(_param_key(v, numbered) for v in value)
+        return tuple(_param_key(v, program_numbers) for v in value)
     if not isinstance(value, Program):
         try:
             hash(value)
         except TypeError:
             return _Itself(value)
         return type(value), value  # 1, 1.0 and True are equal, and different parameters
-    if value in numbered:  # held twice: written out once
-        return numbered[value]
-    numbered[value] = len(numbered)
-    return _key(value, numbered)
+    if value in program_numbers:  # held twice: written out once
+        return program_numbers[value]
+    program_numbers[value] = len(program_numbers)
+    return _key(value, program_numbers)

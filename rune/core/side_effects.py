@@ -1,8 +1,8 @@
 """Side effects: equations that do more than compute values.
 
 Such an equation runs exactly once, even if nothing reads its results: it is neither dropped nor
-merged with an equal one. Those that are ordered happen in the order of the program; the others in
-any order. An equation that holds programs has their effects.
+merged with an equal one. Ordered effects happen in the order of the program, others in any order.
+An equation that holds programs has their effects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _known: WeakKeyDictionary[Program, Effect | None] = WeakKeyDictionary()
 
 
 def program_effect(program: Program) -> Effect | None:
-    """The strongest effect of a program's equations; remembered for as long as it lives."""
+    """The strongest effect of the equations of a program; cached for the program's life."""
+    # A stack and not recursion: programs may be nested deeply.
     pending = [] if program in _known else [program]
     while pending:
         current = pending[-1]
@@ -41,6 +42,6 @@ def effect_of(equation: Equation) -> Effect | None:
 
 
 def strongest(effects: Iterable[Effect | None]) -> Effect | None:
-    """Ordered, if one is; else unordered, if one is."""
+    """Ordered if any effect is; otherwise unordered if there is any effect."""
     present = set(effects)
     return next((e for e in (Effect.ORDERED, Effect.UNORDERED) if e in present), None)

@@ -1,11 +1,11 @@
-"""Symbolic sizes of a program, and what they are in one call of it.
+"""Symbolic sizes of a program, and their values in one call of it.
 
 A program traced for f32[n] may be called with f32[3], or inside another program with f32[m]. Sizes
-are read off the arguments' shapes, one axis for each: an axis that is affine in one size once the
-sizes before it are known, as n in 2*n + 1, then m in n*m. Programs, plans and executors all ask
-here where a size stands and what it is.
+are read from the shapes of arguments, one axis for each: an axis that is affine in one size once
+the sizes before it are known, as n in 2*n + 1, then m in n*m. Programs, plans and executors all
+determine the source and the value of a size by these functions.
 
-Invariant: what is read is a whole number within its range, and fits every axis; else an error.
+Invariant: every size is a whole number within its range, and fits every axis; otherwise an error.
 Not done: sizes that only several axes together determine (n + m and n - m), and n from n//2.
 """
 
@@ -28,10 +28,10 @@ Sizes = Mapping[str, Size]
 
 @dataclass(frozen=True, slots=True)
 class SizeSource:
-    """Where a size is read: axis `axis` of an argument is factor*name + offset.
+    """The source of a size: axis `axis` of an argument is factor*name + offset.
 
-    The bounds are inclusive; high None means that there is none. All of them may mention sizes
-    that are read before, and the factor is never 0.
+    The bounds are inclusive; `high` is None for no bound. Bounds, factor and offset may mention
+    sizes that are read before, and the factor is never 0.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SizeSource:
 
     @property
     def dim(self) -> Size:
-        """The axis's size according to the argument's type."""
+        """The size of the axis in the type of the argument."""
         return dims.symbol(self.name, self.low, self.high) * self.factor + self.offset
 
 
@@ -64,6 +64,7 @@ def size_sources(types: tuple[ArrayType, ...]) -> tuple[SizeSource, ...]:
                 axes.setdefault(dim, (argument, axis))
     pending = sorted(axes, key=lambda dim: dims.as_symbol(dim) is None)
     sources: dict[str, SizeSource] = {}
+    # Rounds, since an axis may be solved only after sizes of later axes are known.
     count = -1
     while len(sources) > count:
         count = len(sources)
@@ -75,7 +76,7 @@ def size_sources(types: tuple[ArrayType, ...]) -> tuple[SizeSource, ...]:
 
 
 def _source(dim: Dim, at: tuple[int, int], known: Mapping[str, SizeSource]) -> SizeSource | None:
-    """How `dim` determines its one unknown size; None if it does not."""
+    """The source of the one unknown size in `dim`; None if `dim` does not determine it."""
     unknown = [s for s in dims.symbols(dim) if s.name not in known]
     if len(unknown) != 1:
         return None
@@ -95,7 +96,7 @@ def untold_sizes(program: Program) -> dict[str, Dim]:
 
 
 def mentioned_sizes(program: Program) -> dict[str, Dim]:
-    """The sizes in a program's types and parameters, by name; programs it holds have their own."""
+    """The sizes in the types and parameters of a program, by name, without inner programs."""
     return dims.symbols_within(*_dims_of(program))
 
 
@@ -113,7 +114,7 @@ def _dims_in(value: object) -> Iterator[Dim]:
         yield value
     elif isinstance(value, tuple):
         for item in value:
-            if type(item) is not int:  # as most of them are
+            if type(item) is not int:  # most items are
                 yield from _dims_in(item)
     elif is_dataclass(value) and not isinstance(value, type | Program):
         yield from _dims_in(tuple(getattr(value, f.name) for f in fields(value)))
@@ -123,7 +124,7 @@ def carriers(types: Sequence[ArrayType], names: Iterable[str]) -> set[int]:
     """The numbers of the arguments that determine these sizes.
 
     For a size that no argument determines by itself, such as n and m with only an axis of n*m: all
-    arguments that mention it. The program around a loop knows it.
+    arguments that mention it. The enclosing program of a loop knows such a size.
     """
     sources = {source.name: source for source in size_sources(tuple(types))}
     needed: dict[str, SizeSource] = {}
@@ -150,9 +151,9 @@ def carriers(types: Sequence[ArrayType], names: Iterable[str]) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Shapes given to a program of some types, as messages speak of them.
+    """The shapes of the arguments of a program, with words for messages.
 
-    action: how every message starts, "f: cannot run"; label: what an argument is called.
+    action: the beginning of every message, "f: cannot run"; label: the name of an argument.
     """
 
     action: str
@@ -226,7 +227,7 @@ def _place(arguments: Arguments, source: SizeSource) -> str:
 
 
 def _for(x: Size, known: Sizes) -> str:
-    """The known sizes that x is made of: ` for n = 3, m = 4`; nothing if it is a size itself."""
+    """The known sizes in x: ` for n = 3, m = 4`; nothing if x is a size itself."""
     names = {s.name for s in dims.symbols(x)} & known.keys()
     if not names or dims.as_symbol(x) is not None:
         return ""
@@ -234,19 +235,19 @@ def _for(x: Size, known: Sizes) -> str:
 
 
 def _check_shape(arguments: Arguments, number: int, shape: Shape, sizes: Sizes) -> None:
-    declared = arguments.declared[number]
-    expected = tuple(substitute(dim, sizes) for dim in declared.shape)
-    if expected == tuple(shape):
+    declared_type = arguments.declared[number]
+    expected_shape = tuple(substitute(dim, sizes) for dim in declared_type.shape)
+    if expected_shape == tuple(shape):
         return
     label = arguments.label(number)
-    if len(expected) != len(shape):
-        arguments.refuse(f"with shape {list(shape)} ({label} is {declared})")
-    axis = next(axis for axis, size in enumerate(expected) if size != shape[axis])
-    dim = declared.shape[axis]
+    if len(expected_shape) != len(shape):
+        arguments.refuse(f"with shape {list(shape)} ({label} is {declared_type})")
+    axis = next(axis for axis, size in enumerate(expected_shape) if size != shape[axis])
+    dim = declared_type.shape[axis]
     if isinstance(dim, int):
-        arguments.refuse(f"with shape {list(shape)} (axis {axis} of {label}, {declared}, is {dim})")
+        arguments.refuse(f"with shape {list(shape)} (axis {axis} of {label}, {declared_type}, is {dim})")
     arguments.refuse(
-        f"with {dim} = {expected[axis]}{_for(dim, sizes)} (axis {axis} of {label} is {shape[axis]})",
+        f"with {dim} = {expected_shape[axis]}{_for(dim, sizes)} (axis {axis} of {label} is {shape[axis]})",
         "sizes that may differ need two names in dims, and equal ones the same name",
     )
 
@@ -268,7 +269,7 @@ def match_sizes(declared: tuple[ArrayType, ...], actual: Sequence[ArrayType], ac
 def with_sizes(value: Any, sizes: Sizes) -> Any:
     """A static parameter with the sizes filled in.
 
-    A program stays as it is: it is matched against its own arguments when it is evaluated.
+    A program does not change: it is matched against its own arguments when it is evaluated.
     """
     if isinstance(value, Dim):
         return substitute(value, sizes)

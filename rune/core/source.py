@@ -1,11 +1,11 @@
-"""Kernels that a user writes in a device's own language, and how they are launched: data only.
+"""Kernels that a user writes in the language of a device, and their launches: data only.
 
-    Source("cuda", text, "scale", launch)     what the user says, once
+    Source("cuda", text, "scale", launch)     the kernel as the user passes it
     Bound(source, launch, numbers)            the same for operands of certain types
 
-A kernel is given a pointer to each operand, then to each result, to dense rows in C's order; then
-the numbers of `sizes`; in OpenCL C last, if a block shares memory, a pointer to that.
-In C it is a function, which is called once: exported folders compile it, no device of rune does.
+A kernel takes a pointer to each operand, then to each result, to dense rows in C order; then the
+numbers of `sizes`; in OpenCL C last, if a block shares memory, a pointer to that memory.
+In C it is a function, which is called once: exported folders compile it, but no device of rune.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Rule = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a kernel is launched: so many blocks of so many threads, x first.
+    """The launch of a kernel: the numbers of blocks and of threads per block, x first.
 
-    blocks:       a number or up to three; they may be sizes that are known at the call alone
+    blocks:       a number or up to three; they may be sizes that are known only at the call
     threads:      of a block, a number or up to three
-    shared_bytes: of memory that a block shares, beyond what the kernel declares
+    shared_bytes: memory that a block shares, in addition to what the kernel declares
 
     >>> from rune import extend
     >>> extend.Launch(blocks=40, threads=(16, 8)).threads
@@ -70,11 +70,11 @@ def _no_sizes(*types: object, **params: object) -> tuple[()]:
 class Source:
     """A kernel in the language of a device, which rune compiles with its own, or a function of C.
 
-    language: "cuda" for CUDA C, "opencl" for OpenCL C, "c" for C11, which runs in the folders of
-              `rune.export.source` alone
-    text:     of a program: the kernel or function, and what it calls
-    entry:    its name
-    launch:   rule(*types, **params) -> Launch; a C function takes none
+    language: "cuda" for CUDA C, "opencl" for OpenCL C, "c" for C11, which runs only in the folders
+              of `rune.export.source`
+    text:     of a program: the kernel or function, and the functions that it calls
+    entry:    the name of the kernel or function
+    launch:   rule(*types, **params) -> Launch; a C function has none
     sizes:    rule(*types, **params) -> integers (64 bits) and floats (double)
 
     Errors: ArgumentError for another language, a kernel without a launch, and a launch in C.
@@ -108,7 +108,7 @@ class Source:
 
     @property
     def routine(self) -> str:
-        """What targets that compile it have among their routines."""
+        """The entry among the routines of targets that compile it."""
         return f"{self.language}_source"
 
 
@@ -122,7 +122,7 @@ class Bound:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The names of the sizes that are known at the call alone."""
+        """The names of the sizes that are known only at the call."""
         mentioned = [x for x in (*self.launch.grid, *self.numbers) if isinstance(x, Dim)]
         return tuple(sorted({s.name for x in mentioned for s in dims.symbols(x)}))
 
@@ -144,7 +144,7 @@ def bind_source(source: Source, name: str, types: Sequence[object], params: Mapp
 
 
 def _misfit(launch: object) -> str | None:
-    """What is wrong with a launch."""
+    """The mistake in a launch; None if it is valid."""
     if not isinstance(launch, Launch):
         return f"its launch is {type(launch).__name__}, extend.Launch required"
     if not all(0 < len(extents) <= _DIMENSIONS for extents in (launch.grid, launch.group)):

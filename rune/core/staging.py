@@ -1,8 +1,8 @@
 """Staging: run a function on tracers and write down the equations that it binds.
 
-A value from outside (an array, or a tracer of an outer transformation) that meets a tracer of the
-stage is captured: it becomes an extra leading input of the program, and its value is returned
-beside the program. Rank-0 concrete values become literals. Each equation remembers the user's
+A value from outside (an array, or a tracer of an outer transformation) that is combined with a
+tracer of the stage is captured: it becomes an extra leading input of the program, and its value is
+returned beside the program. Rank-0 concrete values become literals. Each equation has the user's
 line. Nothing is computed and no array is allocated.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.captures import Captures
-from rune.core.interpreter import Axis, Interpreter, Tracer, current, type_of
+from rune.core.interpreter import Axis, Interpreter, Tracer, current, outermost, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
@@ -43,16 +43,8 @@ class StageTracer(Tracer):
         return self.variable.type
 
 
-_tracer: list[type[StageTracer]] = [StageTracer]
-
-
-def install_tracer(tracer: type[StageTracer]) -> None:
-    """Set the class of tracers, once, from the module that gives them arithmetic."""
-    _tracer[:] = [tracer]
-
-
 class Stage(Interpreter):
-    """Writes equations. Its tracers have arithmetic: users' functions and rules may run on them.
+    """Writes equations. Its tracers have arithmetic, by the outermost interpreter's `stage_tracer`.
 
     is_stored: whether a caller holds the program for as long as it is useful
     """
@@ -71,11 +63,11 @@ class Stage(Interpreter):
         return Stage(self)
 
     def owns(self, value: Value) -> TypeGuard[StageTracer]:
-        """True for this stage's own tracers."""
+        """Whether a value is a tracer of this stage."""
         return isinstance(value, StageTracer) and value.interpreter is self
 
     def atom(self, value: Value) -> Atom:
-        """The variable or literal that stands for `value`."""
+        """The variable or literal of a value."""
         return value.variable if self.owns(value) else as_literal(value) or self._capture(value)
 
     def _capture(self, value: Value) -> Var:
@@ -87,7 +79,7 @@ class Stage(Interpreter):
         params, types = _typed(primitive, [a.type for a in atoms], params, self.is_typed)
         results, frame = tuple(map(Var, types)), user_frame()
         self.equations.append(Equation(primitive, atoms, dict(params), results, frame))
-        tracers = [_tracer[0](self, v, frame) for v in results]
+        tracers = [outermost().stage_tracer(self, v, frame) for v in results]
         return tracers if primitive.multiple_results else tracers[0]
 
     process = write  # a subclass may choose what it writes
@@ -99,7 +91,7 @@ class Staged:
 
     program: Program
     captured: tuple[Value, ...]
-    axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # named axes that were asked for
+    axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # named axes outside that it uses
 
     @property
     def own_inputs(self) -> tuple[Var, ...]:
@@ -163,11 +155,11 @@ def trace_program(stage: Stage, function: FlatFunction, types: Sequence[ArrayTyp
 def new_input(stage: Stage, type: ArrayType) -> StageTracer:
     """A tracer for one more input."""
     stage.inputs.append(Var(type))
-    return _tracer[0](stage, stage.inputs[-1], user_frame())
+    return outermost().stage_tracer(stage, stage.inputs[-1], user_frame())
 
 
 def finish(stage: Stage, outputs: Sequence[Value], name: str) -> Staged:
-    """The program that was written, its captured values leading the inputs."""
+    """The program that was written; captured values are its first inputs."""
     atoms = tuple(map(stage.atom, outputs))
     captured = stage.captures.entries.values()
     inputs = (*(var for var, _ in captured), *stage.inputs)
@@ -176,11 +168,11 @@ def finish(stage: Stage, outputs: Sequence[Value], name: str) -> Staged:
 
 
 def is_kept() -> bool:
-    """Whether a program that is written here, or around here, is one that somebody will hold."""
-    around = _stage_around(current())
-    while around is not None and not around.is_stored:
-        around = _stage_around(around.parent)
-    return around is not None
+    """Whether a program being written here, or one around it, will be held by a caller."""
+    enclosing = _stage_around(current())
+    while enclosing is not None and not enclosing.is_stored:
+        enclosing = _stage_around(enclosing.parent)
+    return enclosing is not None
 
 
 def _stage_around(interpreter: Interpreter | None) -> Stage | None:

@@ -21,11 +21,11 @@ NONE: Axes = frozenset()
 class ArrayType:
     """The type of an array: dimensions (integers or symbolic), dtype, weak, varying.
 
-    A weak type is that of a Python scalar: it adapts to the dtype it meets. In the body of a
-    shard_map an array may differ between the devices along the axes `varying` of the mesh, and is
+    A weak type is that of a Python scalar: it adapts to the dtype of other operands. In the body of
+    a shard_map an array may differ between the devices along the axes `varying` of the mesh, and is
     the same along the others: `f32[3]{data}`. Instances are interned, so that equality is identity
     and hashing is free on jit's call path.
-    Errors: none: programs are checked where types meet.
+    Errors: none: operations check the types of their operands.
 
     >>> row = ArrayType((3,), dtypes.f32)
     >>> str(row), row is ArrayType((3,), dtypes.f32)
@@ -97,7 +97,7 @@ class ArrayType:
         return _intern(self.shape, self.dtype, False, self.varying) if self.weak else self
 
     def to_tangent(self) -> ArrayType:
-        """The type of its tangents: weak as it is, and float0 for a value without a derivative."""
+        """The type of its tangents: as weak as it is, and float0 for a type without derivatives."""
         if self.dtype not in dtypes.INEXACT:
             return _intern(self.shape, dtypes.float0, False)
         return _intern(self.shape, self.dtype, self.weak)
@@ -111,7 +111,7 @@ class ArrayType:
 
     @property
     def sharding(self) -> NoSharding:
-        """Nothing: a type does not say how an array lies over devices."""
+        """No sharding: a type does not describe a layout over devices."""
         return NoSharding.of_rank(self.ndim)
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class ArrayType:
 
 
 _UPDATES = ("shape", "dtype", "weak_type", "vma")
-MOST_RECENT = 1 << 14  # types that are remembered even where nobody holds them, 450 B each
+MOST_RECENT = 1 << 14  # the most types that are cached without another reference, 450 B each
 _Key = tuple[Shape, np.dtype, bool, Axes]
 _recent: dict[_Key, ArrayType] = {}
 _older: WeakValueDictionary[_Key, ArrayType] = WeakValueDictionary()
@@ -140,12 +140,12 @@ def _intern(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes = NONE) -> 
 
 
 def _remembered(key: _Key) -> ArrayType:
-    """An older type, or a new one. Two threads that ask for the same get the same."""
+    """An older type, or a new one. Two threads that ask for a type get the same object."""
     new = _make(*key)
     with _lock:
         interned = _recent.setdefault(key, _older.get(key, new))
         if len(_recent) > MOST_RECENT:
-            # Each is in one of the two all the time: the collector may run code that asks for it.
+            # Each type is in one of the two at all times: the collector may run code that needs it.
             for other, type in [*_recent.items()]:
                 _older[other] = type
                 _recent.pop(other, None)

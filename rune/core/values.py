@@ -1,4 +1,4 @@
-"""Value and Operand: what flows through primitives, and what functions on arrays take.
+"""Value and Operand: the operands and results of primitives, and arguments of array functions.
 
 Results of primitives are arrays or tracers. Operands of rules may be typed constants as well, and
 numbers of Python, whose type is weak. `rune.ops.promote` makes values of operands.
@@ -26,7 +26,7 @@ class Typed(Protocol):
 
 @runtime_checkable
 class SupportsArray(Protocol):
-    """An object that stands for an array, as `Quantized` does; `__jax_array__` serves as well."""
+    """An object that stands for an array, as `Quantized` does; `__jax_array__` works, too."""
 
     def __rune_array__(self) -> Any:
         """The array that it stands for."""
@@ -36,4 +36,4 @@ class SupportsArray(Protocol):
 Value: TypeAlias = Typed | np.ndarray | np.generic | bool | int | float | complex
 Operand: TypeAlias = Value | SupportsArray | Dim
 Values: TypeAlias = Sequence[Value | None]  # None: unknown, or a cotangent of zero
-V = TypeVar("V", bound=Operand)  # of functions that may give back what they take
+V = TypeVar("V", bound=Operand)  # of functions that may return their argument

@@ -1,12 +1,12 @@
-"""Variation: along which axes of a mesh the values of a shard_map's body differ between devices.
+"""Variation: the axes of a mesh along which values in the body of a shard_map differ.
 
 A result varies along every axis along which an operand does, unless its primitive has a rule:
 
     vary(axes, params) -> (params, result axes)     one set of axes for each operand and result; the
                                         programs among the parameters typed for such operands
 
-Type rules do not know of it. Where cotangents meet it decides what is summed: that of a value which
-is the same on all devices is the sum of what each of them has (derivatives/transpose.py).
+Type rules do not handle it. It decides which cotangents are summed over devices: the cotangent of a
+value that is the same on all devices is the sum of their shares (derivatives/transpose.py).
 Source: https://docs.jax.dev/en/latest/notebooks/shard_map.html, "vma types"
 """
 
@@ -39,13 +39,13 @@ def typed_equation(
 
 
 def united(axes: Sequence[Axes], params: Params) -> Variation:
-    """Of a collective whose result all devices of its axis have, if they are one group."""
+    """The rule of a collective with the same result on all devices of its axis, without groups."""
     if "groups" in params:
         return spread(axes, params)
     return params, (NONE.union(*axes) - {params["axis_name"]},)
 
 
 def spread(axes: Sequence[Axes], params: Params) -> Variation:
-    """Of a collective whose result differs between the devices of its axis."""
+    """The rule of a collective whose result differs between the devices of its axis."""
     name, union = params["axis_name"], NONE.union(*axes)
     return params, (union | {name} if is_typed(name) else union,)

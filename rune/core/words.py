@@ -1,10 +1,10 @@
-"""What a program says, as bytes: for caches that outlive the process.
+"""The words of a program: its content as bytes, for caches that outlive the process.
 
-Two programs share these bytes only if they compile to the same code: every type, operand, literal
+Two programs have the same bytes only if they compile to the same code: every type, operand, literal
 and parameter is in them, numbers to the last bit. A parameter that is not a value (a Python
-function, an array, a symbolic size), an operation of a user's and one with an effect have no words,
-and a program with one of them has none: nothing is left out to make two programs look alike. Of a
-call that stands for a program it runs once, that program is what counts: rules for derivatives are
+function, an array, a symbolic size), a user's operation and an operation with an effect have no
+words, and neither has a program with one of them: nothing is left out that would make two programs
+look alike. A call that runs a program once has the words of that program: rules for derivatives are
 not compiled.
 
 Cost: linear in the number of equations.
@@ -26,11 +26,11 @@ from rune.core.types import ArrayType
 
 
 class _Wordless(Exception):
-    """Something that bytes cannot say."""
+    """Something that has no words."""
 
 
 def program_words(program: Program) -> bytes | None:
-    """The bytes; None where there are none."""
+    """The bytes of a program; None if it has no words."""
     try:
         return "\n".join(_program(program, {})).encode()
     except _Wordless:
@@ -38,14 +38,14 @@ def program_words(program: Program) -> bytes | None:
 
 
 def value_words(value: object) -> bytes | None:
-    """The bytes of a value such as parameters have; None where there are none."""
+    """The bytes of the value of a parameter; None if it has no words."""
     try:
         return _value(value, {}).encode()
     except _Wordless:
         return None
 
 
-def _program(program: Program, numbered: dict[Program, int]) -> Iterator[str]:
+def _program(program: Program, program_numbers: dict[Program, int]) -> Iterator[str]:
     if program.constants:
         raise _Wordless
     numbers: dict[Var, int] = {}
@@ -61,11 +61,11 @@ def _program(program: Program, numbered: dict[Program, int]) -> Iterator[str]:
     yield f"program {program.name!r} ({bound(program.inputs)}) {{"
     for equation in program.equations:
         operands = ", ".join(map(atom, equation.operands))
-        yield f"{_operation(equation, numbered)} ({operands}) -> {bound(equation.results)}"
+        yield f"{_operation(equation, program_numbers)} ({operands}) -> {bound(equation.results)}"
     yield f"}} ({', '.join(map(atom, program.outputs))})"
 
 
-def _operation(equation: Equation, numbered: dict[Program, int]) -> str:
+def _operation(equation: Equation, program_numbers: dict[Program, int]) -> str:
     primitive, params = equation.primitive, equation.params
     is_higher = isinstance(primitive, HigherOrder)
     if primitive.family == EXTENSION or (primitive.effect is not None and not is_higher):
@@ -73,8 +73,8 @@ def _operation(equation: Equation, numbered: dict[Program, int]) -> str:
     if is_higher and primitive.lower is None and primitive.expand is None:
         called = equation_program(equation)
         if called is not None:
-            return f"call {_value(called, numbered)}"
-    settings = ", ".join(f"{name}={_value(params[name], numbered)}" for name in sorted(params))
+            return f"call {_value(called, program_numbers)}"
+    settings = ", ".join(f"{name}={_value(params[name], program_numbers)}" for name in sorted(params))
     return f"{primitive.family}.{primitive.name} {{{settings}}}"
 
 
@@ -93,13 +93,13 @@ def _dtype(dtype: np.dtype) -> str:
     return f"{dtypes.short(dtype)}:{dtype.str}"
 
 
-def _value(value: object, numbered: dict[Program, int]) -> str:
+def _value(value: object, program_numbers: dict[Program, int]) -> str:
     match value:
         case Program():
-            if value in numbered:  # held twice: written out once
-                return f"program {numbered[value]}"
-            numbered[value] = len(numbered)
-            return "\n".join(_program(value, numbered))
+            if value in program_numbers:  # held twice: written out once
+                return f"program {program_numbers[value]}"
+            program_numbers[value] = len(program_numbers)
+            return "\n".join(_program(value, program_numbers))
         case ArrayType():
             return _type(value)
         case np.dtype():
@@ -111,10 +111,10 @@ def _value(value: object, numbered: dict[Program, int]) -> str:
         case _ if type(value) in (bool, int, str, complex, type(None)):
             return repr(value)
         case _ if type(value) is tuple:
-            return f"({''.join(f'{_value(v, numbered)}, ' for v in value)})"
+            return f"({''.join(f'{_value(v, program_numbers)}, ' for v in value)})"
         case _ if type(value) is frozenset:
-            return f"{{{', '.join(sorted(_value(v, numbered) for v in value))}}}"
+            return f"{{{', '.join(sorted(_value(v, program_numbers) for v in value))}}}"
         case _ if is_dataclass(value) and not isinstance(value, type):
-            inner = ", ".join(f"{f.name}={_value(getattr(value, f.name), numbered)}" for f in fields(value))
+            inner = ", ".join(f"{f.name}={_value(getattr(value, f.name), program_numbers)}" for f in fields(value))
             return f"{type(value).__module__}.{type(value).__qualname__}({inner})"
     raise _Wordless

@@ -1,8 +1,8 @@
-"""Where the blocks of an array are: devices in a grid, and the axes along which it is split.
+"""Layouts of arrays over devices: a grid of devices, and the axes along which arrays are split.
 
     mesh = make_mesh((2, 4), ("data", "model"))      eight devices, two by four
     P("data", None)                                  axis 0 in two parts, axis 1 whole
-    NamedSharding(mesh, P("data", None))             so every device holds half of the rows
+    NamedSharding(mesh, P("data", None))             every device holds half of the rows
 
 Names and meanings are those of jax.sharding.
 """

@@ -16,7 +16,7 @@ NO_AXES = AbstractMesh((), ())
 def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
     """Set the mesh to which a bare PartitionSpec refers, for the process or a block.
 
-    None for no mesh. It is the mesh of a `shard_map` that names none, too.
+    None for no mesh. A `shard_map` without a mesh uses it, too.
     Errors: ArgumentError if it is not a mesh.
 
     >>> import rune, rune.numpy as rnp
@@ -31,7 +31,7 @@ def set_mesh(mesh: Mesh | None) -> Setting[Mesh | None]:
 
 
 def use_abstract_mesh(mesh: AbstractMesh) -> Setting[AbstractMesh]:
-    """As `set_mesh`, of a mesh without devices: `get_abstract_mesh` gives it.
+    """As `set_mesh`, for a mesh without devices, which `get_abstract_mesh` returns.
 
     Errors: ArgumentError if it is not an AbstractMesh.
 
@@ -57,7 +57,7 @@ def get_mesh() -> Mesh | None:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh in force; none without one, and then it is `empty`. Errors: none.
+    """The axes of the mesh in force; without a mesh no axes, and it is `empty`. Errors: none.
 
     >>> from rune.sharding import get_abstract_mesh
     >>> get_abstract_mesh().empty
@@ -68,12 +68,11 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def on_devices(name: str, where: PartitionSpec | NamedSharding) -> NamedSharding:
-    """The sharding over devices that a spec, or a sharding over axes alone, means with the current
-    mesh.
+    """The sharding over devices of a spec, or of a sharding over axes alone, by the current mesh.
 
-    An axis that it leaves to others is whole.
-    name:   the operation that is given it
-    Errors: ArgumentError without a mesh, or with one of other axes than the sharding has.
+    An unconstrained axis is whole.
+    name:   the operation, for messages
+    Errors: ArgumentError without a mesh, or with a mesh of other axes than those of the sharding.
     """
     sharding = _read_spec(name, where) if isinstance(where, PartitionSpec) else where
     spec = sharding.spec.settled()

@@ -1,8 +1,8 @@
 """The memory of sharded arrays: one buffer for each device of a mesh.
 
-A sharded array is on a `Spread`, which stands in place of its device. Its backend reads and
-writes whole arrays, block by block. Buffers in the host's memory are views of one array where they
-can be, and replicas there are one. A device of another process has its buffer there, and None here.
+A `Spread` takes the place of the device of a sharded array. Its backend reads and writes arrays
+block by block. Buffers in the host's memory are views of one array if possible, and replicas there
+share one buffer. The buffer of a device of another process is None here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Blocks:
 
 
 def on_all_devices(local: Sequence[Buffer], mesh: Mesh) -> tuple[Buffer | None, ...]:
-    """The buffers of this process at the places of their devices."""
+    """The buffers of this process at the positions of their devices, and None for others."""
     if not mesh.is_multi_process:
         return tuple(local)
     buffers = iter(local)
@@ -50,11 +50,11 @@ def on_all_devices(local: Sequence[Buffer], mesh: Mesh) -> tuple[Buffer | None, 
 
 @dataclass(frozen=True, eq=False)
 class Spread(Device):
-    """The devices of a sharding, where an array is on several."""
+    """The devices of a sharding, as the device of an array."""
 
     sharding: NamedSharding
 
-    # There is one for each sharding; two devices of one target would be equal.
+    # Compared by identity, since there is one for each sharding: devices are equal by their target.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -68,7 +68,7 @@ class Spread(Device):
 
     @property
     def backend(self) -> SpreadMemory:  # type: ignore[override]
-        """What reads and writes arrays on all devices."""
+        """The memory of all devices together."""
         return SpreadMemory(self.sharding)
 
     def __repr__(self) -> str:
@@ -85,13 +85,13 @@ _lock = locks.lock()
 
 
 def spread(sharding: NamedSharding) -> Spread:
-    """The one object that stands for the devices of a sharding."""
+    """The one object for the devices of a sharding."""
     with _lock:
-        known = _spreads.get(sharding)
-        if known is None:
+        devices = _spreads.get(sharding)
+        if devices is None:
             first = _first_here(sharding.mesh)
-            known = _spreads[sharding] = Spread(first.target, first.file, sharding)
-        return known
+            devices = _spreads[sharding] = Spread(first.target, first.file, sharding)
+        return devices
 
 
 def _first_here(mesh: Mesh) -> Device:
@@ -122,14 +122,15 @@ class SpreadMemory:
     def share(self, array: np.ndarray) -> Blocks:
         """The blocks of a host array that does not change: views of it in the host's memory.
 
-        Errors: DistributedError if another process has other numbers in it.
+        Errors: DistributedError if the array of another process has other elements.
         """
         if self.sharding.mesh.is_multi_process and array.ndim:
             _require_same_everywhere(array, self.sharding)
         return self.blocks_of(array)
 
     def blocks_of(self, array: np.ndarray) -> Blocks:
-        """The same of an array that the others need not have alike."""
+        """The same for an array that may differ in other processes."""
+        # `first` is the number of the first device with the same block: replicas share its view.
         views: list[np.ndarray] = []
         buffers: list[Buffer] = []
         for device, block, first in _places(self.sharding, array.shape):
@@ -138,13 +139,13 @@ class SpreadMemory:
         return Blocks(on_all_devices(buffers, self.sharding.mesh), array.shape)
 
     def is_readable(self, shape: tuple[int, ...]) -> bool:
-        """Whether the devices of this process have all blocks of an array between them."""
+        """Whether the devices of this process together have all blocks of an array."""
         return not self.sharding.mesh.is_multi_process or _has_all_blocks(self.sharding, shape)
 
     def copy_out(self, buffer: Blocks, type: ArrayType) -> np.ndarray:
-        """The whole array, each block read from the first device of this process that has it.
+        """The array, with each block read from the first device of this process that has it.
 
-        Errors: DistributedError if others have a block alone.
+        Errors: DistributedError if only other processes have some block.
         """
         if not self.is_readable(buffer.shape):
             raise DistributedError(
@@ -176,35 +177,36 @@ def _require_same_everywhere(array: np.ndarray, sharding: NamedSharding) -> None
 
 
 def is_readable(device: Device | None, buffer: Buffer) -> bool:
-    """Whether this process has all of an array on a device, or on a spread."""
+    """Whether this process has all of an array on a device or on a Spread."""
     return not isinstance(device, Spread) or device.backend.is_readable(buffer.shape)
 
 
 def host_block(device: Device, buffer: Buffer, type: ArrayType) -> np.ndarray:
-    """One block as a host array, which is not to be written to."""
+    """One block as a host array, which must not be written to."""
     return buffer if in_host_memory(device) else device.backend.copy_out(buffer, type)
 
 
 @functools.lru_cache(maxsize=4096)
 def _has_all_blocks(sharding: NamedSharding, shape: tuple[int, ...]) -> bool:
-    here, everywhere = sharding.addressable_devices_indices_map(shape), sharding.devices_indices_map(shape)
-    return _distinct(here) == _distinct(everywhere)
+    local_blocks, all_blocks = sharding.addressable_devices_indices_map(shape), sharding.devices_indices_map(shape)
+    return _distinct(local_blocks) == _distinct(all_blocks)
 
 
 def _distinct(blocks: Mapping[Device, Block]) -> set[str]:
+    """The different blocks, as text, since slices have no hash."""
     return set(map(repr, blocks.values()))
 
 
 @functools.lru_cache(maxsize=4096)
 def _places(sharding: NamedSharding, shape: tuple[int, ...]) -> tuple[tuple[Device, Block, int], ...]:
-    """Each device of this process with its block, and the number of the first that has the same."""
+    """Each device of this process, its block, and the number of the first with the same block."""
     blocks = list(sharding.addressable_devices_indices_map(shape).items())
     return tuple((device, block, [b for _, b in blocks].index(block)) for device, block in blocks)
 
 
 @functools.lru_cache(maxsize=4096)
 def replicas(sharding: NamedSharding, shape: tuple[int, ...]) -> tuple[tuple[Device, Block, int], ...]:
-    """Each device with its block, and how many devices before it have the same."""
+    """Each device with its block, and the number of devices before it with the same block."""
     places = list(sharding.devices_indices_map(shape).items())
     blocks = [block for _, block in places]
     return tuple((d, block, blocks[:n].count(block)) for n, (d, block) in enumerate(places))

@@ -21,10 +21,11 @@ class Mesh(Axes):
     """Devices in a grid. Equal meshes have the same devices at the same places of equal axes.
 
     devices:    an array or nested lists of devices, or of their names
-    axis_names: the name of each axis; of a single one, the name alone
-    axis_types: the kind of each axis; None for Auto. In `with mesh:` a PartitionSpec alone is
-                read by it, as in `with set_mesh(mesh):`
-    Errors:     ArgumentError for another number of names, a name given twice, or a device twice.
+    axis_names: the name of each axis; for a single axis, the name alone
+    axis_types: the kind of each axis; None for Auto
+    In `with mesh:` it is the mesh of a bare PartitionSpec, as in `with set_mesh(mesh):`.
+    Errors:     ArgumentError unless there is a different name for each axis, and if a device occurs
+                twice.
 
     >>> import rune
     >>> from rune.sharding import Mesh
@@ -55,7 +56,7 @@ class Mesh(Axes):
 
     @property
     def devices(self) -> np.ndarray:
-        """The devices, as an array of objects of the mesh's shape."""
+        """The devices, as an array of objects in the shape of the mesh."""
         grid = np.empty(len(self._grid), object)
         grid[:] = self._grid
         return grid.reshape(self.axis_sizes)
@@ -98,9 +99,9 @@ class Mesh(Axes):
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
     def update(self, **changes: Any) -> Mesh:
-        """The mesh with other `devices`, `axis_names` or `axis_types`. Errors: as of a new one."""
-        same = {"devices": self.devices, "axis_names": self.axis_names, "axis_types": self.axis_types}
-        return Mesh(**{**same, **changes})
+        """The mesh with other `devices`, `axis_names` or `axis_types`. Errors: as for a new one."""
+        fields = {"devices": self.devices, "axis_names": self.axis_names, "axis_types": self.axis_types}
+        return Mesh(**{**fields, **changes})
 
     def __enter__(self) -> Mesh:
         if self._block is None:
@@ -127,7 +128,7 @@ class Mesh(Axes):
         return self._grid, self.axis_names, self.axis_sizes, self.axis_types
 
     def __reduce__(self) -> tuple:
-        """Pickled by the names of its devices, which have to be there when it is unpickled."""
+        """Pickled by the names of its devices, which must exist where it is unpickled."""
         names = np.array([d.name for d in self._grid], object).reshape(self.axis_sizes)
         return Mesh, (names.tolist(), self.axis_names, self.axis_types)
 
@@ -136,6 +137,7 @@ class Mesh(Axes):
 
 
 def _require_grid(grid: np.ndarray) -> None:
+    # NumPy leaves rows of different lengths as lists.
     lengths = [len(row) for row in grid.flat if isinstance(row, list | tuple)]
     if lengths:
         raise ArgumentError(
@@ -150,16 +152,16 @@ def _require_names(shape: Sequence[int], names: Sequence[Name]) -> None:
         raise ArgumentError(
             f"Mesh: cannot name the axes of {_sizes(shape)} devices {names} ({len(shape)} names required)"
         )
-    repeated = [name for n, name in enumerate(names) if name in names[:n]]
-    if repeated:
-        raise ArgumentError(f"Mesh: cannot name two axes {repeated[0]!r} ({names})")
+    duplicates = [name for n, name in enumerate(names) if name in names[:n]]
+    if duplicates:
+        raise ArgumentError(f"Mesh: cannot name two axes {duplicates[0]!r} ({names})")
 
 
 def _require_distinct(grid: Sequence[Device]) -> None:
     if len(set(grid)) < len(grid):
-        repeated = next(d for n, d in enumerate(grid) if d in grid[:n])
+        duplicate = next(d for n, d in enumerate(grid) if d in grid[:n])
         raise ArgumentError(
-            f"Mesh: cannot use {repeated.name} at two places",
+            f"Mesh: cannot use {duplicate.name} at two places",
             hint=f"{variable_of('cpu_devices')}={len(grid)} makes so many devices of the CPU",
         )
 
@@ -175,29 +177,29 @@ def make_mesh(
     *,
     devices: Sequence[str | Device] | None = None,
 ) -> Mesh:
-    """A mesh of the first devices there are.
+    """A mesh of the first available devices.
 
-    axis_shapes: how many devices along each axis
+    axis_shapes: the number of devices along each axis
     axis_types:  the kind of each axis; None for Auto
-    devices:     which to take, in this order; None for those of the default device's kind, in all
-                 processes that have joined
-    Errors:      DeviceError if there are too few; ArgumentError as of Mesh.
+    devices:     the devices to take from, in order; None for those of the default device's kind, in
+                 all processes that have joined
+    Errors:      DeviceError if there are too few; ArgumentError as for Mesh.
 
     >>> from rune.sharding import make_mesh
     >>> make_mesh((1, 1), ("data", "model"), devices=["cpu"])
     Mesh('data': 1, 'model': 1)
     """
-    there = everywhere() or default_devices() if devices is None else tuple(map(device_of, devices))
+    candidates = everywhere() or default_devices() if devices is None else tuple(map(device_of, devices))
     _require_counts(axis_shapes)
     count = math.prod(axis_shapes)
-    if len(there) < count:
+    if len(candidates) < count:
         raise DeviceError(
-            f"make_mesh: cannot fill {_sizes(axis_shapes)} places with {len(there)} devices "
-            f"({', '.join(d.name for d in there)})",
+            f"make_mesh: cannot fill {_sizes(axis_shapes)} places with {len(candidates)} devices "
+            f"({', '.join(d.name for d in candidates)})",
             hint=f"{variable_of('cpu_devices')}={count} makes so many devices of the CPU",
         )
     grid = np.empty(count, object)
-    grid[:] = there[:count]
+    grid[:] = candidates[:count]
     names = axis_names if isinstance(axis_names, str) else tuple(axis_names)
     return Mesh(grid.reshape(tuple(axis_shapes)), names, axis_types)
 
@@ -214,4 +216,4 @@ def _require_counts(axis_shapes: object) -> None:
 def default_devices() -> tuple[Device, ...]:
     """The devices of this process of the kind that new arrays are on."""
     default = device_of(config.current().device or "cpu")
-    return tuple(devices(default.target.backend))  # no driver of another kind is woken
+    return tuple(devices(default.target.backend))  # of this kind alone, so no other driver is loaded

@@ -1,4 +1,4 @@
-"""Which device holds which block of an array: boxes for a terminal, a table for a notebook.
+"""Pictures of the blocks of an array: boxes for a terminal, a table for a notebook.
 
 A vector is a row of blocks, a matrix a grid of them. Devices that hold the same block share a box.
 """
@@ -18,7 +18,7 @@ from rune.sharding.shardings import Block, Sharding
 class Grid:
     """The blocks of an array as a grid.
 
-    rows, columns: the part of its axis that each is, as `0:4`; a vector has one row, without a name
+    rows, columns: the part of the axis of each, as `0:4`; a vector has one row, without a name
     holders:       the devices of each block, row by row
     """
 
@@ -35,7 +35,7 @@ def can_draw(shape: Sequence[int]) -> bool:
 def grid_of(operation: str, shape: Sequence[int], sharding: Sharding) -> Grid:
     """The blocks of a vector or a matrix.
 
-    Errors: ArgumentError for another rank, else those of the sharding.
+    Errors: ArgumentError for another rank; those of the sharding.
     """
     if not can_draw(shape):
         raise ArgumentError(
@@ -112,7 +112,7 @@ def _cell(devices: Iterable[Device], number: int, grid: Grid) -> str:
 
 
 def array_html(shape: Sequence[int], sharding: Sharding, contents: str) -> str:
-    """What a notebook shows of a sharded array: its blocks, and its text below."""
+    """The view of a sharded array in a notebook: its blocks, and its text below."""
     title = f'<div style="font: 12px monospace">{html.escape(f"{sharding!r}")}</div>'
     text = f'<pre style="font-family: monospace">{html.escape(contents)}</pre>'
     return f"<div>{title}{html_table(grid_of('array', shape, sharding))}{text}</div>"

@@ -1,7 +1,7 @@
-"""Shardings: which block of an array each device holds.
+"""Shardings: the block of an array that each device holds.
 
-A block is a slice of every axis, `slice(None)` of an axis that is whole. Devices that hold the same
-block are replicas of each other.
+A block is a slice of every axis, `slice(None)` for a whole axis. Devices that hold the same block
+are replicas of each other.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Block = tuple[slice, ...]
 
 
 class Sharding(ABC):
-    """Where the blocks of an array are: the queries that all shardings answer.
+    """The layout of an array over devices: the methods of all shardings.
 
-    Errors: those of each question.
+    Errors: those of each method.
 
     >>> from rune.sharding import Sharding, SingleDeviceSharding
     >>> isinstance(SingleDeviceSharding("cpu"), Sharding)
@@ -40,12 +40,12 @@ class Sharding(ABC):
     def shard_shape(self, global_shape: Sequence[Size]) -> Shape:
         """The shape of the block that each device holds.
 
-        Errors: ShapeError for an array that it cannot cut into equal blocks.
+        Errors: ShapeError for an array that it cannot split into equal blocks.
         """
 
     @abstractmethod
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
-        """The block of each device. Errors: as of shard_shape."""
+        """The block of each device. Errors: as for shard_shape."""
 
     @property
     @abstractmethod
@@ -68,7 +68,7 @@ class Sharding(ABC):
         return all(d.is_local for d in self.device_set)
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
-        """The blocks of this process. Errors: as of shard_shape."""
+        """The blocks of this process. Errors: as for shard_shape."""
         return {d: block for d, block in self.devices_indices_map(global_shape).items() if d.is_local}
 
     @property
@@ -78,7 +78,7 @@ class Sharding(ABC):
 
     @property
     def memory_kind(self) -> str:
-        """The memory that the blocks are in: that of their devices, which is the only one."""
+        """The kind of memory of the blocks: that of their devices, the only kind."""
         return "device"
 
     def with_memory_kind(self, kind: str) -> Self:
@@ -87,12 +87,12 @@ class Sharding(ABC):
         return self
 
     def check_compatible_aval(self, aval_shape: Sequence[Size]) -> None:
-        """Errors: ShapeError for a shape that it cannot cut into equal blocks."""
+        """Errors: ShapeError for a shape that it cannot split into equal blocks."""
         self.shard_shape(aval_shape)
 
     @property
     def num_devices(self) -> int:
-        """How many devices hold a block."""
+        """The number of devices that hold a block."""
         return len(self.device_set)
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
@@ -101,7 +101,7 @@ class Sharding(ABC):
 
     @abstractmethod
     def _layout(self, ndim: int) -> tuple[tuple[Device, Block], ...]:
-        """The blocks of an array that every cut divides."""
+        """The blocks of an array of this rank that can be split."""
 
 
 def require_memory_kind(name: str, kind: str | None) -> None:
@@ -114,8 +114,8 @@ def require_memory_kind(name: str, kind: str | None) -> None:
 class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
-    memory_kind: "device" or None, which says the same
-    Errors: DeviceError for a device that is not there, ArgumentError for another kind of memory.
+    memory_kind: "device", or None for the same
+    Errors: DeviceError for an unknown device, ArgumentError for another kind of memory.
 
     >>> from rune.sharding import SingleDeviceSharding
     >>> SingleDeviceSharding("cpu").shard_shape((3, 4))
@@ -151,12 +151,12 @@ class SingleDeviceSharding(Sharding):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NamedSharding(Sharding):
-    """An array cut along the axes of a mesh, as a spec says.
+    """An array split along the axes of a mesh by a spec.
 
-    mesh:        or its axes alone (AbstractMesh), which mean the mesh in force where an array is
+    mesh:        a Mesh, or its axes alone (AbstractMesh) for the mesh in force when an array is
                  laid out
-    memory_kind: "device" or None, which says the same
-    Errors: ArgumentError for a name that the mesh does not have, or that stands twice, and for
+    memory_kind: "device", or None for the same
+    Errors: ArgumentError for a name that the mesh does not have, or that occurs twice, and for
             another kind of memory.
 
     >>> from rune.sharding import Mesh, NamedSharding, P
@@ -209,11 +209,11 @@ class NamedSharding(Sharding):
         return tuple(self.devices_indices_map([self.parts(axis) for axis in range(ndim)]).items())
 
     def update(self, **changes: Any) -> NamedSharding:
-        """The sharding with another `mesh` or `spec`. Errors: as of a new one."""
+        """The sharding with another `mesh` or `spec`. Errors: as for a new one."""
         return NamedSharding(**{"mesh": self.mesh, "spec": self.spec, **changes})
 
     def parts(self, axis: int) -> int:
-        """Into how many parts an axis is cut."""
+        """The number of parts of an axis."""
         return math.prod(self.mesh.shape[name] for name in self.spec.names(axis))
 
     def _slice(self, axis: int, size: Size, place: Mapping[Name, int]) -> slice:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Shard:
     """A block of an array.
 
-    index:       the slice of each axis that it is
-    replica_id:  how many devices before this one, in the order of the mesh, hold the same block
+    index:       its slice of each axis
+    replica_id:  the number of devices before this one, in mesh order, that hold the same block
     data:        the block, an array on the device
     Errors:      none.
 
@@ -32,8 +32,8 @@ class Shard:
     data: Array
 
     def __repr__(self) -> str:
-        described = f"device={self.device.name}, index={self.index}, replica_id={self.replica_id}"
-        return f"Shard({described}, data={self.data.type})"
+        place = f"device={self.device.name}, index={self.index}, replica_id={self.replica_id}"
+        return f"Shard({place}, data={self.data.type})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +47,5 @@ class RemoteShard:
 
 
 def shard(device: Device, index: Block, replica_id: int, data: Array | None) -> Shard | RemoteShard:
-    """The shard with this block; without one, that of another process."""
+    """The shard with this data; without data, the shard of another process."""
     return RemoteShard(device, index, replica_id) if data is None else Shard(device, index, replica_id, data)

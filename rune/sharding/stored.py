@@ -43,7 +43,7 @@ class StoredSharding:
 
 
 def stored(sharding: Sharding) -> StoredSharding | None:
-    """The sharding by the names of its devices; None on a single one, which is not kept."""
+    """The sharding by the names of its devices; None for a single device, which is not stored."""
     if not isinstance(sharding, NamedSharding):
         return None
     _, (names, axis_names, axis_types) = sharding.mesh.__reduce__()

@@ -1,4 +1,4 @@
-"""What every transformation does with a user's arguments: flatten, check leaves, keep the name."""
+"""The arguments and names of users' functions, as every transformation handles them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from rune.ops.promote import operand, refuse_mask, stands_for_array
 from rune.records import dataclass
 
 
+# A tree node, not a leaf: leaves become operands of programs, which have no dtype float0.
 @dataclass(frozen=True, slots=True)
 class _Void:
     """A float0 array as part of a tree's structure: it has a shape, and no derivative."""
@@ -39,6 +40,7 @@ def is_float0(value: object) -> TypeGuard[np.ndarray]:
 def flatten_values(values: object) -> tuple[list[Value], tree.TreeDef]:
     """The leaves of a tree, and its structure, which includes float0 arrays."""
     leaves, treedef = tree.flatten(values)
+    # Nearly every call has none, so the tree is walked a second time only for float0.
     if True in [type(x) is np.ndarray and is_float0(x) for x in leaves]:
         return tree.flatten(tree.map(lambda x: _Void(x.shape) if is_float0(x) else x, values))
     return leaves, treedef
@@ -56,9 +58,9 @@ def value_leaves(name: str, leaves: Sequence[Operand], treedef: tree.TreeDef) ->
 
 
 def array_leaves(name: str, leaves: Sequence[Value], treedef: tree.TreeDef) -> list[Value]:
-    """The leaves as values that nobody can write to: NumPy data is copied into arrays.
+    """The leaves as values that cannot be written to: NumPy data is copied into arrays.
 
-    For transformations that may keep an argument or return it unchanged. Errors: as value_leaves.
+    For transformations that may store an argument or return it unchanged. Errors: as value_leaves.
     """
     return [unshared(x) for x in value_leaves(name, leaves, treedef)]
 
@@ -93,9 +95,11 @@ def is_object(value: object) -> bool:
 def _host_leaf(name: str, number: int, value: Operand, treedef: tree.TreeDef) -> Value:
     if isinstance(value, Dim) or stands_for_array(value):
         return operand(name, value)
+    # Big-endian data is converted first: it has another dtype, which no operation accepts.
     value = dtypes.native(value) if isinstance(value, np.ndarray | np.generic) else value
     if isinstance(value, np.ndarray | np.generic) and value.dtype in dtypes.ANY:
         refuse_mask(name, value)
+        # From 64 to 32 bits a number may overflow, silently, as in JAX.
         with np.errstate(all="ignore"):
             return np.asarray(value).astype(dtypes.canonical(value.dtype), copy=False)
     raise ArgumentError(
@@ -107,20 +111,21 @@ def _host_leaf(name: str, number: int, value: Operand, treedef: tree.TreeDef) ->
 
 def leaf_path(number: int, treedef: tree.TreeDef) -> str:
     """The key path of leaf `number`, `[0]['w']`, positional arguments first."""
-    marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    numbered_tree = tree.unflatten(treedef, list(range(treedef.num_leaves)))
     # A call's arguments are the pair (args, kwargs); the path within that pair is left out.
-    for path, leaf in tree.leaves_with_path(marked):
+    for path, leaf in tree.leaves_with_path(numbered_tree):
         if leaf == number:
-            visible_path = path[1:] if isinstance(marked, tuple) and len(marked) == 2 else path
+            visible_path = path[1:] if isinstance(numbered_tree, tuple) and len(numbered_tree) == 2 else path
             return tree.keystr(visible_path)
     return ""
 
 
 def key_path(number: int, treedef: tree.TreeDef) -> str:
     """The path of leaf `number` in its tree: `[0]['w']`."""
-    marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    numbered_tree = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    # A float0 array, part of the structure, is a leaf of the numbered tree, but not a number.
     return next(
-        tree.keystr(path) for path, leaf in tree.leaves_with_path(marked) if type(leaf) is int and leaf == number
+        tree.keystr(path) for path, leaf in tree.leaves_with_path(numbered_tree) if type(leaf) is int and leaf == number
     )
 
 
@@ -130,6 +135,7 @@ def named(wrapper: Callable[..., object], function: Callable[..., object], by: s
     Attributes of a wrapper like `Jitted` are not changed.
     """
     for name, value in getattr(function, "__dict__", {}).items():
+        # Attributes of a class of wrappers, such as `lower` of Jitted, take precedence.
         if not hasattr(wrapper, name):
             setattr(wrapper, name, value)
     put_on(wrapper, function)
@@ -147,10 +153,10 @@ def put_on(wrapper: Callable[..., object], function: Callable[..., object], upda
 
     An object with a `__call__` may return anything as its `__name__`.
     """
-    assigned = [
+    attributes = [
         a for a in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(function, a, None), _KINDS.get(a, object))
     ]
-    functools.update_wrapper(wrapper, function, assigned, updated)
+    functools.update_wrapper(wrapper, function, attributes, updated)
 
 
 def name_of(function: Callable[..., object], otherwise: str) -> str:
@@ -164,9 +170,10 @@ def is_named(function: Callable[..., object], attribute: str = "__name__") -> bo
 
 
 class SignatureOfWrapped:
-    """`__signature__` of a function that wraps another: that of the other."""
+    """`__signature__` of a function that wraps another: the signature of the wrapped function."""
 
     def __get__(self, instance: Callable[..., object] | None, owner: type) -> inspect.Signature:
+        # `inspect` asks the class too, which must look as if it had none.
         if instance is None:
             raise AttributeError("__signature__")
         return inspect.signature(instance.__wrapped__)  # type: ignore[attr-defined]
@@ -180,8 +187,8 @@ def function_name(function: Callable[..., object]) -> str:
     # A partial has no name; the function it wraps may have one.
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
-    named_so = getattr(function, "name", type(function).__name__)
-    name = str(getattr(function, "name_in_programs", getattr(function, "__name__", named_so)))
+    fallback = getattr(function, "name", type(function).__name__)
+    name = str(getattr(function, "name_in_programs", getattr(function, "__name__", fallback)))
     return _NO_LETTERS.sub("_", name).strip("_") or "f"
 
 
@@ -190,10 +197,11 @@ def required_number(name: str, role: str, value: object, least: float = -math.in
 
     Errors: ArgumentError for any other object, and for a number out of range.
     """
-    known = isinstance(value, int | float | np.generic)
-    if not known and not hasattr(value, "dtype"):
+    # An array's value may be traced, so only Python's and NumPy's numbers are compared.
+    is_number = isinstance(value, int | float | np.generic)
+    if not is_number and not hasattr(value, "dtype"):
         raise ArgumentError(f"{name}: cannot use {role}={value!r} (a number required)")
-    if known and not least <= float(value) <= most:
+    if is_number and not least <= float(value) <= most:
         bounds = f"{least:g}…{most:g}" if most < math.inf else f"at least {least:g}"
         raise ArgumentError(f"{name}: cannot use {role}={value} ({bounds} required)")
     return value
@@ -205,6 +213,7 @@ def refuse_other(name: str, **arguments: tuple[object, object]) -> None:
     Errors: ArgumentError for another value.
     """
     for argument, (value, default) in arguments.items():
+        # By type first: `==` of an array would be an array, and 0 == False.
         if value is not default and not (type(value) is type(default) and value == default):
             raise ArgumentError(f"{name}: cannot use {argument}={value!r} ({default!r} is all it can be here)")
 

@@ -1,4 +1,4 @@
-"""Calls back into Python, from eager code and from compiled code.
+"""Calls of Python functions, from eager code and from compiled code.
 
     pure_callback   depends only on its arguments: may be dropped, repeated or moved
     io_callback     is called exactly once, in order on request
@@ -83,7 +83,7 @@ class HostCall:
         count = len(hosts) + len(self.statics)
         leaves = [self.statics[i] if i in self.statics else next(arrays) for i in range(count)]
         args, kwargs = tree.unflatten(self.treedef, leaves)
-        # Operations of the function report their own lines.
+        # Errors in the function report its own lines, not the line of the callback.
         with at_line(None), profiling.span(self.name, profiling.Kind.CALLBACK):
             result = self.function(*args, **kwargs)
         # A debug callback declares None and may return anything.
@@ -91,23 +91,24 @@ class HostCall:
             return []
         outs, out_tree = tree.flatten(result)
         if out_tree != self.out_tree:
-            how = mismatch(
+            difference = mismatch(
                 self.out_tree,
                 out_tree,
                 "result{} is declared and not given".format,
                 "result{} is given and not declared".format,
                 "declared {}, it is {}",
             )
-            self._refuse(how)
+            self._refuse(difference)
         return [self._checked(i, t, o) for i, (t, o) in enumerate(zip(results, outs, strict=True))]
 
-    def _checked(self, number: int, expected: ArrayType, value: object) -> np.ndarray:
+    def _checked(self, number: int, declared_type: ArrayType, value: object) -> np.ndarray:
+        # NumPy returns 64 bits by default, which become the canonical dtype as in an argument.
         host = value.numpy() if type(value) is Array else np.asarray(value)
-        host = np.asarray(host_as(host, expected)) if host.dtype in dtypes.ANY else host
-        if not is_layout(ArrayType(host.shape, host.dtype), expected):
+        host = np.asarray(host_as(host, declared_type)) if host.dtype in dtypes.ANY else host
+        if not is_layout(ArrayType(host.shape, host.dtype), declared_type):
             actual = f"{dtypes.short(host.dtype)}{list(host.shape)}"
             path = key_path(number, self.out_tree)
-            self._refuse(f"result{path} is {actual}, declared {expected}")
+            self._refuse(f"result{path} is {actual}, declared {declared_type}")
         return host
 
     def _refuse(self, why: str) -> NoReturn:
@@ -161,11 +162,10 @@ def pure_callback(
     """The result of a Python function without side effects, called when the program runs.
 
     result_shape_dtypes: a tree of ShapeDtypeStructs (or arrays): the type of its result.
-    vmap_method:  what vmap does: "sequential" calls it for every lane; "expand_dims" calls it once
-                  with a leading axis of size 1 for arguments without lanes, "broadcast_all" with
-                  all arguments repeated for all lanes, "legacy_vectorized" with such arguments
-                  unchanged.
-    Errors: TransformError where the result is not as declared, for a derivative, and for vmap
+    vmap_method:  how vmap calls it: "sequential" for every lane; "expand_dims" once
+                  with a leading axis of size 1 for arguments without lanes, "broadcast_all" once
+                  with these repeated for all lanes, "legacy_vectorized" once with these unchanged.
+    Errors: TransformError if the result is not as declared, for a derivative, and for vmap
             without a method.
 
     >>> import numpy as np, rune
@@ -183,8 +183,8 @@ def io_callback(
 ) -> Any:
     """The result of a Python function with side effects, called once each time the program runs.
 
-    ordered: whether it keeps its place among ordered callbacks. Under vmap an ordered callback is
-             refused, and any other is called for every lane.
+    ordered: whether it keeps its position among ordered callbacks. Under vmap an ordered callback
+             is refused, and any other is called for every lane.
     Errors:  as pure_callback.
 
     >>> import rune, rune.numpy as rnp
@@ -209,17 +209,17 @@ def debug_callback(callback: Callable[..., object], *args: object, ordered: bool
 def _call(
     kind: str,
     callback: Callable[..., object],
-    declared: object,
+    declared_results: object,
     args: tuple,
     kwargs: Mapping[str, object],
     effect: Effect | None,
     method: Method | None,
 ) -> Any:
     require_callable(kind, callback)
-    structs, out_tree = tree.flatten(declared)
+    structs, out_tree = tree.flatten(declared_results)
     results = tuple(map(abstract, _declared(kind, structs, out_tree)))
     leaves, treedef = tree.flatten(tree.map(opened, (args, kwargs)))
-    # Leaves that are not arrays, as a string to print, go to the function unchanged.
+    # Leaves that are not arrays, such as a string to print, reach the function unchanged.
     statics = {i: x for i, x in enumerate(leaves) if not _is_value(x)}
     operands = [x for i, x in enumerate(leaves) if i not in statics]
     values = value_leaves(kind, operands, tree.structure(operands))
@@ -245,6 +245,7 @@ def _is_value(leaf: object) -> bool:
 
 def _run(*args: Value, call: HostCall | LaneByLane, results: Sequence[ShapeDtypeStruct], **_: object) -> list[Array]:
     types = [s.array_type for s in results]
+    # Results are where the arguments are, as those of any operation.
     place = placement(call.kind, args)
     outs = call([np.asarray(a, type_of(a).dtype) for a in args], types)
     # Copied: the function may keep its result, and write to it later.
@@ -277,7 +278,7 @@ def _batch(
             f"({'lanes have no order' if effect else 'nothing says how to call it on lanes'})",
             hint=None if effect else f"pass vmap_method={METHODS[0]!r}, or another method",
         )
-    # "legacy_vectorized" leaves arguments without lanes unchanged.
+    # The third way, "legacy_vectorized", leaves arguments without lanes unchanged.
     if method.startswith("sequential"):
         call = LaneByLane(call, batched)
     elif method == "expand_dims":

@@ -10,7 +10,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """What makes such calls inside a function; None: the functions themselves. `checkify` sets it.
+    """Functions that make such calls in place of the callee, as checkify's; None for no override.
 
     of_jitted:  call(jitted, args, kwargs)
     of_sharded: call(sharded, args)

@@ -1,7 +1,7 @@
 """Eager evaluation: the outermost interpreter.
 
-On the CPU a primitive runs its NumPy meaning at once, with no compilation. On another device an
-operation becomes a one-equation program, compiled once. Importing this module installs it.
+On the CPU NumPy computes a primitive at once, without compilation. On another device an operation
+becomes a program of one equation, compiled once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rune.backends.cpu.meanings import Meaning, meaning_of
 from rune.backends.shared.apart import apart, is_long
 from rune.backends.shared.host_memory import out_of_memory
 from rune.core.escapes import escaped
-from rune.core.interpreter import Interpreter, Tracer, install_outermost, type_of, use
+from rune.core.interpreter import Interpreter, Tracer, type_of, use
 from rune.core.lower import Contraction, Library
 from rune.core.primitive import EXTENSION, Direct, Primitive
 from rune.core.program import Program
@@ -34,14 +34,16 @@ from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
 from rune.transforms.compile.placement import placement
 from rune.transforms.compile.run import run_program
 from rune.transforms.inspect.profiled import tell
+from rune.transforms.tracers import TracedArray
 
-_ROUTINES = (Library, Contraction)  # how operations are lowered that take NumPy long
+_ROUTINES = (Library, Contraction)  # the lowerings of operations for which NumPy may take long
 
 
 class Evaluate(Interpreter):
     """Computes at once. Values are Arrays, NumPy arrays and Python scalars."""
 
     __slots__ = ()
+    stage_tracer = TracedArray
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The result as an Array, or a list of them."""
@@ -75,15 +77,16 @@ class Evaluate(Interpreter):
             try:
                 (result,) = run_program(program, args, place)
             except (BoundsError, NaNError) as error:
-                # Callers share the program, whose equation names the line of the first of them.
+                # Callers share the program, whose equation has the line of the first call.
                 raise error.__class__(error.message, error.hint) from None
         return result
 
 
 class Operation(NamedTuple):
-    """A primitive on operands of known types: what eager evaluation asks for each time.
+    """A primitive on operands of known types, as eager evaluation needs it for each call.
 
-    results: types; run: its meaning in NumPy
+    results:       the types of the results
+    run:           its meaning in NumPy
     may_take_long: whether it is a routine, which must not block Ctrl-C when it has much to do
     """
 
@@ -102,8 +105,9 @@ def operation_on(primitive: Primitive, types: tuple[ArrayType, ...], params: tup
 
 
 def _computed(operation: Operation, data: Sequence[Value]) -> Any:
-    """NumPy's result. Errors: OutOfMemory if there is no room for it."""
+    """NumPy's result. Errors: OutOfMemory if there is no memory for it."""
     run = operation.run
+    # IEEE results such as 1 / 0 = inf are values here, not warnings.
     settings = float_errors.ignore()
     try:
         if operation.may_take_long and is_long(data):
@@ -112,7 +116,7 @@ def _computed(operation: Operation, data: Sequence[Value]) -> Any:
     except (MemoryError, ValueError) as error:
         sizes = [math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in operation.results]
         if isinstance(error, ValueError) and sum(sizes) <= LARGEST_SIZE:
-            raise  # NumPy's refusal of a size beyond all addresses is a ValueError too
+            raise  # an error of another kind: NumPy refuses only larger sizes by a ValueError
         raise out_of_memory(sum(sizes)) from error
     finally:
         float_errors.restore(settings)
@@ -127,7 +131,7 @@ def _results(
     params: Mapping[str, object],
     place: Place,
 ) -> list[Array]:
-    """The results of a primitive that has several: by NumPy on the CPU, otherwise compiled."""
+    """The results of a primitive with several: by NumPy on the CPU, otherwise compiled."""
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
@@ -136,9 +140,9 @@ def _results(
 
 
 def _operands(name: str, args: Sequence[Any], default: str | None) -> tuple[Sequence[Any], tuple, Place]:
-    """The arguments' data if the operation runs on the CPU; their types; the place."""
+    """The data of the arguments if the operation runs on the CPU; their types; the place."""
     data, types, place = [], [], CPU
-    # One pass serves CPU arrays, the common case; anything else starts again below.
+    # One pass serves arrays on the CPU, the common case; all else starts again after the loop.
     for arg in args:
         kind = type(arg)
         if kind is Array:
@@ -154,6 +158,7 @@ def _operands(name: str, args: Sequence[Any], default: str | None) -> tuple[Sequ
         else:
             break
     else:
+        # Free arrays on the CPU follow to another default device.
         if default is None or place is COMMITTED_CPU:
             return data, tuple(types), place
     for arg in args:
@@ -173,6 +178,8 @@ def _host(value: Operand) -> np.ndarray:
 
 @functools.lru_cache(maxsize=4096)
 def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Program:
+    """The program of one operation; the same object each time, since it holds its compiled code."""
+
     def run(*xs: Value) -> list[Array]:
         out = primitive(*xs, **dict(params))
         return out if primitive.multiple_results else [out]
@@ -181,4 +188,3 @@ def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Program:
 
 
 EVALUATE = Evaluate(None)
-install_outermost(EVALUATE)

@@ -2,7 +2,7 @@
 
 rune/effects.py defines their meaning; here they are connected to interpreters. A program gets its
 answers from inputs that are added after all others when an effect is first performed; a lane gets
-them from its number.
+an answer of its own from its number.
 """
 
 from __future__ import annotations

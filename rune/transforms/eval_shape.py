@@ -1,4 +1,4 @@
-"""Shapes without values: what a function would return, and arguments that are only types.
+"""Shapes without values: the result types of a function, and arguments that are only types.
 
 Nothing is computed and no array is allocated; the function is traced and its program dropped.
 """
@@ -40,8 +40,8 @@ class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist; usable where only these matter.
 
     sharding: which block each device would hold; optional.
-    Errors: DtypeError for an unknown dtype; ArgumentError without a dtype, and for something that
-            is not a sharding.
+    Errors: DtypeError for an unknown dtype; ArgumentError without a dtype, and for a sharding that
+            is not a Sharding.
 
     >>> import rune
     >>> rune.ShapeDtypeStruct((3,), "f32")
@@ -98,8 +98,8 @@ class ShapeDtypeStruct:
         >>> rune.ShapeDtypeStruct((3,), "f32").update(shape=(2, 2))
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
         """
-        present = {f.name: getattr(self, f.name) for f in fields(self)}
-        return ShapeDtypeStruct(**{**present, **changes})  # type: ignore[arg-type]
+        current_fields = {f.name: getattr(self, f.name) for f in fields(self)}
+        return ShapeDtypeStruct(**{**current_fields, **changes})  # type: ignore[arg-type]
 
     @property
     def array_type(self) -> ArrayType:
@@ -143,6 +143,7 @@ def described(x: object) -> ArrayType | None:
         return x.array_type
     if is_float0(x):
         return ArrayType(x.shape, dtypes.float0)
+    # Arrays have a shape and a dtype too, but their own type, with weakness.
     if isinstance(x, Operators | Tracer | np.ndarray | np.generic) or hasattr(type(x), "__rune_array__"):
         return None
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
@@ -152,12 +153,11 @@ def described(x: object) -> ArrayType | None:
 
 
 def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[ArrayType]:
-    """The types of leaves that are arrays, numbers, ShapeDtypeStructs, ArrayTypes or like them.
+    """The types of leaves that are arrays, numbers, or objects that describe arrays.
 
     Errors: ArgumentError names the path of any other leaf.
     """
-    # Types are replaced by a number that passes, so that `value_leaves` rejects every other leaf
-    # with its path.
+    # `value_leaves` rejects leaves, with their paths; a number, which passes, stands for each type.
     types = [described(x) for x in leaves]
     values = value_leaves(name, [x if t is None else 0.0 for x, t in zip(leaves, types)], treedef)
     return [type_of(v) if t is None else t for v, t in zip(values, types)]
@@ -167,8 +167,8 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, ArrayTypes (whose sizes may be symbolic), or
-    anything else that has a shape and a dtype; so may results be. For a reference the function gets
-    one of its own, so the reference outside is not written.
+    any other object with a shape and a dtype; so are results. In place of a reference the function
+    gets a new one, so the caller's reference is not written.
     Errors: TransformError if an argument is not a function; otherwise those of the function.
 
     >>> import rune, rune.numpy as rnp
@@ -176,28 +176,29 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
     ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     require_callable("eval_shape", function)
+    # The values of references are traced like arguments, and what is written to them is dropped.
     leaves, treedef = tree.flatten(references.boxed("eval_shape", (args, kwargs))[0])
     types = leaf_types("eval_shape", leaves, treedef)
     results: list[tuple[tree.TreeDef, list[ArrayType | None]]] = []
 
-    def unheard(*values: Value) -> Any:
-        (positional, named), _ = references.unboxed(tree.unflatten(treedef, values))
-        with recorder(current()):  # what it draws is recorded and dropped
-            outs, out_tree = tree.flatten(function(*positional, **named))
-        described_types = [described(x) for x in outs]
-        results.append((out_tree, described_types))
-        return array_leaves("eval_shape", [x if t is None else 0.0 for x, t in zip(outs, described_types)], out_tree)
+    def flat(*values: Value) -> Any:
+        (positional, keywords), _ = references.unboxed(tree.unflatten(treedef, values))
+        with recorder(current()):  # its effects are recorded in the program, which is dropped
+            outs, out_tree = tree.flatten(function(*positional, **keywords))
+        struct_types = [described(x) for x in outs]
+        results.append((out_tree, struct_types))
+        return array_leaves("eval_shape", [x if t is None else 0.0 for x, t in zip(outs, struct_types)], out_tree)
 
-    staged = stage(unheard, types, function_name(function))
-    out_tree, described_types = results[-1]
-    out_types = [traced if t is None else t for traced, t in zip(staged.program.output_types, described_types)]
+    staged = stage(flat, types, function_name(function))
+    out_tree, struct_types = results[-1]
+    out_types = [traced if t is None else t for traced, t in zip(staged.program.output_types, struct_types)]
     return tree.unflatten(out_tree, map(abstract, out_types))
 
 
 def typeof(x: object) -> ArrayType:
-    """The type of an array, of a traced value, or of what would become one: a number, NumPy data.
+    """The type of an array or a traced value, or of a number or NumPy data as an array.
 
-    Errors: ArgumentError for anything else.
+    Errors: ArgumentError for any other object.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.typeof(rnp.ones(3)), rune.typeof(2.0), rune.typeof(2.0).weak_type

@@ -29,7 +29,7 @@ class Known(Interpreter):
 def ensure_compile_time_eval() -> Iterator[None]:
     """In the block, or the decorated function, operations on known values run at once.
 
-    So a number that decides how a function is traced can be computed with rune.numpy inside `jit`.
+    So rune.numpy inside `jit` can compute numbers that Python needs while the function is traced.
     Operations on traced values stay traced.
 
     Errors: none.

@@ -1,19 +1,19 @@
 """References: mutable boxes for one array, and how transformations treat them.
 
-A reference holds a value that belongs to the function, or to the body of a loop or branch, that is
-being traced. Programs have no references: a body that writes one from outside takes its value as
-one more argument, and returns its last value. Which references a body writes is only known when it
-has run, so it is traced without them, `Written` says which they are, and it is traced again.
+A reference has a value that belongs to the function, or to the body of a loop or branch, that is
+being traced. Programs have no references: a body that writes an outer reference takes its value as
+one more argument, and returns its last value. The references that a body writes are known only
+after it has run, so it is traced without them, `Written` reports them, and it is traced again.
 
-    Frame     a body being traced: the references in it hold values of its trace, and their outer
+    Frame     a body being traced: the references in it have values of its trace, and their outer
               values are restored when it ends
-    threaded  a loop or branch, traced until no reference is written that it does not carry
+    threaded  a loop or branch, traced until it writes no reference that it does not carry
     Box       a value in place of a reference that is an argument of a separately traced function
               (of jit, vmap, a step over rows): inside it becomes a new reference, whose last
               value is returned
 
-A value of an inner transformation cannot be put into an outer reference: that is refused. As long
-as there are no references, none of this costs anything.
+A value of an inner transformation cannot be written to an outer reference: that is refused. All of
+this costs nothing as long as there are no references.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _HINT = "make it inside the function, or pass its value and return the new one"
 class Ref:
     """A box for an array of one shape and dtype; `rune.new_ref` makes it.
 
-    ref[...] is the array, ref[i] a part of it; `ref[i] = x` and `ref[i] += x` change what later
-    reads return, while arrays read before are unchanged. A Python number takes the dtype of the
-    array; anything else must have the dtype, and the shape of the part.
+    ref[...] is the array, ref[i] a part of it; `ref[i] = x` and `ref[i] += x` change the results of
+    later reads, while arrays read before are unchanged. A Python number takes the dtype of the
+    array; any other value must have the dtype of the array and the shape of the part.
     Shapes: those of the array. Types: those of the array.
     Errors: ShapeError and DtypeError for another shape or dtype; BoundsError for an integer out of
             bounds; TransformError where a value of an inner transformation is written.
@@ -118,12 +118,12 @@ class Ref:
 
     def swap(self, value: object, index: object = ...) -> Any:
         """ref[index] = value; returns the old value."""
-        before = self[index]
+        old_value = self[index]
         self[index] = value
-        return before
+        return old_value
 
     def addupdate(self, value: object, index: object = ...) -> None:
-        """ref[index] += value; where an index occurs several times, all are added."""
+        """ref[index] += value; if an index occurs several times, all its values are added."""
         _require_within(self, index)
         fitting = _fitting(type_of(self.value[index]), value)
         _write(self, self.value.at[index].add(fitting))
@@ -146,7 +146,7 @@ class Ref:
 
 def _require_within(ref: Ref, index: object) -> None:
     parts = index if isinstance(index, tuple) else (index,)
-    if any(p is None or p is Ellipsis for p in parts):  # axes are counted differently then
+    if any(p is None or p is Ellipsis for p in parts):  # then parts do not correspond to axes
         return
     for axis, (part, size) in enumerate(zip(parts, ref.shape)):
         if type(part) is int and isinstance(size, int) and not -size <= part < size:
@@ -161,8 +161,9 @@ def _fitting(part: ArrayType, value: object) -> Any:
     if tuple(type.shape) != tuple(part.shape):
         raise ShapeError(f"Ref: cannot write {type} (into {part})", hint="broadcast it first")
     if type.dtype != part.dtype:
-        promoted = dtypes.promote((part.dtype, False), (type.dtype, type.weak))[0] if type.weak else None
-        if promoted != part.dtype:
+        # Only a weak value that promotes to the dtype of the reference is converted.
+        result_dtype = dtypes.promote((part.dtype, False), (type.dtype, type.weak))[0] if type.weak else None
+        if result_dtype != part.dtype:
             raise DtypeError(f"Ref: cannot write {type} (into {part})", hint="convert it first")
     return value
 
@@ -175,7 +176,7 @@ class Outside(TransformError):
 
 
 class Written(BaseException):
-    """A body has used outer references that it has to carry. Caught by whoever runs it."""
+    """A body has used outer references that it has to carry. Caught by the loop, branch or call."""
 
     def __init__(self, refs: Sequence[Ref]):
         super().__init__()
@@ -188,11 +189,11 @@ _READ, _WRITE = "read", "write"
 class Frame:
     """A body being traced.
 
-    On entry references hold these values; `values` gets the last ones.
+    On entry the references get these values; on exit `values` becomes their last ones.
 
-    owner:   whose body it is, for messages
-    refuses: which uses of outer references are refused
-    notes:   which uses mean that the body has to carry the reference
+    owner:   the loop, branch or call, for messages
+    refuses: the uses of outer references that are refused
+    notes:   the uses after which the body has to carry the reference
     """
 
     __slots__ = ("_held", "_noted", "_outer", "notes", "owner", "refs", "refuses", "values")
@@ -220,6 +221,7 @@ class Frame:
 
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         self.values = [ref.value for ref in self.refs]
+        # Reversed, so that a reference that was held twice gets its first value back.
         for ref, content, home, frame in reversed(self._held):
             ref.value, ref.home, ref.frame = content, home, frame
         put(Frame, self._outer)
@@ -231,6 +233,7 @@ class Frame:
         if use in self.refuses:
             ref.refuse(self.owner, use)
         if use in self.notes and id(ref) not in self._noted:
+            # A write is undone on exit: the body is traced again, and would write once more.
             self._hold(ref)
             self._noted[id(ref)] = ref
 
@@ -242,7 +245,8 @@ _alive: weakref.WeakSet[Ref] = weakref.WeakSet()
 
 
 def _note(ref: Ref, use: str) -> bool:
-    """Tell the current body about the use of an outer reference."""
+    """Tell the current body about the use of a reference; whether that is an outer one."""
+    # A reference made in the body itself is not outer: it needs no carrying.
     frame = innermost(Frame)
     if frame is None or ref.frame is frame:
         return False
@@ -262,7 +266,7 @@ def _write(ref: Ref, value: object) -> None:
 
 
 def _is_around(value: object, home: Interpreter | None) -> bool:
-    """Whether a value is valid at this place."""
+    """Whether a value is valid in this interpreter: traced by it, or by one around it."""
     if not isinstance(value, Tracer):
         return True
     while home is not None and home is not value.interpreter:
@@ -281,12 +285,13 @@ def closed(owner: str) -> AbstractContextManager[object]:
 
 
 def threaded(run: Callable[[Sequence[Ref]], R]) -> R:
-    """run(references), for those that the bodies in it write.
+    """run(references), for those references that the bodies in it write.
 
     run: carries the values of these references through its bodies, each of which is a Frame, and
          writes their last values to them
     """
     refs: tuple[Ref, ...] = ()
+    # Ends: each round adds at least one reference that is alive.
     while _alive:
         try:
             return run(refs)
@@ -301,7 +306,7 @@ def are_there() -> bool:
 
 
 def values_of(refs: Sequence[Ref]) -> list[Value]:
-    """Their values, as arguments of a loop or branch."""
+    """The values of references, as arguments of a loop or branch."""
     return [ref[...] for ref in refs]
 
 
@@ -329,13 +334,16 @@ tree.register_node(Box, lambda box: ((box.value,), None), lambda _, values: Box(
 def boxed(owner: str, args: T) -> tuple[T, list[Ref]]:
     """Arguments with boxes in place of references, and the references.
 
-    Errors: ArgumentError if one occurs twice: a write to one would not be seen in the other.
+    Errors: ArgumentError if a reference occurs twice: inside, a write to one would not change the
+            other.
     """
     leaves, treedef = tree.flatten(args)
     refs = [x for x in leaves if isinstance(x, Ref)]
     if len({*map(id, refs)}) < len(refs):
         twice = next(r for r in refs if sum(r is x for x in refs) > 1)
         raise ArgumentError(f"{owner}: cannot take one reference twice ({twice.type})", hint="pass it once")
+    # The tree is built again only if there is something to replace: it is on the path of every
+    # call.
     if not refs:
         return args, refs
     return tree.unflatten(treedef, [Box(x[...]) if isinstance(x, Ref) else x for x in leaves]), refs
@@ -344,6 +352,7 @@ def boxed(owner: str, args: T) -> tuple[T, list[Ref]]:
 def unboxed(args: T) -> tuple[T, list[Ref]]:
     """Arguments with new references in place of boxes, and the references."""
     leaves, treedef = tree.flatten(args, is_leaf=lambda x: isinstance(x, Box))
+    # A new reference belongs to the trace that is running, so its value is a tracer of this trace.
     values = [Ref(x.value) if isinstance(x, Box) else x for x in leaves]
     return tree.unflatten(treedef, values), [x for x in values if isinstance(x, Ref)]
 
@@ -361,7 +370,7 @@ tree.register_node(RefNode, lambda node: ((), node.ref), lambda ref, _: ref)
 
 
 def as_nodes(args: T) -> T:
-    """Arguments whose references are nodes, not leaves; they come back when the tree is rebuilt."""
+    """Arguments whose references are nodes, not leaves; rebuilding the tree restores them."""
     return tree.map(lambda x: RefNode(x) if isinstance(x, Ref) else x, args) if _alive else args
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from rune.array import Array
 from rune.core.escapes import check_live
 from rune.core.interpreter import Tracer
-from rune.core.staging import StageTracer, install_tracer
+from rune.core.staging import StageTracer
 from rune.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -26,7 +26,7 @@ from rune.ops.operators import Operators
 
 
 class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVariableOverride]
-    """A tracer that refuses to be read, and says where it was created."""
+    """A tracer that refuses to be read, with the line where it was created."""
 
     __slots__ = ()
 
@@ -81,8 +81,10 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
 
     @property
     def device(self) -> None:
-        """None: where a program runs is not known while it is traced. Functions that make arrays
-        take None to mean the device of the other arrays."""
+        """None: the device of a program is not known while it is traced.
+
+        To functions that make arrays, None means the device of the other arrays.
+        """
         return None
 
     def item(self) -> Any:
@@ -110,7 +112,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
     def __repr__(self) -> str:
         return f"Traced<{self.type}>"
 
-    # == compares elements; and an entry with a tracer as its key would outlive the trace.
+    # `==` compares elements, and an entry with a tracer as its key would outlive the trace.
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -120,5 +122,4 @@ class TracedArray(ValueTracer, StageTracer):
     __slots__ = ()
 
 
-install_tracer(TracedArray)
 Array.register(ValueTracer)

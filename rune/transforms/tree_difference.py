@@ -1,4 +1,4 @@
-"""How two trees differ, for messages: the path of the first leaf that one of them lacks."""
+"""The difference of two trees, for messages: the path of the first leaf that only one has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Words = Callable[[str], str]
 
 
 def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwise: str) -> str:
-    """How two structures differ, in the caller's words.
+    """The difference of two structures, in the caller's words.
 
     only_in_a, only_in_b: the message about the path of a leaf that only one of them has.
     otherwise: with a `{}` for each structure; used if the containers differ and not their leaves.
@@ -26,7 +26,7 @@ def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwi
 
 
 def results_differ(expected: TreeDef, actual: TreeDef) -> str:
-    """How the results of a rule differ from those of its function."""
+    """The difference of a rule's results from those of its function, for messages."""
     return mismatch(
         expected,
         actual,
@@ -45,8 +45,8 @@ def _only_in(a: TreeDef, b: TreeDef) -> str | None:
 def paths(treedef: tree.TreeDef) -> list[str]:
     """The key path of every leaf, as `['a'][0]`."""
     # The leaves are replaced by numbers, since only their paths matter.
-    marked = tree.unflatten(treedef, range(treedef.num_leaves))
-    return [tree.keystr(path) for path, _ in tree.leaves_with_path(marked)]
+    numbered_tree = tree.unflatten(treedef, range(treedef.num_leaves))
+    return [tree.keystr(path) for path, _ in tree.leaves_with_path(numbered_tree)]
 
 
 def shown(treedef: tree.TreeDef) -> str:

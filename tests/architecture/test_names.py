@@ -20,6 +20,7 @@ SYNONYMS = frozenset("asked gone held here lost met mine said shown theirs there
 OF_THE_LANGUAGE = (
     "rune/core",
     "rune/control",
+    "rune/sharding",
     "rune/transforms",
     "rune/lowering",
     "rune/lowering/build",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextvars
 import itertools
+import re
 
 import pytest
 
@@ -41,6 +42,20 @@ def test_no_function_writes_a_name_of_its_module():
     written = [str(s) for s in sources("rune") for node in ast.walk(s.tree) if isinstance(node, ast.Global)]
 
     assert not written
+
+
+def test_only_packages_install_one_module_in_another():
+    """Loading a module changes no other one: the package passes the language its interpreter."""
+    calls = {
+        (str(s), ast.unparse(node.value.func))
+        for s in sources("rune")
+        for node in s.tree.body
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    }
+    installing = {(file, call) for file, call in calls if re.search(r"(^|[._])(install|attach)", call)}
+
+    assert ("rune/__init__.py", "_install_outermost") in installing
+    assert {file for file, _ in installing} == {"rune/__init__.py", "rune/as_jax/__init__.py"}
 
 
 def test_the_innermost_entry_of_a_type_is_found():

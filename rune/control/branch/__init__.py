@@ -1,1 +1,1 @@
-"""cond and switch: one of several programs, chosen by a number."""
+"""cond and switch: a number selects one of several programs to run."""

@@ -1,14 +1,15 @@
-"""`cond`: one of several programs, chosen by a number; every language rule.
+"""`cond`: a number selects one of several programs; all rules of the primitive.
 
     outs = cond number operands {branches=(program, ...)}
 
-All branches take all operands. A rule rewrites every branch so that their results agree: if one has
-a tangent, a cotangent or lanes, all do. The linear parts of the branches read residuals from slots
-that the branches share by type; a branch fills slots it does not use with zeros.
+All branches take all operands. A rule rewrites every branch so that their results agree: if a
+result has a tangent, a cotangent or lanes in one branch, it does in all. The linear parts of the
+branches read residuals from slots that the branches share by type; a branch fills slots that it
+does not use with zeros.
 
-When lanes choose differently, every branch runs and each lane selects its own result;
-idle_lanes.py says which values a branch gets for lanes that did not choose it. A branch with a
-loop that may not end runs only if some lane chose it.
+When lanes select different branches, every branch runs and each lane selects its own result;
+idle_lanes.py says which values a branch gets for lanes that did not select it. A branch with a
+loop that may not end runs only if some lane selected it.
 """
 
 from __future__ import annotations
@@ -82,13 +83,16 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
         tuple(type_with_sizes(t, sizes) for t in b.output_types)
         for b, sizes in zip(branches, _sizes(branches, operands))
     ]
+    # Weakness may differ, but shapes and dtypes must not: the result has one type.
     for b, column in zip(branches, columns):
         if len(column) != len(columns[0]) or not all(map(is_layout, column, columns[0])):
             refuse("cond", b, types)
+    # Whichever branch runs, a result called weak must be weak.
     return tuple(ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row)) for row in zip(*columns, strict=True))
 
 
 def _interpret(evaluate: Callable[..., list], number: SupportsInt, *operands: Value, branches: Branches):
+    # The median of three: the number itself, or the end of the range that it lies beyond.
     nearest = sorted((0, int(number), len(branches) - 1))[1]
     return evaluate(branches[nearest], operands)
 
@@ -104,6 +108,8 @@ def _bind(number: object, branches: Branches, sizes: Sequence[Sizes], operands: 
 @per_program
 def _jvp_branches(first: Program, others: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
     branches = (first, *others)
+    # Two passes: only after the first is it known which results have a tangent in any branch. A
+    # branch where such a tangent is zero yields an array of zeros.
     nonzero_results = union(*(jvp_program(b, nonzero)[1] for b in branches))
     return tuple(jvp_program(b, nonzero, nonzero_results)[0] for b in branches), nonzero_results
 
@@ -119,8 +125,10 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
 
 
 def _series(interpreter: Taylor, args: Sequence[Value], params: Params) -> list[Value]:
-    """Each branch on series; where a rule asks for one term after another, all at once."""
+    """Each branch on series; all branches at once inside a rule, which asks term by term."""
     branches = params["branches"]
+    # A rule that is being applied may lead back to terms not yet known, so rows of coefficients
+    # cannot be formed: every branch is evaluated, and the results selected.
     if interpreter.rules:
         return _chosen(args[0], [eval_program(b, args[1:]) for b in branches])
 
@@ -136,10 +144,11 @@ def _series(interpreter: Taylor, args: Sequence[Value], params: Params) -> list[
 
 def _chosen(number: Value, results: Sequence[Sequence[Value]]) -> list[Value]:
     """The results of the branch with that number, or the nearest one."""
+    # From the last branch backwards with `<=`, so that numbers out of range select the ends.
     *outs_before_last, selection = results
     for i, outs in reversed([*enumerate(outs_before_last)]):
-        is_here = le(number, np.int32(i))
-        selection = [select(fit(is_here, type_of(x).shape), x, y) for x, y in zip(outs, selection, strict=True)]
+        is_selected = le(number, np.int32(i))
+        selection = [select(fit(is_selected, type_of(x).shape), x, y) for x, y in zip(outs, selection, strict=True)]
     return [*selection]
 
 
@@ -163,11 +172,13 @@ class _Split:
 def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
     branches = (first, *others)
     natural = [split_program(b, unknown) for b in branches]
-    # A result is unknown if it is in any branch: the caller does not know which one runs.
+    # A result that is unknown in any branch counts as unknown: which branch runs is not known here.
     unknown_results = union(*(tuple(not k for k in split.known_outputs) for split in natural))
     splits = [split_program(b, unknown, unknown_results) for b in branches]
     count = len(unknown_results) - sum(unknown_results)
+    # The known part yields its results first, and then the residuals that it computed.
     slots, places = slots_for([split.known.output_types[count:] for split in splits])
+    # One branch may read an operand as a residual that another does not: all take all of them.
     passed = sorted({n for split in splits for n in split.residual_inputs if n is not None})
     known_types = omit(first.input_types, unknown)
     types = (*slots, *(known_types[n] for n in passed), *pick(first.input_types, unknown))
@@ -194,7 +205,9 @@ def _partial(
     split = _split_branches(branches[0], branches[1:], unknown_operands)
     sizes = _sizes(branches, [type_of(x) for x in operands])
     known_args = omit(operands, unknown_operands)
+    # Without known results and residuals, nothing needs to run now.
     outs = _bind(number, split.known, sizes, known_args) if split.known[0].outputs else []
+    # Slots follow the known results in every branch.
     values, residuals = parts(outs, sum(split.known_outputs))
     unknown_branches, leading = closed_together(split.unknown, sizes)
     passed = [known_args[n] for n in split.passed]
@@ -208,8 +221,8 @@ def _transpose_branches(first: Program, others: Branches, linear: Flags, nonzero
     branches = (first, *others)
     # All branches have the same results, so an operand has a cotangent if any branch gives it one.
     nonzero_operands = union(*(transpose_program(b, linear, nonzero)[1] for b in branches))
-    transposed = (transpose_program(b, linear, nonzero, nonzero_operands)[0] for b in branches)
-    return tuple(transposed), nonzero_operands
+    transposed_branches = (transpose_program(b, linear, nonzero, nonzero_operands)[0] for b in branches)
+    return tuple(transposed_branches), nonzero_operands
 
 
 def _transpose(
@@ -219,6 +232,7 @@ def _transpose(
         raise not_linear("cond", "the choice of its branch depends on the tangents")
     is_linear = tuple(linear[1:])
     rewritten, nonzero_operands = _transpose_branches(branches[0], branches[1:], is_linear, nonzero_flags(cts))
+    # A linear operand stands for an unknown value, and is itself a type.
     types = [x if lin else type_of(x) for x, lin in zip(operands, is_linear, strict=True)]
     arguments = [*omit(operands, is_linear), *pick(cts, nonzero_flags(cts))]
     outs = _bind(number, rewritten, _sizes(branches, types), arguments)
@@ -241,7 +255,7 @@ def _batch(
 ) -> tuple[Sequence[Value], Sequence[bool]]:
     if batched[0]:
         sources, remainders = _split_off(branches[0], branches[1:])
-        # Branches that are left without results run all the same: they may have checks.
+        # Branches run even if none of their results is needed: they may have checks.
         outs = iter(_every_branch(batched[1:], size, number, operands, remainders))
         results = [next(outs) if n is None else operands[n] for n in sources]
         return results, [n is None or batched[1 + n] for n in sources]
@@ -252,11 +266,14 @@ def _batch(
 
 @per_program
 def _split_off(first: Program, others: Branches) -> tuple[tuple[int | None, ...], Branches]:
-    """Which operand each result is whatever branch runs, or None; branches of the other results."""
+    """Which operand each result is in every branch, or None; and branches of the other results.
+
+    An operand that every branch passes through needs no select, and gets no lanes from it.
+    """
     branches = (first, *others)
     places: list[dict[Atom, int]] = [{v: n for n, v in enumerate(b.inputs)} for b in branches]
-    rows = zip(*[[p.get(v) for v in b.outputs] for b, p in zip(branches, places)], strict=True)
-    sources = tuple(row[0] if len({*row}) == 1 else None for row in rows)
+    columns = zip(*[[p.get(v) for v in b.outputs] for b, p in zip(branches, places)], strict=True)
+    sources = tuple(column[0] if len({*column}) == 1 else None for column in columns)
     differs = tuple(n is None for n in sources)
     return sources, tuple(replace(b, outputs=tuple(pick(b.outputs, differs))) for b in branches)
 
@@ -265,16 +282,16 @@ def _every_branch(
     batched: Sequence[bool], size: Size, number: Value, operands: Sequence[Value], branches: Branches
 ) -> Sequence[Value]:
     """All branches run, and each lane selects the results of its own."""
-    refuse_io("cond", branches)  # every branch would print, chosen or not
-    # An index out of range means the nearest branch, in every lane as outside vmap.
+    refuse_io("cond", branches)  # every branch would print, whether selected or not
+    # Lanes are compared with `==` below, so an index out of range must become the nearest branch.
     number = max(min(number, np.int32(len(branches) - 1)), np.int32(0))
     outs: Sequence[Value] = []
     for i, b in enumerate(branches):
-        is_here = eq(number, np.int32(i))
-        # On operands that its author never intended, a loop might not end.
+        is_selected = eq(number, np.int32(i))
+        # On operands that its author never intended, a loop might never end.
         run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
-        results = run(is_here, b, batched, size, operands)
-        outs = [select_lanes(is_here, n, o) for n, o in zip(results, outs)] if i else results
+        results = run(is_selected, b, batched, size, operands)
+        outs = [select_lanes(is_selected, n, o) for n, o in zip(results, outs)] if i else results
     return outs
 
 
@@ -284,9 +301,9 @@ def _is_loop(equation: Equation) -> bool:
 
 
 def _on_every_lane(
-    is_here: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
+    is_selected: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
 ) -> Sequence[Value]:
-    guarded_operands = [guarded(is_here, x, lanes, size) for x, lanes in zip(operands, batched)]
+    guarded_operands = [guarded(is_selected, x, lanes, size) for x, lanes in zip(operands, batched)]
     flags = tuple(lanes for _, lanes in guarded_operands)
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, flags, own_size(size, branch), forced)
@@ -294,19 +311,21 @@ def _on_every_lane(
 
 
 def _if_chosen(
-    is_here: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
+    is_selected: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
 ) -> Sequence[Value]:
-    """The branch, if any lane chose it; the other lanes borrow the operands of one that did."""
+    """The branch, if any lane selected it; the other lanes borrow the operands of one that did."""
+    # `_zeros` must yield the same types, so every result has lanes.
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, tuple(batched), own_size(size, branch), forced)
-    borrowed_operands = borrowed(is_here, operands, batched)
-    any_lane = convert(reduce_or(is_here, axes=(0,)), dtype=dtypes.i32)
+    borrowed_operands = borrowed(is_selected, operands, batched)
+    # A branch again, now with one number for all lanes: 0 runs the program of zeros.
+    any_lane = convert(reduce_or(is_selected, axes=(0,)), dtype=dtypes.i32)
     return _bind(any_lane, (_zeros(rewritten), rewritten), [{}, {}], borrowed_operands)
 
 
 @per_program
 def _zeros(program: Program) -> Program:
-    """A program of the same inputs whose results are zero."""
+    """A program with the same inputs, whose results are zeros of the same types."""
     types = program.output_types
     return stage(lambda *_: list(map(zeros_of, types)), program.input_types, "zeros").closed()
 
@@ -316,10 +335,10 @@ def _zeros(program: Program) -> Program:
 
 @per_program
 def _prune_branches(first: Program, others: Branches, used_outputs: Flags) -> tuple[Branches, Flags]:
-    # All branches take the same operands: one that a single branch reads stays an input of all.
-    pruned = [needed_inputs(b, used_outputs) for b in (first, *others)]
-    used_inputs = union(*(flags for _, flags in pruned))
-    branches = (with_inputs_picked(p, used_inputs) for p, _ in pruned)
+    # All branches take the same operands: one that a single branch reads remains an input of all.
+    pairs = [needed_inputs(b, used_outputs) for b in (first, *others)]
+    used_inputs = union(*(flags for _, flags in pairs))
+    branches = (with_inputs_picked(p, used_inputs) for p, _ in pairs)
     return tuple(branches), used_inputs
 
 
@@ -335,9 +354,10 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
 
 
 def _vary(axes: Sequence[Axes], params: Params) -> Variation:
-    """A result varies as it does out of any branch, and as the choice of the branch does."""
+    """A result varies along the axes of its value in any branch, and along those of the number."""
     number, *operands = axes
-    # Where devices choose different branches, cotangents are summed after the branch, not in it.
+    # Devices may select different branches, and would not meet at a sum inside one: operands vary
+    # as the number does, so that the sum of their cotangents is taken outside the branch.
     inputs = tuple(number | a for a in operands)
     branches = [typed(b, inputs) for b in params["branches"]]
     results = tuple(number.union(*column) for column in zip(*(axes_of(b.outputs) for b in branches), strict=True))

@@ -1,7 +1,7 @@
 """The values inside a cond that a checkpoint around it saves.
 
-Values saved in a branch are in slots that the branches share by type; a branch fills slots that it
-does not use with zeros.
+Values saved in a branch go into slots that the branches share by type; a branch fills slots that
+it does not use with zeros.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
 
 
 def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Replay | None:
-    """The rule of cond. sizes: the values of its branches' sizes."""
+    """The rule of cond. sizes: the values of the sizes of each branch."""
     branches: tuple[Program, ...] = equation.params["branches"]
     splits = [split_kept(b, keeps) for b in branches]
     if all(f.equations == a.equations for f, a, _ in splits):  # nothing inside is saved
         return None
-    if not any(a.equations for _, a, _ in splits):  # everything is
+    if not any(a.equations for _, a, _ in splits):  # everything inside is saved
         return Replay(equation, None, equation.results)
     slots, places = slots_for([types_of(saved) for _, _, saved in splits])
     count, operands = len(equation.results), len(branches[0].inputs)
     forward, recomputation = [], []
-    for (first, second, saved), branch_slots in zip(splits, places, strict=True):
-        forward.append(with_slots(first, count, branch_slots, slots))
-        again_types = (*second.input_types[:operands], *slots)
+    for (forward_part, replay_part, saved), branch_slots in zip(splits, places, strict=True):
+        forward.append(with_slots(forward_part, count, branch_slots, slots))
+        replay_types = (*replay_part.input_types[:operands], *slots)
         # Every replayed branch takes all slots, and reads its own.
         input_positions = (*range(operands), *(operands + i for i in branch_slots))
-        recomputation.append(with_inputs(second, input_positions, again_types))
+        recomputation.append(with_inputs(replay_part, input_positions, replay_types))
         assert len(saved) == len(branch_slots)
     slot_vars = tuple(Var(_outside(i, t, places, sizes)) for i, t in enumerate(slots))
     return Replay(
@@ -44,6 +44,6 @@ def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Re
 
 def _outside(slot: int, type: ArrayType, places: Sequence[Sequence[int]], sizes: Sequence[Sizes]) -> ArrayType:
     """The type of a slot, in the sizes of the equation."""
-    # Any branch that fills the slot will do: they agree on its type outside.
+    # Any branch that fills the slot will do: in the sizes of the equation their types agree.
     owner = next(i for i, branch_slots in enumerate(places) if slot in branch_slots)
     return type_with_sizes(type, sizes[owner])

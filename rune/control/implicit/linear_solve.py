@@ -1,7 +1,7 @@
 """custom_linear_solve: the solution of A x = b by a user's function, with exact derivatives.
 
 The equation holds four programs: x -> A x, b -> x, and the same two for the transpose of A. Its
-rules never look into how the solution is computed:
+rules never look into the computation of the solution:
 
     derivative   A dx = db - dA x, solved by the same function
     transpose    of the map from b to x: the solution of Aᵀ y = x̄
@@ -54,13 +54,13 @@ def custom_linear_solve(
 
     matvec:           a linear function of a tree like `b`; it may close over traced values
     solve:            solve(matvec, b) -> x, or (x, auxiliary) with `has_aux`; it need not be
-                      differentiable, so it may loop until convergence or call back
+                      differentiable, so it may loop until convergence or call into Python
     transpose_solve:  the same for the transposed function; without it there is no reverse mode
     symmetric:        A is its own transpose, so `solve` serves both
 
     Shapes: b any -> x of the shapes of b.
     Types:  those of b.
-    Errors: TransformError if the solution is not a tree like b, or reverse mode lacks
+    Errors: TransformError if the solution is not a tree like b, or if reverse mode is used without
             transpose_solve.
 
     >>> import rune, rune.numpy as rnp
@@ -75,6 +75,7 @@ def custom_linear_solve(
     solve_back = solve if symmetric else transpose_solve
     leaves, treedef = tree.flatten(b)
     b_values = value_leaves("custom_linear_solve", leaves, treedef)
+    # Solutions and cotangents take the place of b in the four programs, whether b is weak or not.
     types = [type_of(x).strong() for x in b_values]
     _, argument_tree = tree.flatten((b,))
     vecmat = matvec if symmetric else _transposed(matvec, tree.unflatten(treedef, types))
@@ -85,23 +86,26 @@ def custom_linear_solve(
     traced = share_captured([trace(f, types) for f in flats])
     _check(traced, types, has_aux)
     tell_one_of(traced)
-    operator, program, *transposed = (interned(t.program) for t in traced)
+    # In the order of `functions`: A x, the solver, and the same two for the transpose, if given.
+    operator, program, *transposed_programs = (interned(t.program) for t in traced)
     outs = linear_solve(
         *traced[0].captured,
         *b_values,
         consts=len(traced[0].captured),
         operator=operator,
         program=program,
-        transposed=tuple(transposed),
+        transposed=tuple(transposed_programs),
     )
     return tree.unflatten(traced[1].out_tree, outs)
 
 
 def _transposed(matvec: Callable[[Any], Any], like: object) -> Callable[[Any], Any]:
+    """Aᵀ x from A x, for trees like this one."""
     return lambda v: linear_transpose(matvec, like)(v)[0]
 
 
 def _check(traced: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) -> None:
+    # Only solvers may return auxiliary results; products with A and Aᵀ have none.
     names = ("matvec(x)", "solve(matvec, b)", "its transpose", "transpose_solve(vecmat, b)")
     for name, function, is_solution in zip(names, traced, (False, True, False, True), strict=False):
         outs = function.out_types[: len(types)] if has_aux and is_solution else function.out_types
@@ -121,6 +125,7 @@ def _type_rule(*types: ArrayType, program: Program, **_: object) -> tuple[ArrayT
 
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
     """A dx = db - dA x."""
+    # A solution is linear in b but not in A, so its tangent needs the solution itself.
     outs = linear_solve(*primals, **params)
     consts, _ = parts(primals, params["consts"])
     dconsts, db = parts(tangents, params["consts"])
@@ -130,8 +135,8 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Par
     rhs = [_difference(t, m) for t, m in zip(db, da_x, strict=True)]
     if all(x is None for x in rhs):  # nothing to solve for
         return outs, [None] * len(outs)
-    filled = [zeros_of(type_of(x)) if r is None else r for r, x in zip(rhs, solution, strict=True)]
-    return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *aux_tangents]
+    full_rhs = [zeros_of(type_of(x)) if r is None else r for r, x in zip(rhs, solution, strict=True)]
+    return outs, [*linear_solve(*consts, *full_rhs, **params)[: len(db)], *aux_tangents]
 
 
 def _operator_tangents(
@@ -142,7 +147,7 @@ def _operator_tangents(
     if not any(nonzero):
         return [None] * len(x)
     program, nonzero_results = jvp_program(operator, nonzero)
-    # The first results are A x itself, which b is already; the tangents stand behind.
+    # The first results are A x, which is b; the tangents follow them.
     outs = iter(eval_program(program, [*consts, *x, *(d for d in dconsts if d is not None)])[len(x) :])
     return [next(outs) if is_nonzero else None for is_nonzero in nonzero_results]
 
@@ -162,7 +167,7 @@ def _transpose(
     program: Program,
     transposed: tuple[Program, ...],
 ) -> list[Value | None]:
-    """Aᵀ b̄ = x̄."""
+    """Aᵀ b̄ = x̄. Auxiliary results have no cotangents, so `zip` ends before them."""
     known, b = parts(inputs, consts)
     if any(linear[:consts]) or not all(linear[consts:]):
         raise TransformError("custom_linear_solve: cannot transpose (it is linear only in b)")
@@ -172,9 +177,9 @@ def _transpose(
             hint="pass transpose_solve=, or symmetric=True",
         )
     # Aᵀ y = x̄ is a linear solve again, with both pairs of programs exchanged.
-    filled = [zeros_of(t) if ct is None else ct for ct, t in zip(cts, b, strict=False)]
+    full_cts = [zeros_of(t) if ct is None else ct for ct, t in zip(cts, b, strict=False)]
     outs = linear_solve(
-        *known, *filled, consts=consts, operator=transposed[0], program=transposed[1], transposed=(operator, program)
+        *known, *full_cts, consts=consts, operator=transposed[0], program=transposed[1], transposed=(operator, program)
     )
     return [*(None for _ in known), *outs[: len(b)]]
 
@@ -188,11 +193,11 @@ def _batch(
     program: Program,
     transposed: tuple[Program, ...],
 ) -> tuple[list[Value], list[bool]]:
-    """A system for every lane: the four programs on all lanes, and every vector has lanes."""
+    """A system for every lane: all programs run on all lanes, and every vector has lanes."""
     known, b = parts(args, consts)
     flags = (*batched[:consts], *(True for _ in b))
 
-    # One solve serves all lanes, so A, b and x have lanes as soon as one of them does.
+    # A solver passes its vectors to and fro: if A, b or x has lanes, the others get them, too.
     def lanes(p: Program) -> Program:
         return batch_program(p, flags, size, (True,) * len(p.outputs))[0]
 
@@ -211,15 +216,15 @@ def _batch(
 def _calls(
     *args: object, program: Program, operator: Program, transposed: tuple[Program, ...], **_: object
 ) -> tuple[Calls, ...]:
-    """The solution is computed; the operator and the transposed two serve derivatives."""
+    """The solver runs; the operator and the transposed programs only serve derivatives."""
     solver_calls = (Calls(p, args, Runs.NEVER) for p in (operator, *transposed))
     return (Calls(program, args, Runs.ONCE), *solver_calls)
 
 
 def _vary(axes: Sequence[Axes], params: Params) -> Variation:
     """The solution varies as the operator and the right-hand side do."""
-    solved = map_programs(params, lambda p: typed(p, tuple(axes)))
-    return solved, axes_of(solved["program"].outputs)
+    typed_params = map_programs(params, lambda p: typed(p, tuple(axes)))
+    return typed_params, axes_of(typed_params["program"].outputs)
 
 
 linear_solve = HigherOrder(

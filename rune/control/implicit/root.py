@@ -1,7 +1,7 @@
 """custom_root: a zero of a function, by a user's solver, with exact derivatives.
 
 Along the root f(x(θ), θ) = 0, so (∂f/∂x) dx = -(∂f/∂θ) dθ: the derivative is one linear solve at
-the solution, however the solver got there.
+the solution, whatever the solver does.
 Source: the implicit function theorem; Blondel et al. 2022, arXiv:2105.15183.
 """
 
@@ -35,13 +35,12 @@ def custom_root(
 ) -> Any:
     """x with f(x) = 0, computed by solve(f, initial_guess).
 
-    f:              a function from a tree like the guess to a tree like it
-    solve:          solve(f, guess) -> x, or (x, auxiliary) with `has_aux`; derivatives never look
-                    into it
+    f:              a function from trees like the guess to trees like the guess
+    solve:          solve(f, guess) -> x, or (x, auxiliary) with `has_aux`; it is not differentiated
     tangent_solve:  tangent_solve(g, y) -> x with g(x) = y, for a linear function g; reverse mode
-                    transposes what it does
-    All three are traced, and may close over values that are differentiated. Derivatives are taken
-    in what `f` closes over; the guess and what `solve` closes over do not move the root.
+                    transposes its computation
+    All three are traced, and may close over values that are differentiated. The root depends only
+    on values that `f` closes over: the guess, and values in `solve`, have zero derivatives.
     Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
     Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError unless f(x) is a tree of
             shapes like x.
@@ -56,24 +55,25 @@ def custom_root(
     """
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
-    # A custom rule sees arguments only, so what the three close over is passed to it.
+    # A custom rule gets tangents of arguments only, so closed-over values become arguments.
     converted, of_f = closure_convert(f, initial_guess)
 
     def at(values: Sequence[Value]) -> Function:
         return lambda x: converted(x, *values)
 
-    solved, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
-    solution = eval_shape(solved, initial_guess, of_f, *of_solve)
+    solver, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
+    # The solver may return a wider dtype than the guess, so its result is the example of x.
+    solution = eval_shape(solver, initial_guess, of_f, *of_solve)
     like_x = tree.map(_zeros_of, solution[0] if has_aux else solution)
     like_rhs = _residual_like(at(of_f), like_x)
     # Both derivatives are taken at the solution; the solver is not differentiated.
-    pulled, of_tangents = closure_convert(
+    solve_tangent, of_tangents = closure_convert(
         lambda x, values, rhs: tangent_solve(linearize(at(values), x)[1], rhs), like_x, of_f, like_rhs
     )
 
     @custom_jvp
     def root(guess: object, values: Sequence[Value], of_solve: Sequence[Value], of_tangents: object) -> Any:
-        return solved(guess, values, *of_solve)
+        return solver(guess, values, *of_solve)
 
     @root.defjvp
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -81,7 +81,8 @@ def custom_root(
         solution = root(*primals)
         x, aux = solution if has_aux else (solution, None)
         _, rhs = jvp(lambda v: at(v)(x), (values,), (tangents[1],))
-        tangent = tree.map(neg, pulled(x, values, rhs, *of_tangents))
+        # rhs is (∂f/∂θ) dθ with x fixed; the solve is linear, so the sign can follow it.
+        tangent = tree.map(neg, solve_tangent(x, values, rhs, *of_tangents))
         return solution, (tangent, tree.map(_zeros, aux)) if has_aux else tangent
 
     return root(initial_guess, of_f, of_solve, of_tangents)
@@ -101,7 +102,7 @@ def _residual_like(f: Function, x: object) -> object:
 
 
 def _zeros_of(struct: ShapeDtypeStruct) -> Value:
-    """An example of a type, with all of its bits."""
+    """Zeros of a type, of 64 bits if the type has them."""
     return host_as(zeros_of(struct.array_type), struct.array_type)
 
 

@@ -1,1 +1,1 @@
-"""scan, map and associative_scan: a function along the rows of arrays."""
+"""scan, map and associative_scan: functions applied along the rows of arrays."""

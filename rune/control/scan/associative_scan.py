@@ -32,7 +32,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: T, reverse: bool = Fa
     reverse:  suffixes instead, combined from the last slice.
     Cost:     `fn` is called 2 log2(n) times, on about 2n pairs of slices in all.
 
-    Shapes: each leaf [*A, N, *B], with N slices along `axis`, is kept.
+    Shapes: each leaf [*A, N, *B], with N slices along `axis` -> the same.
     Types:  those of `elems`; `fn` may not return wider ones.
     Errors: AxisError if sizes along `axis` differ; TransformError if `fn` returns another tree;
             ArgumentError if the size is symbolic.
@@ -95,7 +95,7 @@ def _check_slices(elements: Leaves, combined: Leaves, treedef: tree.TreeDef) -> 
 
 
 def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequence[int]) -> Any:
-    """Prefixes of pairs first; those in between need one more combination each."""
+    """Prefixes of pairs first, recursively; every second prefix needs one more combination."""
     n = operator.index(type_of(x[0]).shape[axes[0]])
     if n < 2:
         return x
@@ -104,11 +104,10 @@ def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequ
         return [_slice(v, a, start, limit, step) for v, a in zip(xs, axes)]
 
     pairs = combine(cut(x, 0, n - n % 2, 2), cut(x, 1, n, 2))
-    odd = _prefixes(combine, pairs, axes)  # those that end at 1, 3, 5, ...
-    # A prefix that ends at 2, 4, ... is the one before it, combined with one more slice.
+    odd = _prefixes(combine, pairs, axes)  # the prefixes that end at 1, 3, 5, ...
+    # The prefix that ends at 2 is the one that ends at 1, combined with slice 2; so for 4, 6, ...
     later = combine(cut(odd, 0, (n - 1) // 2), cut(x, 2, n, 2)) if n > 2 else []
-    # Slice 0 is its own prefix, and nothing stands before it.
-    first = cut(x, 0, 1)
+    first = cut(x, 0, 1)  # slice 0 is a prefix by itself
     even = [concatenate(f, v, axis=a) for f, v, a in zip(first, later, axes)] if later else first
     return [_interleaved(e, o, a, n) for e, o, a in zip(even, odd, axes)]
 
@@ -127,8 +126,9 @@ def _interleaved(even: object, odd: object, axis: int, count: int) -> Any:
     """even[0], odd[0], even[1], odd[1], …: `count` slices."""
     shape = type_of(even).shape
     if type_of(odd).shape[axis] < shape[axis]:
-        odd = concatenate(odd, _slice(even, axis, 0, 1, 1), axis=axis)  # cut off again below
+        # Pairs need as many odd slices as even ones; the last slice below cuts this one off again.
+        odd = concatenate(odd, _slice(even, axis, 0, 1, 1), axis=axis)
     pair = (*shape[: axis + 1], 1, *shape[axis + 1 :])
     pairs = concatenate(reshape(even, shape=pair), reshape(odd, shape=pair), axis=axis + 1)
-    interleaved = reshape(pairs, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
-    return _slice(interleaved, axis, 0, count, 1)
+    slices = reshape(pairs, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
+    return _slice(slices, axis, 0, count, 1)

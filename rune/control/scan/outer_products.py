@@ -1,10 +1,10 @@
-"""Cotangents of constants that are sums of products over the steps become one product of them all.
+"""Cotangents of constants that are sums of products over the steps become one product.
 
 Before   a step:  sum' = sum + a ⊗ b                      reads and writes all of sum in every step
 After    a step yields a and b;  after the loop  sum = Σₜ aₜ ⊗ bₜ, a matrix product over t
 
 The gradient of a weight matrix in a recurrence is such a sum. It is deferred if the factors have
-fewer elements than the product; factors that are rows already cost nothing and do not count.
+fewer elements than the product; factors that the scan stacks anyway do not count.
 
 Invariant: the same sums, in another order.     Cost: memory for the factors of every step.
 """
@@ -30,7 +30,7 @@ Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Two rows, given by number, that are multiplied; and permutations of the result."""
+    """Two rows, by number, that are multiplied, and permutations to apply to the product."""
 
     lhs: int
     rhs: int
@@ -39,6 +39,7 @@ class Product:
 
     def of(self, rows: Sequence[Value]) -> Array:
         """The sum over all rows."""
+        # Rows lead: contracting over axis 0 as well is the sum over the steps.
         (ca, cb), (ba, bb) = self.numbers
         numbers = ((0, *_later(ca)), (0, *_later(cb))), (_later(ba), _later(bb))
         product = dot_general(rows[self.lhs], rows[self.rhs], dimension_numbers=numbers)
@@ -57,7 +58,7 @@ class Deferred:
 
     sums:     for each sum, the products that it consists of; None if it stays in the loop
     factors:  how many rows the body yields besides its own results
-    Products number the rows that the body takes first, then the factors.
+    Products number the rows that the body takes, and after these the factors.
     """
 
     body: Program
@@ -67,14 +68,14 @@ class Deferred:
 
 @per_program
 def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
-    """The body of a scan of cotangents, whose last `sums` carries are sums, rewritten."""
+    """The rewritten body of a scan of cotangents, whose last `sums` carries are sums."""
     shared, state, totals, rows = parts(body.inputs, consts, carries, sums)
     next_carries, next_totals, yields = parts(body.outputs, carries, sums)
     producers = {v: e for e in body.equations for v in e.results}
     factor_rows = _Rows(list(rows), set(shared), producers)
     products = tuple(factor_rows.products(t, a) for t, a in zip(totals, next_totals, strict=True))
-    # A total that is deferred is no longer a carry: its factors leave the loop as rows, and one
-    # product behind the loop adds up all steps.
+    # A deferred total is no longer a carry: its factors leave the loop as rows, and one product
+    # after the loop adds up all steps.
     is_deferred = tuple(p is not None for p in products)
     factors = factor_rows.rows[len(rows) :]
     inputs = (*shared, *state, *omit(totals, is_deferred), *rows)
@@ -85,14 +86,14 @@ def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
 
 @dataclass(slots=True)
 class _Rows:
-    """The rows that products may read: those of the body, and factors as they are met."""
+    """The rows that products may read: those of the body, and the factors collected so far."""
 
     rows: list[Var]
     shared: set[Var]
     made_by: Mapping[Var, Equation]
 
     def products(self, total: Var, outcome: Atom) -> tuple[Product, ...] | None:
-        """The products that are added to `total`, or None if anything else is."""
+        """The products that are added to `total`; None if it is changed in any other way."""
         factors, pending, occurrences = [], [outcome], 0
         while pending:
             atom = pending.pop()
@@ -107,7 +108,8 @@ class _Rows:
                 pending += equation.operands
             else:
                 factors.append(self._factors(equation))
-        # The total must be among the summands once: else the step replaces it, or doubles it.
+        # The total must be a summand exactly once: without it the step replaces the total, and
+        # with it twice doubles it.
         if occurrences != 1 or None in factors or not self._are_smaller(factors, total):
             return None
         return tuple(self._numbered(f) for f in factors if f is not None)
@@ -115,6 +117,7 @@ class _Rows:
     def _factors(self, equation: Equation) -> tuple[Var, Var, Numbers, tuple] | None:
         """The factors of a product, its dimension numbers, and the permutations after it."""
         permutations: list[tuple[int, ...]] = []
+        # The transpose of a product with respect to its second factor is a product, transposed.
         while equation.primitive is transpose:
             permutations.insert(0, equation.params["permutation"])
             (atom,) = equation.operands
@@ -126,11 +129,12 @@ class _Rows:
             return None
         if not (isinstance(lhs, Var) and isinstance(rhs, Var)):
             return None
-        if lhs in self.shared or rhs in self.shared:  # a constant has no row in each step
+        if lhs in self.shared or rhs in self.shared:  # a const of the loop has no rows
             return None
         return lhs, rhs, equation.params["dimension_numbers"], tuple(permutations)
 
     def _are_smaller(self, factors: Sequence[tuple[Var, Var, Numbers, tuple]], total: Var) -> bool:
+        # With a symbolic size the comparison may be undecided; then the sum stays in the loop.
         new = {v for lhs, rhs, *_ in factors for v in (lhs, rhs)} - set(self.rows)
         size: Size = sum((dims.product(v.type.shape) for v in new), start=0)
         return dims.less(size, dims.product(total.type.shape)) is True

@@ -1,11 +1,11 @@
-"""`scan`: a body applied step by step along rows of arrays; every language rule.
+"""`scan`: a body applied step by step along rows of arrays; all rules of the primitive.
 
     outs = scan consts carries arrays {body=program, length=, reverse=, unroll=, consts=, carries=}
 
 The body takes consts, carries and one row of each array, and yields the next carries and one row
-of each result. Reverse mode is a scan that keeps, as further results, what the linear part of a
-step reads, and a scan in the other direction over those. What no step changes is computed once,
-before the loop. Cotangents of consts add up in carries.
+of each result. Reverse mode is a scan that also returns residuals, the values that the linear part
+of a step reads, and a scan in the other direction over these. Values that no step changes are
+computed once, before the loop. Cotangents of consts add up in carries.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def row_type(type: ArrayType) -> ArrayType:
 
 def _row_types(types: Sequence[ArrayType], params: Params) -> tuple[ArrayType, ...]:
     """The types of the body's inputs."""
-    unsliced, arrays = parts(types, params["consts"] + params["carries"])
+    leading_types, arrays = parts(types, params["consts"] + params["carries"])
     if any(not t.shape or t.shape[0] != params["length"] for t in arrays):
         refuse("scan", params["body"], types)
-    return (*unsliced, *map(row_type, arrays))
+    return (*leading_types, *map(row_type, arrays))
 
 
 def _sizes(types: Sequence[ArrayType], params: Params) -> Sizes:
@@ -91,6 +91,7 @@ def _bind(body: Program, sizes: Sizes, operands: BodyGroups[Value], params: Para
 
 def _equation(body: Program, sizes: Sizes, operands: BodyGroups[Value], params: Params) -> tuple[list[Value], Params]:
     """The operands and parameters of a scan of this body."""
+    # What the body needs besides its operands comes first, as further consts.
     closed_body, leading = closed(body, sizes)
     counts = {"consts": len(leading) + len(operands.consts), "carries": len(operands.carries)}
     return [*leading, *operands.flat()], {**params, **counts, "body": closed_body}
@@ -116,8 +117,8 @@ def _interpret(
     if not rows:  # without a step, only the types determine the results
         types = _type_rule(*map(type_of, args), body=body, length=length, consts=consts, carries=carries)
         return [*carry, *map(zeros_of, types[carries:])]
-    ordered = rows[::-1] if reverse else rows
-    return [*carry, *(stack_rows(column) for column in zip(*ordered, strict=True))]
+    ordered_rows = rows[::-1] if reverse else rows
+    return [*carry, *(stack_rows(column) for column in zip(*ordered_rows, strict=True))]
 
 
 def take_row(x: Value, row: int) -> Array:
@@ -139,8 +140,9 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Par
     counts = params["consts"], params["carries"]
     body, carries, rows = jvp_body(params["body"], counts, nonzero_flags(tangents))
     pairs = BodyGroups.of(list(zip(primals, tangents, strict=True)), counts)
-    # A carry that gets its tangent in the body starts with one of zeros.
+    # A carry whose tangent becomes nonzero in the body starts with a tangent of zeros.
     carry_pairs = [(p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(pairs.carries, carries)]
+    # The order that `jvp_body` expects: values and tangents group by group.
     groups = map(_values_and_tangents, (pairs.consts, carry_pairs, pairs.rows))
     outs = _bind(body, {}, BodyGroups(*groups), params)
     last, last_tangents, results, result_tangents = parts(outs, len(carries), sum(carries), len(rows))
@@ -148,7 +150,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Par
 
 
 def _series(interpreter: Taylor, args: Sequence[Value], params: Params) -> list[Value]:
-    """Every carry that can be one is a series, since it may become one in the body."""
+    """Every differentiable carry is a series, since the body may make it one."""
     counts, body = (params["consts"], params["carries"]), params["body"]
 
     def run(order: int, rows: Rows) -> Rows:
@@ -187,7 +189,7 @@ class _SplitScan:
 
 
 def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitScan:
-    """Run the known part of a scan. A type may stand for an unknown argument."""
+    """Run the known part of a scan. A type stands for an unknown argument when transposing."""
     counts = params["consts"], params["carries"]
     split = split_body(params["body"], counts, unknown)
     sizes = _sizes(types_of(args), params)
@@ -199,19 +201,20 @@ def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitSc
     if split.known.outputs:  # else there is nothing to run yet
         outs = _bind(split.known, sizes, known, params)
     last, rows = parts(outs, len(known.carries))
-    shared = shared_residuals(split, sizes, known.consts)
+    residuals = shared_residuals(split, sizes, known.consts)
     unknown_operands = BodyGroups(
-        [*shared, *pick(operands.consts, flags.consts)],
+        [*residuals, *pick(operands.consts, flags.consts)],
         pick(operands.carries, split.carries),
         [*(rows[n] for n in split.steps), *(known.rows[n] for n in split.rows), *pick(operands.rows, flags.rows)],
     )
     unknown_args, unknown_params = _equation(split.unknown, sizes, unknown_operands, params)
+    # The known body yields its own rows of results first, then residuals of the steps.
     known_results = [*last, *rows[: split.results.count(False)]]
     return _SplitScan(known_results, unknown_args, unknown_params, (*split.carries, *split.results))
 
 
 def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Value]) -> list[Value]:
-    """The residuals that no step changes; those that need computing are computed here, once."""
+    """The residuals that no step changes: known consts, and values computed from these, once."""
     program, leading = closed(split.hoisted, sizes)
     hoisted = eval_program(program, [*leading, *(consts[n] for n in split.hoisted_from)])
     return [*(consts[n] for n in split.shared), *hoisted]
@@ -220,23 +223,22 @@ def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Value]) ->
 def _transpose_scan(cts: Sequence[Value], args: Sequence[Any], params: Params) -> BodyGroups[Array | None]:
     """Cotangents of the operands of a scan that is linear in its carries.
 
-    A linear operand is given as its type.
+    A type stands for each linear operand.
     """
     counts = params["consts"], params["carries"]
     types, operands = types_of(args), BodyGroups.of(args, counts)
+    # All carries are linear, though some start from known values: others were split off before.
     is_linear = BodyGroups.of([isinstance(x, ArrayType) for x in args], counts)
     linear = (*is_linear.consts, *(True for _ in is_linear.carries), *is_linear.rows)
-    transposed = transpose_body(params["body"], counts, linear, nonzero_flags(cts))
+    body = transpose_body(params["body"], counts, linear, nonzero_flags(cts))
     last_cts, result_cts = parts(cts, counts[1])
     carry_cts = [
-        zeros_of(t) if ct is None else ct
-        for ct, t, c in zip(last_cts, _type_rule(*types, **params), transposed.carries)
-        if c
+        zeros_of(t) if ct is None else ct for ct, t, c in zip(last_cts, _type_rule(*types, **params), body.carries) if c
     ]
-    sum_types = pick(pick(operands.consts, is_linear.consts), transposed.consts)
+    sum_types = pick(pick(operands.consts, is_linear.consts), body.consts)
     known_consts = omit(operands.consts, is_linear.consts)
     # A sum of outer products over the steps becomes one product after the loop.
-    loop = deferred(transposed.program, len(known_consts), len(carry_cts), len(sum_types))
+    loop = deferred(body.program, len(known_consts), len(carry_cts), len(sum_types))
     in_loop = tuple(p is None for p in loop.sums)
     rows = [*omit(operands.rows, is_linear.rows), *pick(result_cts, nonzero_flags(result_cts))]
     outs = _bind(
@@ -245,13 +247,13 @@ def _transpose_scan(cts: Sequence[Value], args: Sequence[Any], params: Params) -
         BodyGroups(known_consts, [*carry_cts, *map(zeros_of, pick(sum_types, in_loop))], rows),
         {**params, "reverse": not params["reverse"]},  # cotangents flow from the last step back
     )
-    first_cts, loop_sums, row_cts, factors = parts(outs, len(carry_cts), sum(in_loop), sum(transposed.rows))
+    first_cts, loop_sums, row_cts, factors = parts(outs, len(carry_cts), sum(in_loop), sum(body.rows))
     later_sums = (_total(p, [*rows, *factors]) for p in loop.sums if p is not None)
     const_cts = merge(in_loop, loop_sums, later_sums)
     return BodyGroups(
-        scatter(scatter(const_cts, transposed.consts), is_linear.consts),
-        scatter(first_cts, transposed.carries),
-        scatter(scatter(row_cts, transposed.rows), is_linear.rows),
+        scatter(scatter(const_cts, body.consts), is_linear.consts),
+        scatter(first_cts, body.carries),
+        scatter(scatter(row_cts, body.rows), is_linear.rows),
     )
 
 
@@ -265,10 +267,11 @@ def _transpose(
     flags = BodyGroups.of(linear, (params["consts"], params["carries"]))
     if all(flags.carries):
         return _transpose_scan(cts, inputs, params).flat()
-    # Some carries are known, such as a counter: what depends only on them runs first.
+    # Some carries are known, such as a counter: the part that depends only on known operands runs
+    # first.
     split = _split_scan(inputs, tuple(linear), params)
     split_cts = _transpose_scan(pick(cts, split.unknown_results), split.operands, split.params)
-    # Residuals stand before the linear consts and rows, and have no cotangents.
+    # Residuals lead the consts and the rows, and have no cotangents.
     const_cts = split_cts.consts[len(split_cts.consts) - flags.consts.count(True) :]
     row_cts = split_cts.rows[len(split_cts.rows) - flags.rows.count(True) :]
     linear_cts = BodyGroups(
@@ -289,7 +292,7 @@ def _batch(batched: Sequence[bool], size: Size, *args: Operand, **params: Any) -
     lane_operands = BodyGroups(
         operands.consts,
         [repeat_lane(x, size) if c and not b else x for x, b, c in zip(operands.carries, flags.carries, carries)],
-        # In a scan rows lead, and the axis of lanes follows.
+        # A scan steps along axis 0, so the axis of lanes must follow that of the rows.
         [move_axis(x, 0, 1) if b else x for x, b in zip(operands.rows, flags.rows)],
     )
     outs = _bind(batched_body, {}, lane_operands, params)
@@ -304,6 +307,7 @@ def _batch(batched: Sequence[bool], size: Size, *args: Operand, **params: Any) -
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     params = equation.params
     counts = params["consts"], params["carries"]
+    # Rows of unused results go, but a carry remains if a used carry or row depends on it.
     body, needed_inputs, carries = prune_body(params["body"], counts, tuple(used_results))
     changed = {"body": body, "consts": sum(needed_inputs[: counts[0]]), "carries": sum(carries)}
     return narrowed(equation, needed_inputs, (*carries, *used_results[counts[1] :]), **changed)
@@ -314,8 +318,9 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
 
 
 def _calls(*args: object, body: Program, consts: int, carries: int, **_: object) -> tuple[Calls, ...]:
-    unsliced, arrays = parts(args, consts + carries)
-    return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
+    leading, arrays = parts(args, consts + carries)
+    # The body reads a row of each array, which is no operand of the equation.
+    return (Calls(body, (*leading, *(None for _ in arrays)), Runs.LOOP),)
 
 
 def _vary(axes: Sequence[Axes], params: Params) -> Variation:

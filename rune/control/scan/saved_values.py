@@ -1,4 +1,4 @@
-"""What a checkpoint around a scan saves of the values inside.
+"""The values inside a scan that a checkpoint around it saves.
 
 Values saved in the body are stacked over the steps; the replayed loop reads them as rows, so a
 carry that can be computed from them needs no earlier step.
@@ -17,15 +17,16 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
 
 
 def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | None:
-    """The rule of scan. sizes: the values of its body's sizes."""
+    """The rule of scan. sizes: the values of the sizes of its body."""
     params = equation.params
     forward, recomputation, saved = split_kept(params["body"], keeps)
     if forward.equations == recomputation.equations:  # nothing inside is saved
         return None
     if not recomputation.equations:  # everything computed inside is saved, so the results are too
         return Replay(equation, None, equation.results)
+    # Only rows are stacked by the loop already; a carry of one step is not a row.
     count, carries = len(recomputation.outputs), params["carries"]
-    # A saved value that is also a result is stacked once.
+    # A saved value that is also a row of a result is stacked once.
     result_vars = dict(zip(recomputation.outputs[carries:], equation.results[carries:], strict=True))
     extra = [v for v in saved if v not in result_vars]
     rows = [Var(_stacked(type_with_sizes(v.type, sizes), params["length"])) for v in extra]
@@ -37,7 +38,7 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
         params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *extra))},
     )
     is_saved = tuple(i >= carries and a in saved for i, a in enumerate(recomputation.outputs))
-    # The replayed loop has no results that were saved: they are there already.
+    # The replayed loop does not compute saved results: the first loop has returned them.
     replay = replace(
         equation,
         operands=(*equation.operands, *saved_rows),

@@ -137,15 +137,15 @@ def scan(
     """Apply `carry, y = f(carry, x)` to one row of `xs` after another; (last carry, stacked ys).
 
     init:     the first carry, a tree of arrays. A Python number takes the dtype that `f` returns.
-    xs:       a tree of arrays with equal leading axes, whose rows are stepped through; or None.
-    length:   the number of steps, needed if xs has no arrays. It may be a symbolic size.
-    reverse:  step from the last row to the first; ys still stand in the order of xs.
+    xs:       a tree of arrays with equal leading axes, one row for each step; or None.
+    length:   the number of steps, required if xs has no arrays. It may be a symbolic size.
+    reverse:  step from the last row to the first; ys remain in the order of xs.
     unroll:   how many steps to write out per iteration, as a request; True for all of them.
-    `f` is traced once, and again where a Python number takes another dtype. Compile time does not
-    depend on the number of steps, and reverse-mode derivatives keep what each step needs.
+    `f` is traced once, and again if a Python number takes another dtype. Compile time does not
+    depend on the number of steps, and reverse-mode derivatives save what each step needs.
 
-    Shapes: carry any, kept; xs [N, *S] -> ys [N, *T], where `f` makes [*T] of [*S].
-    Types:  those of the carry, kept; those that `f` returns for ys.
+    Shapes: carry any, unchanged; xs [N, *S] -> ys [N, *T], where `f` maps [*S] to [*T].
+    Types:  those of the carry, unchanged; for ys those that `f` returns.
     Errors: TransformError if the carry changes its type, naming the leaf; AxisError if leading
             axes differ; ArgumentError if the number of steps is not known.
 
@@ -171,16 +171,19 @@ def scan_named(
     require_callable(carry.name, f)
     if not references.are_there():
         return _scanned(carry, f, init, xs, length, reverse, unroll)
-    rows, of_rows = references.boxed(carry.name, xs)
-    if of_rows:
+    rows, row_refs = references.boxed(carry.name, xs)
+    # References among xs: a step reads and writes one row of each, and the rows it leaves come out
+    # as ys, which become the new value.
+    if row_refs:
         last, (ys, values) = scan_named(carry, over_rows(f), init, rows, length, reverse, unroll)
-        references.write_all(of_rows, values)
+        references.write_all(row_refs, values)
         return last, ys
 
     def run(refs: Refs) -> tuple[Any, Any]:
         state = (init, references.values_of(refs))
-        beside = replace(carry, treedef=flatten_values(state)[1], prefix=f"[0]{carry.prefix}")
-        (last, values), ys = _scanned(beside, step(carry.name, f, refs), state, xs, length, reverse, unroll)
+        # The user's carry is the first part of the pair; messages name leaves from there.
+        pair = replace(carry, treedef=flatten_values(state)[1], prefix=f"[0]{carry.prefix}")
+        (last, values), ys = _scanned(pair, step(carry.name, f, refs), state, xs, length, reverse, unroll)
         references.write_all(refs, values)
         return last, ys
 
@@ -202,6 +205,7 @@ def _scanned(
     first = value_leaves(carry.name, first, init_tree)
     rows = value_leaves(carry.name, rows, rows_tree)
     steps = _steps(carry.name, rows, rows_tree, length)
+    # Without a step, Python would not learn the types of ys.
     if in_python.is_asked_for() and isinstance(steps, int) and steps:
         order = range(steps)[::-1] if reverse else range(steps)
         return in_python.scan(f, init, rows, rows_tree, order)
@@ -214,12 +218,13 @@ def _scanned(
         carry.check_tree(body.carry_tree)
         return traced
 
-    # A weak first value takes the dtype of what comes out, and the body is traced again with that.
+    # A weak first value takes the dtype that the body returns, and the body is traced again.
     values, traced = settle(trace_body, first)
     types = [type_of(v) for v in values]
     carry.check(types, traced)
     traced.tell()
     # The number of the step is carried only if the body asked for it, as a draw without a key does.
+    # It comes before the user's carry.
     carries = [*traced.counter, *values]
     outs = scan_primitive(
         *traced.captured,
@@ -233,14 +238,19 @@ def _scanned(
         carries=len(carries),
     )
     last, ys = tree.unflatten(traced.out_tree, weakened(outs[len(traced.counter) :], traced))
+    # A float0 has no data to stack, so only its shape gets the axis of steps.
     return last, tree.map(lambda y: np.zeros((steps, *y.shape), y.dtype) if is_float0(y) else y, ys)
 
 
 def _without_voids(name: str, xs: object, length: Size | None) -> tuple[object, Size | None]:
-    """The arrays, with a row in place of each float0 array, and the length."""
+    """The arrays, with a row in place of each float0 array, and the length.
+
+    No array of rune has dtype float0, but a row of one can be a constant of the body.
+    """
     voids = [x for x in tree.leaves(xs) if is_float0(x)]
     if not voids:
         return xs, length
+    # The arrays with data are compared with this length later, in `_steps`.
     lengths = {x.shape[:1] for x in voids} | ({(length,)} if length is not None else set())
     if len(lengths) > 1 or () in lengths:
         raise AxisError(f"{name}: cannot step through float0 arrays of shapes {[x.shape for x in voids]}")
@@ -261,13 +271,13 @@ class _Body:
                 f"scan: cannot take {kind_of(pair)} as the result of a step (a pair (carry, y) required)",
                 hint="return (carry, None) if there is nothing to stack",
             )
-        # What is traced returns one tree for both; the carry's own is compared with the first one.
+        # The trace has one tree for the pair; the carry's own is compared with that of `init`.
         _, self.carry_tree = flatten_values(pair[0])
         return tuple(pair)
 
 
 def _steps(name: str, rows: Sequence[object], treedef: tree.TreeDef, length: Any) -> Size:
-    """The number of steps, which all leading axes and `length` must agree on."""
+    """The number of steps, on which all leading axes and `length` must agree."""
     sizes = [_leading(name, x, i, treedef) for i, x in enumerate(rows)]
     if length is not None:
         sizes.append(_as_length(name, length))
@@ -313,6 +323,7 @@ def _as_length(name: str, length: Any) -> Size:
 def _written_out(unroll: int | bool, steps: Size) -> int:
     if isinstance(unroll, bool):  # a symbolic number of steps cannot be written out
         return max(steps, 1) if unroll and isinstance(steps, int) else 1
+    # As in JAX, 0 means that nothing is written out.
     if unroll < 0:
         raise ArgumentError(f"scan: cannot write out {unroll} steps (at least 0 required)")
     return max(operator.index(unroll), 1)
@@ -327,10 +338,10 @@ def map(f: Callable[[X], R], xs: X, *, batch_size: int | None = None) -> R: ...
 def map(f: Callable[..., R], xs: object, *, batch_size: int | None = None) -> R:
     """`f` applied to one row of `xs` after another, the results stacked.
 
-    Unlike vmap it works on one row at a time, and needs the memory for one.
+    Unlike vmap it works on one row at a time, with the memory for one.
     batch_size:  how many rows to work on at once, by vmap; the last batch may be smaller.
 
-    Shapes: xs [N, *S] -> [N, *T], where `f` makes [*T] of [*S]. Types: those that `f` returns.
+    Shapes: xs [N, *S] -> [N, *T], where `f` maps [*S] to [*T]. Types: those that `f` returns.
     Errors: those of scan; ArgumentError if batch_size is below 1.
 
     >>> import rune, rune.numpy as rnp
@@ -346,13 +357,13 @@ def map(f: Callable[..., R], xs: object, *, batch_size: int | None = None) -> R:
     if size < 1:
         raise ArgumentError(f"map: cannot take batches of {size} (at least 1 required)")
     batch_count, remainder = steps // size, steps % size
-    batched = vmap(f)
-    # The full batches are one scan; the remainder has another shape, and comes after it.
+    batch_fun = vmap(f)
+    # The full batches are one scan; the remainder has another shape, so it runs after the scan.
     batches = [_batches(x, batch_count, size) for x in leaves]
-    results = tree.map(_joined, _mapped(batched, tree.unflatten(treedef, batches)))
+    results = tree.map(_joined, _mapped(batch_fun, tree.unflatten(treedef, batches)))
     if remainder == 0:
         return results
-    last = batched(tree.unflatten(treedef, [_rows(x, batch_count * size, steps) for x in leaves]))
+    last = batch_fun(tree.unflatten(treedef, [_rows(x, batch_count * size, steps) for x in leaves]))
     return tree.map(lambda a, b: concatenate(a, b, axis=0), results, last)
 
 
@@ -360,7 +371,7 @@ def _mapped(f: Callable[[Any], object], xs: object) -> Any:
     def step(carry: object, x: object) -> tuple[object, object]:
         return carry, f(x)
 
-    step.__name__ = name_of(f, "f")  # the program has the name of the user's function
+    step.__name__ = name_of(f, "f")  # the program gets the name of the user's function
     return scan_named(Carry("map", tree.structure(None)), step, None, xs, None, False, 1)[1]
 
 

@@ -1,24 +1,23 @@
-"""What reverse mode saves of a loop whose number of steps is known only at run time.
+"""The values that reverse mode saves of a loop whose number of steps is known only at run time.
 
     Checkpoints(count)    `count` carries, whatever the number of steps; the others are recomputed
                           from the nearest checkpoint before them
-    GrowingResiduals()    what the derivative of every step reads, in memory that grows with the
-                          number of steps
+    GrowingResiduals()    the residuals of every step, in memory that grows with the number of steps
 
 The position of a carry is the number of the step that starts from it. Checkpoints stand at the
 multiples of a stride, a power of two that doubles when `count` of them have been passed. For
 Checkpoints(4), after 9 steps:
 
     position    0  1  2  3  4  5  6  7  8
-    stride      1  1  1  1  2  2  2  2  4      in force when the loop is there
-    slot        0  1  2  3  1     3     2      where it writes the carry, if this is a checkpoint
+    stride      1  1  1  1  2  2  2  2  4      in force when the loop reaches the position
+    slot        0  1  2  3  1     3     2      where the loop writes the carry of a checkpoint
     remains     x           x           x      at the end: every fourth carry
 
-Nothing is ever moved: position p lies in the slot that is the sum of the digits of p in base
-`count`. When the stride s doubles, the checkpoints q + s between the remaining ones q are given
-up, and the new ones q + s * count fall into exactly their slots, since a factor of `count` only
+No carry is ever moved: position p is in the slot whose number is the sum of the digits of p in
+base `count`. When the stride s doubles, the checkpoints q + s between the remaining ones q are
+dropped, and the new ones q + s * count take exactly their slots, since a factor of `count` only
 moves the digits of s by one place (4 takes the slot of 1, and 6 that of 3). A carry that is not a
-checkpoint is written to a row after the slots, which nobody reads: this needs no branch.
+checkpoint is written to a row after the slots, which is never read: this needs no branch.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ class Checkpoints:
     """Save `count` carries of a loop for its reverse mode, and as many again on the way back.
 
     Memory is that of 2 * count carries, whatever the number of steps n. Each step is recomputed at
-    most once while n is at most count**2, and about once more for every factor of 4 beyond, up to
-    count * 2**count steps; then faster than that.
+    most once while n is at most count**2, and about once more for every further factor of 4, up to
+    count * 2**count steps; beyond that, the recomputation grows faster.
     Errors: ArgumentError if the count is not a power of two, at least 2.
 
     >>> Checkpoints(16)
@@ -67,6 +66,7 @@ class Checkpoints:
     count: int
 
     def __init__(self, count: int = 64):
+        # The digits of a position in base `count` must be groups of bits: see `slot`.
         if count < 2 or count & (count - 1):
             raise ArgumentError(f"Checkpoints: cannot keep {count} carries (a power of two, at least 2, required)")
         object.__setattr__(self, "count", count)
@@ -74,9 +74,9 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class GrowingResiduals:
-    """Save what the derivative of every step reads; nothing is recomputed on the way back.
+    """Save the residuals of every step; nothing is recomputed on the way back.
 
-    The loop runs once to count its steps, and once more to keep their residuals. So the count must
+    The loop runs once to count its steps, and once more to save their residuals. So the count must
     be known while the function is traced: under jit or vmap, reverse mode is an error.
 
     >>> import rune
@@ -98,7 +98,8 @@ def _log2(count: int) -> int:
 
 def stride(position: Value, count: int) -> Array:
     """The stride in force at a position: the least power of two s with position < s * count."""
-    # The position has `length` bits; the stride leaves the upper log2(count) of them.
+    # A position of `length` bits is less than 2**length, which is `count` strides of
+    # 2**(length - log2(count)).
     length = sub(np.int32(BITS + 1), clz(position))
     return shl(np.int32(1), max(sub(length, np.int32(_log2(count))), np.int32(0)))
 
@@ -109,9 +110,9 @@ def checkpoint_before(position: Value, stride: Value) -> Array:
 
 
 def slot(position: Value, count: int) -> Any:
-    """Where the carry at a position lies: the sum of the digits of the position in base count.
+    """The slot of the carry at a position: the sum of the digits of the position in base count.
 
-    The count of a power of two makes a digit a group of bits.
+    The count is a power of two, so each digit is a group of bits.
     """
     mask, total = np.int32(count - 1), None
     for shift in range(0, BITS, _log2(count)):
@@ -122,23 +123,23 @@ def slot(position: Value, count: int) -> Any:
 
 
 def row_at(rows: Value, number: Value) -> Array:
-    """One row."""
+    """The row of this number, without the axis of rows."""
     shape = type_of(rows).shape[1:]
     zeros = (np.int32(0),) * len(shape)
     return reshape(dynamic_slice(rows, number, *zeros, sizes=(1, *shape)), shape=shape)
 
 
 def rows_for(type: ArrayType, count: int) -> ArrayType:
-    """The type of an array of `count` values and a last row for those that are not kept."""
+    """The type of an array of `count` rows, and a last row for values that are not saved."""
     return type.with_shape((count + 1, *type.shape))
 
 
 def with_row(rows: Value, number: Value, row: Value, is_kept: Value) -> Array:
-    """The rows with one of them replaced: the one of this number if the row is kept, else the last.
+    """The rows with one replaced: the row of this number if `is_kept`, else the unread last one.
 
     A select of the number costs nothing; a select of the rows would copy all of them in each step.
     """
     shape = type_of(row).shape
-    written = select(is_kept, number, np.int32(type_of(rows).shape[0] - 1))
+    target = select(is_kept, number, np.int32(type_of(rows).shape[0] - 1))
     zeros = (np.int32(0),) * len(shape)
-    return dynamic_update_slice(rows, reshape(row, shape=(1, *shape)), written, *zeros)
+    return dynamic_update_slice(rows, reshape(row, shape=(1, *shape)), target, *zeros)

@@ -1,7 +1,7 @@
-"""GrowingResiduals: the loop runs to count its steps, then again as a scan of as many.
+"""GrowingResiduals: the loop runs to count its steps, then again as a scan of that many.
 
-A scan keeps the residuals of all its steps. Its length is rounded up, so that few programs are
-compiled for many numbers of steps; the steps beyond the count leave the carry as it is.
+A scan saves the residuals of all its steps. Its length is rounded up, so that few programs are
+compiled for many numbers of steps; the steps beyond the count leave the carry unchanged.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from rune.transforms.tracers import ValueTracer
 def as_scan(
     while_: Primitive, interpreter: Partial, loop: Loop, split: SplitBody, unknown: LoopOperands[bool]
 ) -> list[Value]:
-    """The loop as a scan of as many steps, which is then split into known and linear itself."""
+    """The loop as a scan of as many steps, whose own rule splits it into known and linear parts."""
     steps = _count(while_, loop, split, unknown)
     body = _stopping(loop.body, len(loop.body_consts))
-    # The count is an operand: one program serves every count of this length.
+    # The count is an operand, so one program serves all counts that are rounded to this length.
     consts, carry = [np.int32(steps), *loop.body_consts], [ZERO, *loop.carry]
+    # The interpreter that is splitting the loop processes the scan, by the rule of scan.
     with use(interpreter):
         outs = scan(
             *consts,
@@ -51,10 +52,11 @@ def as_scan(
 
 
 def _count(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands[bool]) -> int:
-    """How many steps the loop takes. Errors: TransformError if that is not known now."""
+    """The number of steps of the loop. Errors: TransformError if it is not known now."""
     known = known_operands(loop, split, unknown)
-    nothing = (False,) * len(known.carry)  # no carry is recorded, so 2 rows are as good as any
-    counting = recording(split.known, len(known.carry), len(known.consts), 2, nothing)
+    no_carry = (False,) * len(known.carry)
+    # With no carry to record, the number of slots does not matter: 2 is the least.
+    counting = recording(split.known, len(known.carry), len(known.consts), 2, no_carry)
     number = run_recording(while_, loop, split, known, counting).number
     value = number.known() if isinstance(number, ValueTracer) else number
     if value is None:
@@ -67,13 +69,14 @@ def _count(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperand
 
 def rounded_up(steps: int) -> int:
     """`steps` or at most a quarter more: one of four lengths for every power of two."""
+    # Lengths have three significant bits.
     unit = 1 << max(steps.bit_length() - 3, 0)
     return -(-steps // unit) * unit
 
 
 @dataclass(frozen=True, slots=True)
 class _StoppingInputs(Groups[T]):
-    """What the body of the scan takes; `steps` is the number of steps of the loop."""
+    """The inputs of the body of the scan; `steps` is the number of steps of the loop."""
 
     steps: T
     consts: list[T]
@@ -83,8 +86,9 @@ class _StoppingInputs(Groups[T]):
 
 @per_program
 def _stopping(body: Program, consts: int) -> Program:
-    """The body with a counter; from step `steps` on it leaves the carry as it is."""
-    # A branch and not a select: the body must not run on a carry that the loop has left.
+    """The body with a counter; from step `steps` on it leaves the carry unchanged."""
+    # A branch, since a select would run the body on the last carry, which the loop never does: an
+    # inner loop might never end there.
     stay = Program(body.inputs, (), body.inputs[consts:], name="stay")
 
     def run(inputs: _StoppingInputs[Value]) -> list[Value]:

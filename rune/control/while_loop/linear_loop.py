@@ -1,12 +1,13 @@
-"""`while_linear`: the linear part of a loop whose steps were counted when it ran.
+"""`while_linear`: the linear part of a loop that has run, so its number of steps is known.
 
     outs = while_linear steps step_consts shared checkpoints linear_consts linear_carry
            {step=, linear_step=, consts=, shared=, checkpoints=, linear_consts=, reverse=}
 
-    step:         step_consts, carry -> next carry, residuals of this step     what the loop did
+    step:         step_consts, carry -> next carry, residuals of this step
     linear_step:  shared, linear_consts, linear_carry, residuals -> next linear_carry
 
-Forward it is a loop that takes both steps together. Its transpose is in walk_back.py.
+`step` repeats a step of the loop. Run forward, `while_linear` is a loop that takes both steps
+together. Its transpose is in walk_back.py.
 
 Rules that bind a primitive take it as an argument, `while_` or `while_linear`.
 """
@@ -59,12 +60,12 @@ ONE, ZERO = np.int32(1), np.int32(0)
 class LinearOperands(Groups[T]):
     """The operands of `while_linear`, or a flag or type for each of them, by use.
 
-    steps:          how many steps the loop took
-    step_consts:    what `step` reads in every step
+    steps:          the number of steps that the loop took
+    step_consts:    values that `step` reads in every step
     shared:         residuals that no step changes
-    checkpoints:    arrays of carries that the loop recorded; row 0 holds the first carry
-    linear_consts:  what `linear_step` reads in every step and is linear in
-    linear_carry:   what the loop carries and is linear in
+    checkpoints:    arrays of carries that the loop recorded; row 0 is the first carry
+    linear_consts:  values that `linear_step` reads in every step and is linear in
+    linear_carry:   carries that `linear_step` is linear in
     """
 
     steps: T
@@ -109,7 +110,7 @@ class LinearLoop:
 
     def equation(self) -> tuple[list[Value], Params]:
         """The operands and parameters of its equation."""
-        # Both programs bring their own leading inputs, so each group of operands grows in front.
+        # Each program may need leading inputs of its own: arrays it closes over, and sizes.
         step, step_leading = closed(self.step, self.sizes)
         linear_step, linear_leading = closed(self.linear_step, self.sizes)
         operands = replace(
@@ -122,23 +123,23 @@ class LinearLoop:
 
 
 def program_sizes(operands: Sequence[object], params: Params) -> Sizes:
-    """The values of both programs' sizes; a name means the same in both."""
+    """The values of both programs' sizes; a name means the same size in both."""
     types = LinearOperands.of(types_of(operands), params)
     step: Program = params["step"]
     carry_types = types.carry_types
     sizes = sizes_for("while_linear", step, [*types.step_consts, *carry_types])
-    # Residuals pass from one program to the other, which then knows its sizes.
+    # Residuals are results of `step` and inputs of `linear_step`, which may read sizes from them.
     residuals = [type_with_sizes(t, sizes) for t in step.output_types[len(carry_types) :]]
     linear_types = [*types.shared, *types.linear_consts, *types.linear_carry, *residuals]
     return {**sizes, **sizes_for("while_linear", params["linear_step"], linear_types)}
 
 
 def calls(*args: Any, step: Program, linear_step: Program, **counts: object) -> tuple[Calls, ...]:
-    """The step computes from a checkpoint, a row; the linear one reads what the step yields."""
+    """`step` reads a row of each array of checkpoints, `linear_step` the residuals of `step`."""
     grouped = LinearOperands.of(args, counts)
     carry = tuple(None for _ in grouped.checkpoints)
     linear_operands = (*grouped.shared, *grouped.linear_consts, *grouped.linear_carry)
-    # A checkpoint is a row, and residuals come from the other program: neither is an operand.
+    # Neither a row of checkpoints nor a residual is an operand of the equation.
     residuals = tuple(None for _ in step.outputs[len(carry) :])
     return (
         Calls(step, (*grouped.step_consts, *carry), Runs.LOOP),
@@ -157,9 +158,9 @@ def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
 
 
 def vary(axes: Sequence[Axes], params: Params) -> Variation:
-    """What is linear varies as residuals make it, and as the number of steps does.
+    """The linear carry varies as its residuals do, and as the number of steps does.
 
-    So where devices take different numbers of steps, cotangents are summed after the loop.
+    So if devices take different numbers of steps, cotangents are summed after the loop.
     """
     operands = LinearOperands.of(axes, params)
     step = loop_of(params["step"], operands.step_consts, operands.checkpoints)
@@ -192,12 +193,13 @@ class _ForwardInputs(Groups[T]):
 def expand(while_: Primitive, *operands: Value, **params: Any) -> list[Value]:
     """A loop that takes the steps again together with the linear steps."""
     grouped = LinearOperands.of(operands, params)
-    # Row 0 always holds the first carry: position 0 is a multiple of every stride.
+    # Row 0 is always the first carry: position 0 is a multiple of every stride.
     first_carry: list[Value] = [row_at(rows, ZERO) for rows in grouped.checkpoints]
     start: _ForwardState[Value] = _ForwardState(ZERO, first_carry, grouped.linear_carry)
     counts = params["consts"], params["shared"], params["linear_consts"]
     body = _forward(params["step"], params["linear_step"], counts)
     consts = [*grouped.step_consts, *grouped.shared, *grouped.linear_consts]
+    # The loop has run: it takes the same number of steps again, and needs no condition of the user.
     condition = below(tuple(body.input_types[len(consts) :]))
     sizes = program_sizes(operands, params)
     loop = Loop(condition, body, sizes, sizes, [grouped.steps], consts, start.flat(), params["reverse"])
@@ -212,7 +214,7 @@ def below(types: tuple[ArrayType, ...]) -> Program:
 
 @per_program
 def _forward(step: Program, linear: Program, counts: tuple[int, int, int]) -> Program:
-    """The body that takes a step of the loop, and the linear step with its residuals."""
+    """The body that takes one step of the loop, and then the linear step with its residuals."""
     consts, shared, linear_consts = counts
     const_types, carry_types = parts(step.input_types, consts)
     shared_types, linear_const_types, linear_carry_types, _ = parts(
@@ -238,7 +240,8 @@ def _forward(step: Program, linear: Program, counts: tuple[int, int, int]) -> Pr
 def jvp(
     while_: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None], params: Params
 ) -> tuple[list[Value], list[Value]]:
-    """The tangents of the loop that it stands for."""
+    """The tangents of the forward loop."""
+    # The forward loop takes the steps again, so tangents of the first carry reach all residuals.
     return jvp_flat(lambda *xs: expand(while_, *xs, **params), primals, tangents)
 
 
@@ -252,7 +255,8 @@ def partial(
 ) -> list[Value]:
     """Written down if only the linear operands are unknown, else expanded."""
     flags = LinearOperands.of(unknown, params)
-    # With an unknown residual the map of what is unknown is not linear: the loop is taken apart.
+    # A product of an unknown residual and an unknown carry is not linear: the forward loop, whose
+    # own rule splits it, takes the place of the equation.
     if not any([flags.steps, *flags.step_consts, *flags.shared, *flags.checkpoints]):
         return interpreter.write(while_linear, args, params)
     with use(interpreter):
@@ -262,11 +266,11 @@ def partial(
 def batch(
     while_: Primitive, while_linear: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: Any
 ) -> tuple[Sequence[Value], Sequence[bool]]:
-    """The same on all lanes; the loop that it stands for, if lanes differ in their steps."""
+    """The same on all lanes; the forward loop, if lanes differ in their numbers of steps."""
     operands, lanes = LinearOperands.of(args, params), LinearOperands.of(batched, params)
-    if lanes.steps:  # one walk cannot start at a different last step in every lane
-        expanded = functools.partial(expand, while_, **params)
-        return batch_flat(expanded, size, args, batched, own_axis())
+    if lanes.steps:  # one walk back cannot start at a different last step in every lane
+        forward = functools.partial(expand, while_, **params)
+        return batch_flat(forward, size, args, batched, own_axis())
     program_size = own_size(size, params["step"], params["linear_step"])
     step, carries, residuals = batch_body(
         params["step"],
@@ -298,7 +302,7 @@ def batch(
 
 
 def _lanes_in_rows(rows: Value, size: Size, is_batched: bool) -> Array:
-    """Rows of carries that have lanes: the axis of lanes comes after that of the rows."""
+    """Rows of carries that have lanes: the axis of lanes follows that of the rows."""
     return move_axis(rows if is_batched else repeat_lane(rows, size), 0, 1)
 
 
@@ -327,7 +331,7 @@ def _pruned(step: Program, linear: Program, counts: tuple[int, int, int, int], u
 
 
 def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
-    """The equation of those linear carries that the wanted results need."""
+    """The equation with only those linear carries that used results need."""
     params = equation.params
     counts = LinearOperands.of(equation.operands, params).counts
     pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(used_results))

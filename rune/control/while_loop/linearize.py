@@ -1,7 +1,7 @@
-"""Reverse mode of `while`: what is known runs, what is linear is written down as `while_linear`.
+"""Reverse mode of `while`: the known part runs, the linear one is written down as `while_linear`.
 
     Checkpoints        the known loop counts its steps and records some of its carries
-                       (recording.py); `while_linear` finds the others again (walk_back.py)
+                       (recording.py); `while_linear` recomputes the others (walk_back.py)
     GrowingResiduals   the loop is counted, and becomes a scan of as many steps (growing.py)
 
 docs/reverse-mode-of-while.md has the picture.
@@ -36,15 +36,16 @@ def partial(
     unknown: Sequence[bool],
     params: Params,
 ) -> list[Value]:
-    """Run what is known, and write down what is linear."""
+    """Run the known part, and write down the linear part."""
     loop, flags = sized(unpacked(args, params)), LoopOperands.of(unknown, params)
     split = _split(loop, flags)
     if split is None:  # nothing can run before the number of steps is known
         return interpreter.write(while_, args, params)
+    # Without an unknown carry there is nothing to transpose, so no residuals to save.
     if isinstance(loop.reverse, GrowingResiduals) and any(split.carries):
         return growing.as_scan(while_, interpreter, loop, split, flags)
     known_carry, linear = _run_known(while_, loop, split, flags)
-    if not any(split.carries):  # the derivatives of consts did not reach a carry
+    if not any(split.carries):  # unknown consts do not reach a carry
         return known_carry
     operands, linear_params = linear.equation()
     linear_carry = interpreter.write(while_linear, operands, linear_params)
@@ -54,9 +55,9 @@ def partial(
 def transpose(
     while_: Primitive, cts: Sequence[Value | None], is_linear: Sequence[bool], *operands: object, **params: object
 ) -> list[Value | None]:
-    """Cotangents of the linear operands of a loop. What depends only on other operands runs first.
+    """Cotangents of the linear operands of a loop. The part that depends on no other runs first.
 
-    A linear operand is given as its type.
+    A type stands for each linear operand.
     """
     loop, flags = sized(unpacked(operands, params)), LoopOperands.of(is_linear, params)
     split = _split(loop, flags)
@@ -80,7 +81,7 @@ def transpose(
 
 
 def _split(loop: Loop, unknown: LoopOperands[bool]) -> SplitBody | None:
-    """The body split, or None if the number of steps depends on what is unknown."""
+    """The split body; None if the number of steps depends on unknown operands."""
     _, consts, carries = loop.counts
     split = split_body(loop.body, (consts, carries), (*unknown.body_consts, *unknown.carry))
     _, condition_inputs = needed_inputs(loop.condition, (True,))
@@ -92,13 +93,15 @@ def _split(loop: Loop, unknown: LoopOperands[bool]) -> SplitBody | None:
 def _run_known(
     while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands[bool]
 ) -> tuple[list[Value], LinearLoop]:
-    """The known carry at the end, and the loop of what is linear.
+    """The known carry at the end, and the linear loop.
 
     A type may stand for an unknown operand.
     """
+    # Growing residuals come here only without a linear carry, so that no checkpoint is ever read.
     policy = loop.reverse if isinstance(loop.reverse, Checkpoints) else DEFAULT
     known = known_operands(loop, split, unknown)
     step = known_step(split.known, len(known.carry), len(known.consts), policy.count)
+    # One run decides the number of steps, records the checkpoints and yields the known results.
     end = run_recording(while_, loop, split, known, step.recording)
     operands = LinearOperands(
         steps=end.number,

@@ -1,9 +1,9 @@
 """The records of `while` and `while_linear`.
 
 Their rules are in rules.py, linearize.py, linear_loop.py and walk_back.py, where a rule that binds
-a primitive takes it as an argument: the modules cannot import what is made of them. There is no
-rule `keeping`: a checkpoint replays a while loop as a whole, since how many rows there are to save
-is known only after it has run.
+a primitive takes it as an argument: those modules cannot import the records, which consist of their
+rules. There is no rule `keeping`: a checkpoint replays a while loop as a whole, since the number of
+rows to save is known only after the loop has run.
 """
 
 from __future__ import annotations

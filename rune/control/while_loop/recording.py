@@ -1,10 +1,10 @@
 """The known part of a loop: it runs, counts its steps, and records checkpoints for the way back.
 
-Before    carry -> next carry                           values and what is linear together
-After     step number, checkpoints, known carry -> the same, one step on          values only
+Before    carry -> next carry                           known and linear carries together
+After     step number, checkpoints, known carry -> the same after one step        known carries only
 
 Partial evaluation of the body (`split_body`) says what is known. The loop also yields its number
-of steps, which nobody knew before, and which the linear part is run with.
+of steps, which is not known before, and which the linear part takes as an operand.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class KnownOperands:
 
 
 def known_operands(loop: Loop, split: SplitBody, unknown: LoopOperands[bool]) -> KnownOperands:
-    """The operands of the body that are known, and whose carries stay known."""
+    """The known consts of the body, and the carries that remain known in every step."""
     return KnownOperands(omit(loop.body_consts, unknown.body_consts), omit(loop.carry, split.carries))
 
 
@@ -48,7 +48,7 @@ def known_operands(loop: Loop, split: SplitBody, unknown: LoopOperands[bool]) ->
 class RecordingState(Groups[T]):
     """The carry of a recording loop.
 
-    number:       how many steps have been taken
+    number:       the number of steps taken so far
     checkpoints:  arrays of the carries that the way back needs, a row for each checkpoint
     carry:        the known carry of the loop itself
     """
@@ -73,11 +73,11 @@ class Recording:
 
 
 @per_program
-def recording(body: Program, count: int, consts: int, slots: int, checkpointed: Flags) -> Recording:
+def recording(body: Program, count: int, consts: int, slots: int, recorded_carries: Flags) -> Recording:
     """A body of known values that also counts its steps and records the flagged carries.
 
     body:   known consts, `count` carries -> next carries, residuals of one step
-    slots:  how many checkpoints there is room for
+    slots:  the number of checkpoints that the arrays have room for
     """
     # Residuals are recomputed on the way back: recording them would need memory for every step.
     without_residuals, _ = needed_inputs(body, tuple(i < count for i in range(len(body.outputs))))
@@ -85,16 +85,18 @@ def recording(body: Program, count: int, consts: int, slots: int, checkpointed: 
     def run(inputs: _RecordingInputs[Value]) -> list[Array]:
         state = inputs.state
         position = checkpoint_before(state.number, stride(state.number, slots))
+        # The carry before the step is recorded: position p is the start of step p.
         is_checkpoint, row = eq(position, state.number), slot(state.number, slots)
         checkpoints = [
-            with_row(rows, row, x, is_checkpoint) for rows, x in zip(state.checkpoints, pick(state.carry, checkpointed))
+            with_row(rows, row, x, is_checkpoint)
+            for rows, x in zip(state.checkpoints, pick(state.carry, recorded_carries))
         ]
         number = add(state.number, ONE)
         next_carry = eval_program(without_residuals, [*inputs.consts, *state.carry])
         return RecordingState(number, checkpoints, next_carry).flat()
 
     const_types, carry_types = parts(body.input_types, consts)
-    checkpoint_types = [rows_for(t, slots) for t in pick(carry_types, checkpointed)]
+    checkpoint_types = [rows_for(t, slots) for t in pick(carry_types, recorded_carries)]
     types = RecordingState(COUNTER, checkpoint_types, carry_types)
     program = stage_grouped(run, _RecordingInputs(const_types, types), f"recording_{body.name}")
     return Recording(program, types)
@@ -122,7 +124,7 @@ def known_step(body: Program, count: int, consts: int, slots: int) -> KnownStep:
 
     body: known consts, `count` carries -> next carries, residuals of one step
     """
-    # A carry that no residual depends on need not be found again, and so not recorded.
+    # A carry on which no residual depends is not recomputed on the way back, so not recorded.
     residuals = (True,) * (len(body.outputs) - count)
     step, inputs, checkpointed = prune_body(body, (consts, count), (*(False,) * count, *residuals))
     return KnownStep(step, inputs[:consts], checkpointed, recording(body, count, consts, slots, checkpointed))
@@ -133,14 +135,14 @@ def run_recording(
 ) -> RecordingState[Value]:
     """The end of a recording loop: the number of its steps, checkpoints, and the last carry."""
     types = recording.state_types
-    # A row that was never written is never read.
+    # Zeros only give the arrays a shape: the way back reads no row that was not written.
     checkpoints = [zeros_of(type_with_sizes(t, loop.body_sizes)) for t in types.checkpoints]
     condition = _known_condition(loop.condition, len(loop.condition_consts), split.carries, tuple(types.flat()))
-    start: RecordingState[Value] = RecordingState(ZERO, checkpoints, known.carry)
+    first_state: RecordingState[Value] = RecordingState(ZERO, checkpoints, known.carry)
     recording_loop = replace(
-        loop, condition=condition, body=recording.body, body_consts=known.consts, carry=start.flat()
+        loop, condition=condition, body=recording.body, body_consts=known.consts, carry=first_state.flat()
     )
-    return start.filled(recording_loop.bind(while_))
+    return first_state.filled(recording_loop.bind(while_))
 
 
 @per_program

@@ -3,11 +3,11 @@
     outs = while condition_consts body_consts carry
            {condition=, body=, condition_consts=, body_consts=, reverse=}
 
-The condition reads primal values only, so a derivative takes as many steps as the loop.
+The condition reads primal values only, so the loop of a derivative takes the same number of steps.
 
-If lanes differ in their number of steps, the loop goes on until all have finished, and a lane that
-has finished keeps its carry. The body then gets that lane's first carry, which it has run on before
-(a lane that takes no step at all borrows the carry of another: idle_lanes.py).
+If lanes differ in their number of steps, the loop goes on until all have finished, and a finished
+lane keeps its carry. The body then gets that lane's first carry, on which it has run before (a lane
+that takes no step at all borrows the carry of another: idle_lanes.py).
 
 Rules that bind the primitive take it as their first argument, `while_`.
 """
@@ -91,7 +91,7 @@ class Loop:
 
     def bind(self, while_: Primitive) -> list[Value]:
         """The last carry."""
-        # What a program needs besides its operands becomes consts of its own.
+        # Arrays that a program closes over, and sizes that it needs, become consts of its own.
         condition, leading_condition_consts = closed(self.condition, self.condition_sizes)
         body, leading_body_consts = closed(self.body, self.body_sizes)
         condition_consts = [*leading_condition_consts, *self.condition_consts]
@@ -129,7 +129,7 @@ def unpacked(args: Sequence[Any], params: Params) -> Loop:
 
 
 def sized(loop: Loop) -> Loop:
-    """The loop with the sizes that its operands tell; a type may stand for an operand."""
+    """The loop with the sizes read from its operands; a type may stand for an operand."""
     carry_types = types_of(loop.carry)
     condition_types = [*types_of(loop.condition_consts), *carry_types]
     return replace(
@@ -151,7 +151,7 @@ def type_rule(*types: ArrayType, **params: object) -> tuple[ArrayType, ...]:
 
 
 def calls(*args: object, **params: object) -> tuple[Calls, ...]:
-    """Both programs take consts of their own, and the carry."""
+    """Each program takes its own consts, and the carry."""
     loop = unpacked(args, params)
     return (
         Calls(loop.condition, (*loop.condition_consts, *loop.carry), Runs.LOOP),
@@ -160,9 +160,11 @@ def calls(*args: object, **params: object) -> tuple[Calls, ...]:
 
 
 def vary(axes: Sequence[Axes], params: Params) -> Variation:
-    """The carry varies as it starts, as the body makes it, and as the number of steps does."""
+    """The carry varies as its first value, as the body's results, and as the number of steps do."""
     operands = LoopOperands.of(axes, params)
     carry = tuple(operands.carry)
+    # The number of steps varies as the condition does, which reads the carry: hence a fixpoint.
+    # Axes are only ever added, so it ends.
     while True:
         body = loop_of(params["body"], operands.body_consts, carry)
         condition = typed(params["condition"], (*operands.condition_consts, *axes_of(body.outputs)))
@@ -187,16 +189,16 @@ def interpret(evaluate: Callable[..., list], *args: Value, **params: object) -> 
 def jvp(
     while_: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None], params: Params
 ) -> tuple[list[Value], list[Value | None]]:
-    """A loop whose carry holds tangents beside values."""
+    """A loop whose carry has values and tangents."""
     loop, loop_tangents = unpacked(primals, params), LoopOperands.of(tangents, params)
     _, consts, count = loop.counts
     nonzero = nonzero_flags([*loop_tangents.body_consts, *loop_tangents.carry])
     body, carries, _ = jvp_body(loop.body, (consts, count), nonzero)
-    # A carry whose tangent is zero at first, and not later, starts from an array of zeros.
+    # A carry whose tangent becomes nonzero in the body starts with a tangent of zeros.
     init_tangents = [
         zeros_like(x) if t is None else t for x, t, c in zip(loop.carry, loop_tangents.carry, carries) if c
     ]
-    # The condition takes the tangents too, and does not read them.
+    # The condition takes the whole carry, so its program gets inputs for tangents, unread.
     tangent_types = body.input_types[len(body.inputs) - len(init_tangents) :]
     types = (*loop.condition.input_types, *tangent_types)
     condition = with_inputs(loop.condition, tuple(range(len(loop.condition.inputs))), types)
@@ -212,7 +214,7 @@ def jvp(
 
 
 def series(while_: Primitive, interpreter: Taylor, args: Sequence[Value], params: Params) -> list[Value]:
-    """A loop whose carry holds all coefficients; the condition reads the first ones."""
+    """A loop whose carry has all coefficients; the condition reads the first ones."""
 
     def run(order: int, rows: Rows) -> Rows:
         loop, operands = unpacked(args, params), LoopOperands.of(rows, params)
@@ -232,7 +234,7 @@ def series(while_: Primitive, interpreter: Taylor, args: Sequence[Value], params
 
 
 def _of_first(loop: Loop, carry: Rows) -> Program:
-    """The condition, which takes all coefficients of the carry and reads the first of each."""
+    """The condition for a carry of coefficients, of which it reads the first of each series."""
     count, _, _ = loop.counts
     types, positions = [*loop.condition.input_types[:count]], [*range(count)]
     for type, row in zip(loop.condition.input_types[count:], carry, strict=True):
@@ -252,11 +254,11 @@ def batch(
     program_size = own_size(size, loop.condition, loop.body)
     lanes = _batched(loop.body, loop.condition, loop.counts, tuple(batched), program_size)
     carry = [repeat_lane(x, size) if c and not b else x for x, b, c in zip(loop.carry, flags.carry, lanes.carries)]
-    consts = loop.body_consts
+    body_consts = loop.body_consts
     if lanes.differ:
-        refuse_io("while_loop", (loop.condition, loop.body))  # a finished lane would still print
-        consts = _consts_of_freezing(loop, lanes, flags, carry)
-    batched_loop = replace(loop, condition=lanes.condition, body=lanes.body, body_consts=consts, carry=carry)
+        refuse_io("while_loop", (loop.condition, loop.body))  # a finished lane would continue to print
+        body_consts = _consts_of_freezing(loop, lanes, flags, carry)
+    batched_loop = replace(loop, condition=lanes.condition, body=lanes.body, body_consts=body_consts, carry=carry)
     return batched_loop.bind(while_), lanes.carries
 
 
@@ -267,18 +269,19 @@ def _consts_of_freezing(
 
     A lane that takes no step borrows the last two from a lane that does.
     """
-    # On values of a lane that is done at once, a loop within the body might not end.
+    # On the values of a lane that takes no step, a loop within the body might never end.
     (is_going,) = eval_program(lanes.lane_condition, [*loop.condition_consts, *carry])
     flags = [*batched.body_consts, *lanes.carries]
+    # Consts too: an inner loop may read a const that makes sense only in lanes that take a step.
     lane_values = borrowed(is_going, [*loop.body_consts, *carry], flags)
     return [*loop.condition_consts, *lane_values]
 
 
 @dataclass(frozen=True, slots=True)
 class _Batched:
-    """A loop over lanes; which carries have them, and whether lanes differ in their steps.
+    """A loop over lanes: which carries have lanes, and whether lanes differ in their steps.
 
-    If they do, `lane_condition` is the condition lane by lane, and the body is that of `_freezing`.
+    If they do, `lane_condition` is the condition lane by lane, and `_freezing` made the body.
     """
 
     condition: Program
@@ -291,12 +294,14 @@ class _Batched:
 @per_program
 def _batched(body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Size) -> _Batched:
     condition_consts, consts, count = counts
+    # First as if all lanes took the same steps; the condition then shows whether they do.
     condition_flags, body_flags = batched[:condition_consts], batched[condition_consts:]
     lane_body, carries, _ = batch_body(body, (consts, count), body_flags, size)
     lane_condition, (differ,) = batch_program(condition, (*condition_flags, *carries), size)
     if not differ:
         return _Batched(lane_condition, lane_body, carries, False, lane_condition)
-    # Lanes stop at different steps: every carry that changes differs from lane to lane in the end.
+    # Lanes stop at different steps, so every carry that the body changes ends with a value for each
+    # lane. Only a carry that the body returns as it is may remain without lanes.
     changes = [out is not carry for out, carry in zip(body.outputs, body.inputs[consts:], strict=True)]
     carries = tuple(c or f for c, f in zip(changes, body_flags[consts:], strict=True))
     lane_body, _, _ = batch_body(body, (consts, count), (*body_flags[:consts], *carries), size)
@@ -316,7 +321,7 @@ def _any_lane(lane_condition: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _FreezingInputs(Groups[T]):
-    """What the body takes in a loop whose lanes finish at different steps."""
+    """The inputs of the body of a loop whose lanes finish at different steps."""
 
     condition_consts: list[T]
     body_consts: list[T]
@@ -333,7 +338,7 @@ def _freezing(lane_condition: Program, body: Program, condition_consts: int, con
     def run(inputs: _FreezingInputs[Value]) -> list[Value]:
         carry = inputs.carry
         (is_going,) = eval_program(lane_condition, [*inputs.condition_consts, *carry])
-        # A finished lane may have left the values that the body was written for.
+        # The last carry of a finished lane may be outside the values that the body was written for.
         safe_carry = [
             select_lanes(is_going, x, constant(first)) if c else x
             for x, first, c in zip(carry, inputs.first_carry, carries)
@@ -363,8 +368,8 @@ class _Pruned:
 def _pruned(body: Program, condition: Program, counts: tuple[int, int, int], used_outputs: Flags) -> _Pruned:
     condition_consts, consts, count = counts
     small_condition, condition_inputs_read = needed_inputs(condition, (True,))
-    # The condition decides when to stop, so the carries that it reads are wanted too.
-    carries = tuple(w or r for w, r in zip(used_outputs, condition_inputs_read[condition_consts:]))
+    # The condition decides when to stop, so the carries that it reads are used, too.
+    carries = tuple(u or r for u, r in zip(used_outputs, condition_inputs_read[condition_consts:]))
     small_body, body_inputs, carries = prune_body(body, (consts, count), carries)
     condition_inputs = (*condition_inputs_read[:condition_consts], *carries)
     return _Pruned(
@@ -375,7 +380,7 @@ def _pruned(body: Program, condition: Program, counts: tuple[int, int, int], use
 
 
 def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
-    """The loop over the carries that wanted results and the condition need."""
+    """The loop with only those carries that used results and the condition need."""
     params = equation.params
     counts = params["condition_consts"], params["body_consts"], len(equation.results)
     pruned = _pruned(params["body"], params["condition"], counts, tuple(used_results))

@@ -1,10 +1,10 @@
 """The transpose of `while_linear`: a loop over the steps from the last to the first.
 
-To transpose a step, its residuals are computed again from the carry that it started with. That
-carry is found from the nearest one before it that is still there: one on the stack, or else a
+To transpose a step, its residuals are recomputed from the carry that it started with. That carry is
+recomputed in turn, from the nearest saved one at or before it: the top of the stack, or else a
 checkpoint. The loop of `_carry_before` steps forward from there, and pushes carries that it passes
 onto the stack, for the steps that are transposed next: all of them if the stack has room, and if
-not, one half way, so that what is left to find halves each time.
+not, one half way, so that the distance to the target halves each time.
 
                  checkpoint              checkpoint             step number
                      |                       |    push  push  target
@@ -50,8 +50,8 @@ from rune.ops.family import zeros_of
 from rune.records import dataclass
 from rune.transforms.programs.memo import per_program
 
-# The loops here carry a whole stack. If they are differentiated in turn, each checkpoint holds one,
-# so there are few checkpoints.
+# The loops here carry a whole stack. If they are differentiated in turn, each checkpoint contains a
+# stack, so there are few checkpoints.
 SECOND_ORDER = Checkpoints(8)
 
 
@@ -59,7 +59,7 @@ SECOND_ORDER = Checkpoints(8)
 class CarryStack(Groups[T]):
     """Carries between checkpoints, saved on the way to a later one.
 
-    depth:      how many there are
+    depth:      the number of carries on the stack
     positions:  i32[capacity + 1], the steps that start with them, the latest on top
     carries:    an array for each value of the carry, with a row for each position
     """
@@ -77,7 +77,7 @@ def _stack_types(carry_types: Sequence[ArrayType], capacity: int) -> CarryStack[
 class _WalkState(Groups[T]):
     """The carry of the loop over the steps.
 
-    remaining:  how many steps are still to be transposed
+    remaining:  the number of steps still to be transposed
     stack:      None if no residual depends on a carry: then there are no checkpoints either
     cts:        cotangents of the linear carry before the last transposed step, and for the linear
                 consts the sums of their cotangents so far
@@ -100,12 +100,12 @@ class _WalkInputs(Groups[T]):
 def transpose(
     while_: Primitive, cts: Sequence[Value | None], is_linear: Sequence[bool], *operands: Any, **params: Any
 ) -> list[Value | None]:
-    """Cotangents of the linear operands. A linear operand is given as its type."""
+    """Cotangents of the linear operands. A type stands for each linear operand."""
     types = LinearOperands.of(types_of(operands), params)
     linear_step: Program = params["linear_step"]
     counts = len(types.shared) + len(types.linear_consts), len(types.linear_carry)
     residuals = len(linear_step.inputs) - sum(counts)
-    # Shared values and residuals are known here: the step is linear in its consts and its carry.
+    # Shared values and residuals are known: the step is linear in its linear consts and carry.
     linear_inputs = (
         *(False,) * len(types.shared),
         *(True,) * (len(types.linear_consts) + len(types.linear_carry)),
@@ -113,7 +113,7 @@ def transpose(
     )
     step = transpose_body(linear_step, counts, linear_inputs, nonzero_flags(cts))
     out_types = type_rule(*types_of(operands), **params)
-    # A cotangent that is zero at the end, and not before, starts from an array of zeros.
+    # A cotangent that is zero after the last step, but not before, starts from an array of zeros.
     last_cts = [zeros_of(t) if ct is None else ct for ct, t, c in zip(cts, out_types, step.carries) if c]
     sums = map(zeros_of, pick(types.linear_consts, step.consts))
     first_cts = _walk(while_, operands, params, step.program, [*last_cts, *sums])
@@ -127,7 +127,7 @@ def transpose(
 def _walk(
     while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program, cts: list[Value]
 ) -> list[Value]:
-    """The cotangents after the transpose of every step was applied to them, last step first."""
+    """The cotangents after the transposes of all steps were applied to them, last step first."""
     grouped, capacity = LinearOperands.of(operands, params), params["reverse"].count
     counts = params["consts"], params["shared"]
     body = _walk_body(params["step"], while_, transposed_step, counts, capacity)
@@ -135,14 +135,14 @@ def _walk(
     if grouped.checkpoints:
         types = _stack_types(grouped.carry_types, capacity)
         stack = CarryStack(ZERO, zeros_of(types.positions), [*map(zeros_of, types.carries)])
-    start: _WalkState[Value] = _WalkState(grouped.steps, stack, cts)
-    # The stride that was in force at the last step tells which checkpoints are still there.
+    first_state: _WalkState[Value] = _WalkState(grouped.steps, stack, cts)
+    # The stride in force at the last step tells which checkpoints were not overwritten.
     spacing = stride(sub(grouped.steps, ONE), capacity)
     consts = [spacing, *grouped.step_consts, *grouped.shared, *grouped.checkpoints]
     sizes = program_sizes(operands, params)
     condition = above_zero(tuple(body.input_types[len(consts) :]))
-    loop = Loop(condition, body, sizes, sizes, [], consts, start.flat(), SECOND_ORDER)
-    return start.filled(loop.bind(while_)).cts
+    loop = Loop(condition, body, sizes, sizes, [], consts, first_state.flat(), SECOND_ORDER)
+    return first_state.filled(loop.bind(while_)).cts
 
 
 @functools.lru_cache(maxsize=256)
@@ -162,7 +162,7 @@ def _walk_body(
     """
     consts, shared = counts
     const_types, carry_types = parts(step.input_types, consts)
-    # To step forward no residuals are needed, and at the target nothing but residuals.
+    # Steps forward need no residuals, and the target step needs only residuals.
     is_carry = tuple(i < len(carry_types) for i in range(len(step.outputs)))
     next_carry_of, _ = needed_inputs(step, is_carry)
     residuals_of, _ = needed_inputs(step, tuple(not c for c in is_carry))
@@ -172,7 +172,7 @@ def _walk_body(
         number, stack, carry = sub(state.remaining, ONE), None, []
         if state.stack is not None:
             stack, carry = _carry_before(while_, next_carry_of, number, inputs, state.stack, capacity)
-        # A step whose residuals do not depend on the carry has no checkpoints, and needs no stack.
+        # If residuals do not depend on the carry, there are no checkpoints, and no stack is needed.
         residuals = eval_program(residuals_of, [*inputs.step_consts, *carry])
         cts = eval_program(transposed_step, [*inputs.shared, *state.cts, *residuals])
         return _WalkState(number, stack, cts).flat()
@@ -221,28 +221,28 @@ def _carry_before(
     capacity: int,
 ) -> tuple[CarryStack[Value], list[Value]]:
     """The carry that step `number` started with, and the stack for the steps before it."""
-    # With an empty stack `top` is 0: what is read there is not selected.
+    # With an empty stack `top` is 0: the row that is read there is not selected.
     is_filled, top = gt(stack.depth, ZERO), max(sub(stack.depth, ONE), ZERO)
     checkpoint = checkpoint_before(number, inputs.spacing)
     row = slot(checkpoint, capacity)
-    # The stack only holds carries after the last checkpoint, so its top is nearer.
+    # Carries on the stack are later than the last checkpoint, so its top is nearer.
     position = select(is_filled, row_at(stack.positions, top), checkpoint)
     carry = [
         select(is_filled, row_at(pushed, top), row_at(recorded, row))
         for pushed, recorded in zip(stack.carries, inputs.checkpoints)
     ]
     next_push = _next_push(position, number, stack.depth, capacity)
-    start = _AdvanceState(position, next_push, stack, carry)
+    first_state = _AdvanceState(position, next_push, stack, carry)
     body, consts = _advance(next_carry_of, capacity), [number, *inputs.step_consts]
     condition = below(tuple(body.input_types[len(consts) :]))
     # Inside the body of the walk, sizes already have the names of its program.
-    loop = Loop(condition, body, {}, {}, [number], consts, start.flat(), SECOND_ORDER)
-    end = start.filled(loop.bind(while_))
+    loop = Loop(condition, body, {}, {}, [number], consts, first_state.flat(), SECOND_ORDER)
+    end = first_state.filled(loop.bind(while_))
     return _popped(end.stack, number), end.carry
 
 
 def _popped(stack: CarryStack[Value], number: Value) -> CarryStack[Value]:
-    """The stack without the carry of step `number`, which no earlier step needs."""
+    """The stack without the carry of step `number`, if on top: no earlier step needs it."""
     top_position = row_at(stack.positions, max(sub(stack.depth, ONE), ZERO))
     is_top = eq(top_position, number)
     pops = logical_and(gt(stack.depth, ZERO), is_top)
@@ -251,7 +251,7 @@ def _popped(stack: CarryStack[Value], number: Value) -> CarryStack[Value]:
 
 
 def _next_push(position: Value, target: Value, depth: Value, capacity: int) -> Array:
-    """The position of the next carry to push: one step on if all fit, else half way."""
+    """The position of the next carry to push: one step further if all fit, else half way."""
     gap, free = sub(target, position), sub(np.int32(capacity), depth)
     # All `gap - 1` carries before the target fit if there are as many free rows.
     half = max(div(gap, np.int32(2)), ONE)
@@ -260,16 +260,16 @@ def _next_push(position: Value, target: Value, depth: Value, capacity: int) -> A
 
 @per_program
 def _advance(next_carry_of: Program, capacity: int) -> Program:
-    """The body that takes one step forward, and pushes the new carry if it is its turn."""
+    """The body that takes one step forward, and pushes the new carry if `next_push` is reached."""
     count = len(next_carry_of.outputs)
 
     def run(inputs: _AdvanceInputs[Value]) -> list[Array]:
         state, stack = inputs.state, inputs.state.stack
         carry = eval_program(next_carry_of, [*inputs.step_consts, *state.carry])
         position = add(state.position, ONE)
-        # A full stack pushes nothing, but the row must exist.
+        # A full stack pushes nothing, but the number of the row must still be in range.
         row = min(stack.depth, np.int32(capacity - 1))
-        # The target's own carry is the result: it is not pushed.
+        # The carry of the target is the result, and is not pushed.
         has_room = logical_and(lt(stack.depth, np.int32(capacity)), lt(position, inputs.target))
         pushes = logical_and(eq(position, state.next_push), has_room)
         positions = with_row(stack.positions, row, position, pushes)

@@ -58,12 +58,12 @@ def while_loop(
 
     cond_fun:  returns one bool of rank 0.
     init_val:  the first value, a tree. A Python number takes the dtype that `body_fun` returns.
-    reverse:   what reverse-mode derivatives keep: Checkpoints(count), in memory that does not grow
+    reverse:   what reverse-mode derivatives save: Checkpoints(count), in memory that does not grow
                with the number of steps, or GrowingResiduals().
     Both functions are traced once. Under vmap the loop goes on while any lane does; lanes that
     have finished keep their value.
 
-    Shapes: init_val any; its tree and shapes are kept. Types: those of init_val.
+    Shapes: init_val any; its tree and shapes do not change. Types: those of init_val.
     Errors: TransformError if the value changes its type, naming the leaf, or if `cond_fun` does
             not return a bool.
 
@@ -85,6 +85,7 @@ def _while_named(
     """`while_loop` under the name that messages use for it."""
     if in_python.is_asked_for():
         init_val, has_ended = in_python.while_loop(cond_fun, body_fun, init_val)
+        # Otherwise the condition became a traced value, and the loop continues from there.
         if has_ended:
             return init_val  # type: ignore[return-value]
     if not references.are_there():
@@ -92,10 +93,10 @@ def _while_named(
 
     def run(refs: carried_references.Refs) -> R:
         state = (init_val, references.values_of(refs))
-        beside = replace(carry, treedef=flatten_values(state)[1], prefix=f"[0]{carry.prefix}")
+        pair = replace(carry, treedef=flatten_values(state)[1], prefix=f"[0]{carry.prefix}")
         condition = carried_references.condition(carry.name, cond_fun, refs)
         body = carried_references.body(carry.name, body_fun, refs)
-        last, values = _looped(beside, condition, body, state, reverse)
+        last, values = _looped(pair, condition, body, state, reverse)
         references.write_all(refs, values)
         return last
 
@@ -108,15 +109,18 @@ def _while_named(
 def _decided_before(
     carry: Carry, cond_fun: Callable[..., object], body_fun: Callable[..., R], init_val: object, reverse: Policy
 ) -> R:
-    """The loop of a condition that writes references, which is asked in each step."""
+    """The loop of a condition that writes references: the body evaluates it, and carries it.
+
+    The primitive has no way to return what a condition writes, but a body may write references.
+    """
 
     def step(state: tuple[object, object]) -> tuple[object, R]:
         value = body_fun(state[1])
         return cond_fun(value), value
 
-    beside = replace(carry, treedef=flatten_values((0, init_val))[1], prefix=f"[1]{carry.prefix}")
+    pair = replace(carry, treedef=flatten_values((0, init_val))[1], prefix=f"[1]{carry.prefix}")
     first = (cond_fun(init_val), init_val)
-    return _while_named(beside, lambda state: state[0], carried_references.named_as(step, body_fun), first, reverse)[1]
+    return _while_named(pair, lambda state: state[0], carried_references.named_as(step, body_fun), first, reverse)[1]
 
 
 def _looped(
@@ -132,10 +136,11 @@ def _looped(
         return traced
 
     values, body = settle(trace_body, first)
-    # The carry has its types only now: the condition is traced for those that the body saw.
+    # The types of the carry are settled only now: the condition is traced for those of the body.
     types = [type_of(v) for v in values]
     carry.check(types, body)
     condition = trace(Flat(carry.name, cond_fun, args_tree), body.program.input_types[-len(types) :] if types else ())
+    # The loop carries strong values where the trace saw weak ones: the condition converts them.
     condition = with_inputs_of(condition, types)
     _check_condition(condition)
     body.tell()
@@ -154,10 +159,10 @@ def _looped(
 
 
 def _beside_number(condition: Traced) -> Program:
-    """The condition of a loop whose first carry is the number of the step, which it ignores."""
-    consts, types = len(condition.captured), condition.program.input_types
-    positions = tuple(i if i < consts else i + 1 for i in range(len(types)))
-    return with_inputs(condition.program, positions, (*types[:consts], NUMBER, *types[consts:]))
+    """The condition with one more carry, the number of the step, which it does not read."""
+    consts, input_types = len(condition.captured), condition.program.input_types
+    positions = tuple(i if i < consts else i + 1 for i in range(len(input_types)))
+    return with_inputs(condition.program, positions, (*input_types[:consts], NUMBER, *input_types[consts:]))
 
 
 def _check_condition(traced: Traced) -> None:
@@ -223,14 +228,14 @@ def fori_loop(
 ) -> R:
     """`for i in range(lower, upper): value = body_fun(i, value)`; the last value.
 
-    lower, upper:  integers. Python integers or symbolic sizes make it a scan of known length,
-                   traced integers or arrays a while_loop. Two floats are taken as in JAX: traced
-                   ones are counted in their dtype while below `upper`; ones whose values are
-                   known lose their fractions first, so that 0.0 to 5.3 has 5 steps, traced 6.
+    lower, upper:  integers. With Python integers or symbolic sizes the loop is a scan of known
+                   length, with traced integers or arrays a while_loop. Two floats are accepted as
+                   in JAX: the loop counts in their dtype while below `upper`. Floats whose values
+                   are known are truncated first, so that 0.0 to 5.3 has 5 steps, traced 6.
     unroll:        as in scan, for a known length.
     reverse:       as in while_loop, for an unknown length.
 
-    Shapes: lower and upper int[] or float[]; init_val any, kept. Types: those of init_val.
+    Shapes: lower and upper int[] or float[]; init_val any, unchanged. Types: those of init_val.
     Errors: those of scan and while_loop; ArgumentError if the bounds are neither two integers nor
             two floats, a known one is not finite, or `unroll` is used with an unknown length.
 
@@ -246,17 +251,18 @@ def fori_loop(
         length = _length(first, last)
         if length is not None:
             return _counted(first, length, body_fun, init_val, unroll)
+    # A loop of unknown length has no steps to write out while it is traced.
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
     begin = _bound(lower)
     start, stop = _of_one_dtype(begin, _bound(upper))
 
-    # The counter is as weak as the number that it starts from, unless that changes its dtype.
+    # The user's function sees a counter as weak as `lower`, unless promotion changed its dtype.
     if type_of(begin).weak and type_of(begin).dtype == type_of(start).dtype:
         start = begin
 
-    # The counter is the first leaf of the carry, and messages hide it.
+    # The counter is the first leaf of the carry, and messages do not mention it.
     def step(state: tuple[Any, Any]) -> Any:
         i, value = state
         return i + 1, body_fun(i, value)
@@ -274,6 +280,7 @@ def _static(bound: Any) -> Size | None:
     """A bound that is known while tracing, or None."""
     if isinstance(bound, Dim):
         return bound
+    # To Python a bool is an integer, but True is no count.
     is_integer = isinstance(bound, int | np.integer) and not isinstance(bound, bool)
     return operator.index(bound) if is_integer else None
 
@@ -322,7 +329,7 @@ def _counted(
         i, value = state
         return (i + 1, body_fun(i, value)), None
 
-    # Without a name of its own, the program would be called "step" whatever the user wrote.
+    # The program is named after the user's function, not after this wrapper.
     step.__name__ = name_of(body_fun, "body")
     init, steps = (_bound(lower), init_val), 1 if unroll is None else unroll
     (_, value), _ = scan_named(_counting(init), step, init, None, length, False, steps)

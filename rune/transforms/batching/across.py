@@ -31,6 +31,7 @@ def over_lanes_of_devices(
         return numbers(size, params["axis_name"]), True
     if "groups" in params:
         return _by_gathering(primitive, devices, batched, size, args, params)
+    # A value without lanes is the same on every lane of every device.
     if primitive is psum and not batched[0]:
         return ops.mul(args[0], literal_like(size * devices, args[0])), False
     if primitive in (psum, pmax, pmin):
@@ -41,6 +42,7 @@ def over_lanes_of_devices(
 
 def numbers(size: Size, axis_name: Hashable) -> Array:
     """The numbers of the lanes that this device has: i32[size]."""
+    # Devices have equally many lanes, in the order of their index.
     first = ops.mul(axis_index(axis_name=axis_name), size_value(size, dtypes.i32))
     return ops.add(ops.iota(shape=(size,), axis=0, dtype=dtypes.i32), first)
 
@@ -48,9 +50,9 @@ def numbers(size: Size, axis_name: Hashable) -> Array:
 def _by_gathering(
     primitive: Collective, devices: int, batched: Sequence[bool], size: Size, args: Sequence[Value], params: Params
 ) -> tuple[Value, bool]:
-    """The meaning of the collective on all lanes, and of its results those of this device."""
+    """The collective applied to all lanes, and the part of its results for this device."""
     name = params["axis_name"]
     lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched, strict=True)]
-    everyone = [gathered(x, 0, name, devices) for x in lanes]
-    out, has_lanes = primitive.over_lanes((True,) * len(args), size * devices, *everyone, **params)
+    all_lanes = [gathered(x, 0, name, devices) for x in lanes]
+    out, has_lanes = primitive.over_lanes((True,) * len(args), size * devices, *all_lanes, **params)
     return (part(out, 0, name, devices), True) if has_lanes else (out, False)

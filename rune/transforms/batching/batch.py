@@ -1,7 +1,7 @@
 """The interpreter of vmap: every primitive by its batch rule, on all lanes at once.
 
 A value with lanes has its batch axis in front, invisible to the function being batched. A value
-without lanes is left unchanged, so whatever does not depend on the lane is computed once.
+without lanes is left unchanged, so values that do not depend on the lane are computed once.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Batch(Interpreter):
         values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
         parent = self.parent
         assert parent is not None
-        # A collective over this axis has a meaning even on operands without lanes.
+        # A collective over this axis is computed here even if no operand has lanes: a psum of a
+        # constant is the constant times the number of lanes.
         mentions_axis = self.axis is not None and self.axis.name in axes.mentioned(primitive, args, params)
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
@@ -85,7 +86,7 @@ class Batch(Interpreter):
 
 
 def _rule(batch: Batch, primitive: Primitive, mentions_axis: bool) -> Rule:
-    """The meaning of the primitive on lanes."""
+    """The function that applies the primitive to values with lanes."""
     # A collective that does not mention the axis of the lanes is batched like any operation.
     if mentions_axis and isinstance(primitive, Collective):
         return partial(_over_lanes, batch, primitive)
@@ -118,6 +119,7 @@ def batch_flat(
     axis: axes.LaneAxis | None = None,
 ) -> tuple[list[Any], list[bool]]:
     """Outputs with leading batch axes, and which of them have one."""
+    # A new interpreter for each call: nested vmaps must not mistake each other's tracers.
     interpreter = Batch(current(), size, axis)
     tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
     pairs = interpreter.trace(lambda: [interpreter.split(o) for o in function(*tracers)])
@@ -148,7 +150,7 @@ def _batch_program(
         outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis)
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
-                # A loop's carry must have the same type in every step, so it is given lanes.
+                # A carry must have the same type in every step, so a loop forces it to have lanes.
                 outs[i], is_batched[i] = repeat_lane(outs[i], size), True
         out_batched.extend(is_batched)
         return outs

@@ -1,7 +1,7 @@
 """pmap: one compiled program over the lanes of its arguments, distributed over the devices.
 
 one device        jit(vmap(f))
-several devices   jit(shard_map(vmap(f))): each has the same number of lanes
+several devices   jit(shard_map(vmap(f))), where each has the same number of lanes
 
 The lanes are a named axis, and collectives are operations along it. The meaning of a program
 does not depend on the number of devices: a collective combines the lanes of each device, then
@@ -55,12 +55,12 @@ def pmap(
 ) -> Callable[..., R]:
     """`fun` on every lane of its arguments, compiled as one program for all devices.
 
-    axis_name:  what collectives call the lanes.
+    axis_name:  the name of the lanes in collectives.
     in_axes, out_axes, axis_size:  as in `vmap`; None for a static argument.
     static_broadcasted_argnums, donate_argnums:  as static_argnums and donate_argnums of `jit`.
     devices:    where the lanes are: the same number on each; None for one lane on each of the first
                 devices or, if there are more lanes than devices, equally many on all devices.
-    backend:    whose devices these are, "cpu"; None for that of the default device.
+    backend:    the backend of the devices, as "cpu"; None for that of the default device.
     Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be distributed evenly,
                 or a device is not one of the backend; DeviceError for a backend without devices.
 
@@ -80,10 +80,10 @@ def pmap(
     name = _Unnamed() if axis_name is None else axis_name
 
     def all_lanes(*args: object, **kwargs: object) -> R:
-        # Positions, because `one` puts the values back in their places.
+        # By position, since `one` inserts the values among the static ones again.
         dynamic = [i for i in range(len(args)) if i not in static]
 
-        # Static arguments go around vmap, which would take them for arrays.
+        # Static arguments do not pass through vmap, which would take them for arrays.
         def one(*values: object, **keywords: object) -> R:
             full_args = list(args)
             for i, value in zip(dynamic, values, strict=True):
@@ -106,13 +106,14 @@ def _dealt_out(
     devices: Sequence[str | Device] | None,
     backend_devices: Sequence[Device] | None,
 ) -> R:
-    """The results of all lanes, equally many on each device."""
+    """The results of all lanes; each device computes equally many."""
     lane_devices = _devices_for(lanes.size, devices, backend_devices)
     axis, share = LaneAxis(name, len(lane_devices)), lanes.size // len(lane_devices)
 
     def on_one_device(*leaves: Value) -> R:
         return on_lanes(function, replace(lanes, leaves=leaves, size=share), out_axes, axis, are_different=True)
 
+    # Without a choice of devices, a single one needs no mesh, and arguments keep their place.
     if len(lane_devices) == 1 and devices is None and backend_devices is None:
         return on_one_device(*lanes.leaves)
     in_specs = tuple(_cut_at(axis, name) for axis in lanes.axes)
@@ -135,8 +136,9 @@ def _devices_for(
 
     Errors: ArgumentError if some would have more lanes than others.
     """
-    every = map(device_of, devices) if devices is not None else backend_devices or default_devices()
-    lane_devices = tuple(every)
+    candidates = map(device_of, devices) if devices is not None else backend_devices or default_devices()
+    lane_devices = tuple(candidates)
+    # The user's list is a demand; of the available devices, no more than lanes are used.
     if devices is None and isinstance(lanes, int) and lanes:
         lane_devices = lane_devices[:lanes]
     if lanes % len(lane_devices) != 0:

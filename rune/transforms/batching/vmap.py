@@ -1,8 +1,8 @@
 """vmap: run a function on every lane of a batch at once.
 
-Inside, the batch axis of a value leads; `in_axes` are moved there on the way in, and to `out_axes`
-on the way out (moving is free: it becomes index expressions). A value without lanes stays
-unbatched, so whatever does not depend on the lane is computed once.
+Inside, the batch axis of a value leads: the axes of `in_axes` are moved to the front on entry, and
+the leading axis to `out_axes` on return (a move is free: it becomes index expressions). A value
+without lanes stays unbatched, so values that do not depend on the lane are computed once.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def vmap(
 
     in_axes:   an integer, None (the same value in every lane, which may then be any object), or a
                tree prefix of the arguments.
-    axis_name: what collectives (rune.lax.psum and the like) call the lanes.
-    out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
+    axis_name: the name of the lanes in collectives (rune.lax.psum and the like).
+    out_axes:  the position of the batch axis in the results; None for an unbatched result.
     randomness:  whether draws without a key differ between lanes, or are the same for all.
-    Errors:    AxisError for an axis the argument does not have, sizes that differ, or a batched
-               result if out_axes is None.
+    Errors:    AxisError for an axis that the argument does not have, for different sizes, and for
+               a batched result where out_axes is None.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x, y: x @ y, in_axes=(0, None))(rnp.ones((3, 2)), rnp.ones(2))
@@ -65,6 +65,7 @@ def vmap(
 
     def batched_function(*args: object, **kwargs: object) -> R:
         are_different = randomness == "different"
+        # Boxes cost a walk through the arguments, which calls without references do not pay.
         if references.are_there():
             return _beside_references(fun, in_axes, out_axes, args, kwargs, axis_size, axis, are_different)
         lanes = lanes_of(in_axes, args, kwargs, axis_size)
@@ -83,11 +84,15 @@ def _beside_references(
     axis: axes.LaneAxis | None,
     are_different: bool,
 ) -> R:
-    """A call whose arguments may be references: each lane gets its part of a batched one."""
+    """A call whose arguments may be references: each lane gets its part of a batched reference.
+
+    Boxes take the places of references in the arguments: trees of one leaf, which is the value. The
+    last values of all lanes are results, placed along the same axes as the references.
+    """
     (boxes, named_boxes), refs = references.boxed("vmap", (args, dict(kwargs)))
-    spread = _spread_axes(in_axes, tuple(args), kwargs)
-    of_refs = [
-        a for x, a in zip(tree.leaves((args, dict(kwargs))), spread, strict=True) if isinstance(x, references.Ref)
+    leaf_axes = _spread_axes(in_axes, tuple(args), kwargs)
+    ref_axes = [
+        a for x, a in zip(tree.leaves((args, dict(kwargs))), leaf_axes, strict=True) if isinstance(x, references.Ref)
     ]
 
     def pure(*inner: object, **named_inner: object) -> tuple[R, list[Value]]:
@@ -97,14 +102,14 @@ def _beside_references(
         return result, [ref.value for ref in inside]
 
     lanes = lanes_of(in_axes, boxes, named_boxes, axis_size)
-    result, values = on_lanes(pure, lanes, (out_axes, of_refs), axis, are_different=are_different)
+    result, values = on_lanes(pure, lanes, (out_axes, ref_axes), axis, are_different=are_different)
     references.write_all(refs, values)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The arguments of a batched function: their arrays, and the axis of each that counts lanes.
+    """The arguments of a batched function: their arrays, and the axis of lanes of each.
 
     objects: leaves other than arrays, and NumPy arrays without lanes, by number: the same for all
              lanes
@@ -130,14 +135,16 @@ def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, objec
     leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     leaf_axes = _spread_axes(in_axes, tuple(args), kwargs)
     objects = {i: x for i, (x, a) in enumerate(zip(leaves, leaf_axes, strict=True)) if a is None and _is_passed_on(x)}
-    # An object without lanes reaches the function as it is; a number holds its place meanwhile.
+    # An object without lanes reaches the function unchanged; meanwhile a number takes its place,
+    # since array_leaves refuses objects.
     stand_ins = [0.0 if i in objects else x for i, x in enumerate(leaves)] if objects else leaves
     stand_ins, voids = _without_voids(stand_ins)
     values = [x for i, x in enumerate(array_leaves("vmap", stand_ins, treedef)) if i not in objects]
+    # The numbers of voids count leaves; from here on they count arrays.
     voids = frozenset(i - sum(k < i for k in objects) for i in voids)
     leaf_axes = [a for i, a in enumerate(leaf_axes) if i not in objects]
-    where = [_checked_axis(x, a) for x, a in zip(values, leaf_axes, strict=True)]
-    return Lanes(values, treedef, where, _batch_size(values, where, axis_size), objects, voids)
+    lane_axes = [_checked_axis(x, a) for x, a in zip(values, leaf_axes, strict=True)]
+    return Lanes(values, treedef, lane_axes, _batch_size(values, lane_axes, axis_size), objects, voids)
 
 
 def _is_passed_on(leaf: object) -> bool:
@@ -146,7 +153,7 @@ def _is_passed_on(leaf: object) -> bool:
 
 
 def _without_voids(leaves: Sequence[Value]) -> tuple[Sequence[Value], frozenset[int]]:
-    """The leaves, with bools in place of float0, which has no bytes; and the places of those."""
+    """The leaves, with bools in place of float0, which has no bytes; and their positions."""
     voids = frozenset(i for i, x in enumerate(leaves) if is_float0(x))
     return [np.zeros(x.shape, bool) if is_float0(x) else x for x in leaves] if voids else leaves, voids
 
@@ -183,8 +190,8 @@ def on_lanes(
     outs, is_batched = batch_flat(flat, lanes.size, leading, [a is not None for a in lanes.axes], axis)
     # The tree of results is known now that `flat` has run.
     result_axes = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
-    placed = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, result_axes, strict=True)]
-    return tree.unflatten(out_tree[0], _with_voids(placed, out_voids[0]))
+    results = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, result_axes, strict=True)]
+    return tree.unflatten(out_tree[0], _with_voids(results, out_voids[0]))
 
 
 def _each_lane() -> effects.Each:
@@ -196,13 +203,13 @@ def _each_lane() -> effects.Each:
 
 
 def _spread_axes(in_axes: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[int | None]:
-    prefix = list(in_axes) if isinstance(in_axes, list) else in_axes
-    if isinstance(prefix, list):
-        prefix = tuple(prefix)
+    # Arguments are a tuple, and a prefix must have the same containers.
+    prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(prefix, tuple) and len(prefix) != len(args):
         raise AxisError(
             f"vmap: cannot match in_axes to the arguments ({len(prefix)} entries for {len(args)} positional arguments)"
         )
+    # None is a prefix for all leaves of an argument, not an empty tree.
     positional = tree.broadcast_prefix(prefix, args, is_leaf=lambda x: x is None)
     # As in JAX, keyword arguments are always mapped over their leading axis.
     return [*positional, *(0 for _ in tree.leaves(kwargs))]
@@ -222,10 +229,10 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
         raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)", hint="pass axis_size=")
     # Symbolic sizes are equal only if they are the same expression.
     if any(s != sizes[0] for s in sizes):
-        mapped = [f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None]
-        mapped += [] if axis_size is None else [f"axis_size={axis_size}"]
+        axis_texts = [f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None]
+        axis_texts += [] if axis_size is None else [f"axis_size={axis_size}"]
         raise AxisError(
-            f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(mapped))})",
+            f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(axis_texts))})",
             hint="in_axes=None passes the whole argument to every lane",
         )
     return sizes[0]
@@ -233,6 +240,7 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
 
 def _place(value: Value, batched: bool, axis: int | None, size: Size) -> Any:
     if axis is None:
+        # Which lane to return is not defined.
         if batched:
             lane = type_of(value).with_shape(type_of(value).shape[1:])
             raise AxisError(

@@ -84,7 +84,7 @@ def checkpoint(
 ) -> Any:
     """The same function, but its derivative saves only the arguments and recomputes other values.
 
-    policy:          which other values are saved (rune.checkpoint_policies); None: no others.
+    policy:          which other values are saved (rune.checkpoint_policies); None for no others.
     prevent_cse:     False if nothing can merge forward and recomputed values, as in a scan.
     static_argnums:  arguments that are Python values.
     Errors:          TransformError if `policy` is not a function, or an argument is out of range.
@@ -94,6 +94,7 @@ def checkpoint(
     Array(1., f32*[], cpu:0)
     """
     refuse_other("checkpoint", concrete=(concrete, False))
+    # The forward pass recomputes nothing; `_partial` sets it for the part that does.
     options = {"prevent_cse": prevent_cse, "policy": as_policy(policy), "recomputes": False}
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if fun is None:
@@ -110,11 +111,12 @@ def _checkpointed(
         statics = _statics(static, args)
         dynamic = references.as_nodes([x for i, x in enumerate(args) if i not in statics])
 
-        def call(chosen: list[Value], options: dict[str, object]) -> object:
-            full = list(chosen)
+        def call(dynamic_args: list[Value], options: dict[str, object]) -> object:
+            full_args = list(dynamic_args)
+            # In ascending order, so that each position is the one in the full list.
             for i, value in statics.items():
-                full.insert(i, value)
-            return function(*full, **options)
+                full_args.insert(i, value)
+            return function(*full_args, **options)
 
         arguments = (dynamic, references.as_nodes(kwargs))
         return references.threaded(lambda refs: _called(call, arguments, refs, function_name(function), options))
@@ -145,6 +147,7 @@ def _called(
 
 def _statics(numbers: Sequence[int], args: Sequence[object]) -> dict[int, Any]:
     count = len(args)
+    # Negative numbers count from the last argument, as in JAX.
     for number in numbers:
         if not -count <= number < count:
             raise TransformError(f"checkpoint: cannot find static argument {number} ({count} positional arguments)")
@@ -152,7 +155,7 @@ def _statics(numbers: Sequence[int], args: Sequence[object]) -> dict[int, Any]:
 
 
 def checkpoint_name(x: X, name: str) -> X:
-    """The values of `x` under a name, for the policies of checkpoint that choose by name.
+    """The values of `x` under a name, for the policies of checkpoint that select by name.
 
     Errors: ArgumentError if an argument is not an array.
 
@@ -185,32 +188,32 @@ class SplitCheckpoint:
 
 @per_program
 def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> SplitCheckpoint:
-    """Partial evaluation of a program, saving the known values that the policy chooses."""
+    """Partial evaluation of a program, saving the known values that the policy selects."""
     split = split_program(program, unknown)
     forward, recomputation, saved_values = split_kept(split.known, lambda e: _is_saved(e, policy))
     count, inputs = sum(split.known_outputs), recomputation.inputs[: len(forward.inputs)]
     # The residuals of the unknown part: known inputs, or values that `recomputation` computes from
-    # these and from saved values. Only what that computation reads is an operand.
-    computed = iter(recomputation.outputs[count:])
-    residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
+    # these and from saved values. Only values that this computation reads become operands.
+    computed_residuals = iter(recomputation.outputs[count:])
+    residuals = [next(computed_residuals) if n is None else inputs[n] for n in split.residual_inputs]
     recomputation, read = prune(replace(recomputation, outputs=tuple(residuals)), [True] * len(residuals))
     read_inputs, read_saved = read[: len(inputs)], read[len(inputs) :]
     unknown_part = split.unknown
-    recomputed = replace(
+    unknown_program = replace(
         recomputation,
         inputs=(*recomputation.inputs, *unknown_part.inputs[len(residuals) :]),
         outputs=unknown_part.outputs,
         name=f"{program.name}_again",
     )
-    replaced: dict[Var, Atom] = dict(zip(unknown_part.inputs, residuals, strict=False))
-    recomputed = substitute(recomputed, replaced, (*recomputation.equations, *unknown_part.equations))
+    substitutes: dict[Var, Atom] = dict(zip(unknown_part.inputs, residuals, strict=False))
+    unknown_program = substitute(unknown_program, substitutes, (*recomputation.equations, *unknown_part.equations))
     saved_outputs = (v for v, r in zip(saved_values, read_saved, strict=True) if r)
     outputs = (*forward.outputs[:count], *saved_outputs)
     known = replace(forward, outputs=outputs, name=f"{program.name}_known")
-    # Callers pass every known input, so all are kept, used or not.
+    # Callers pass every known input, so the program has all of them, used or not.
     known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
     numbers = tuple(i for i, r in enumerate(read_inputs) if r)
-    return SplitCheckpoint(known, recomputed, numbers, split.known_outputs, bool(recomputation.equations))
+    return SplitCheckpoint(known, unknown_program, numbers, split.known_outputs, bool(recomputation.equations))
 
 
 def _is_saved(equation: Equation, policy: Policy) -> bool:
@@ -231,12 +234,13 @@ def _partial(
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     outs = call_rules.evaluated(split.known, known_args)
     count = sum(split.known_outputs)
+    # The residuals are in the operands of the equation; nothing else of the forward pass is saved.
     residuals = [*(known_args[i] for i in split.inputs), *outs[count:]]
     sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
     inputs = [*residuals, *unknown_args]
     closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
-    written = {**params, "program": closed_program, "recomputes": split.recomputes}
-    unknown_outs = iter(partial.write(checkpoint_primitive, operands, written))
+    equation_params = {**params, "program": closed_program, "recomputes": split.recomputes}
+    unknown_outs = iter(partial.write(checkpoint_primitive, operands, equation_params))
     known_outs = iter(outs[:count])
     return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
 
@@ -244,7 +248,7 @@ def _partial(
 def _run(*args: Value, program: Program, recomputes: bool, **_: object) -> list[Value]:
     if not recomputes:
         return call_rules.evaluated(program, args)
-    with config.setting(check_keys=False):  # drawing the same values again does not use a key twice
+    with config.setting(check_keys=False):  # repeating the same draws does not use a key twice
         return call_rules.evaluated(program, args)
 
 
@@ -254,7 +258,7 @@ def _expand(*args: Value, program: Program, policy: Policy, prevent_cse: bool, r
     return eval_program(program, args)
 
 
-# The recomputation as a step separate from the forward pass.
+# The recomputation as a step separate from the forward pass, which no pass merges with it.
 apart = HigherOrder(
     "apart",
     "program",

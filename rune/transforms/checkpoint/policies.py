@@ -1,11 +1,12 @@
 """Checkpoint policies: which values of the forward pass a checkpoint saves for the backward pass.
 
-A policy says for each operation of the forward pass, from its primitive, operand types and
+A policy decides for each operation of the forward pass, from its primitive, operand types and
 parameters, whether its results may be saved; all others are recomputed.
 
-Any function policy(primitive, *types, **params) -> bool is one. It is not asked about loops and
-branches, but about the operations inside them. The names are those of jax.checkpoint_policies. The
-policies in this file are values: equal ones are equal in text and in every cache.
+Any function policy(primitive, *types, **params) -> bool is a policy. It is not called for loops and
+branches, but for the operations inside them. The names are those of jax.checkpoint_policies. The
+policies in this file are values: policies with equal fields have the same text and the same key in
+every cache.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Simple:
 
 _BY_NAME: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "only": lambda name, names: name in names,
-    # Only values that have a name; "all except" also saves those without one.
+    # "any but" saves only values that have a name; "all except" also saves values without a name.
     "any but": lambda name, names: name is not None and name not in names,
     "all except": lambda name, names: name not in names,
 }
@@ -69,7 +70,7 @@ _BY_NAME: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class ByName:
-    """A policy that chooses by the names from `checkpoint_name`."""
+    """A policy that selects values by their names from `checkpoint_name`."""
 
     which: str
     names: tuple[str, ...]
@@ -82,7 +83,7 @@ class ByName:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Saves whatever either policy saves."""
+    """A policy that saves the values that either of two policies saves."""
 
     first: Policy
     second: Policy
@@ -93,7 +94,7 @@ class Either:
 
 
 class Own:
-    """A user's function; programs print its name."""
+    """A user's function as a policy; programs print its name."""
 
     __slots__ = ("saves",)
 
@@ -180,7 +181,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
 
 
 def save_from_both_policies(first: Saves, second: Saves) -> Policy:
-    """Save whatever either policy saves.
+    """Save the values that either policy saves.
 
     Errors: TransformError if an argument is not a policy.
 

@@ -1,7 +1,7 @@
-"""What reverse mode saves of a function: the type of each residual, and where it comes from.
+"""The values that reverse mode saves of a function: the type of each residual, and its source.
 
-The function and its linear map are traced; the residuals are what the map captured. Values that can
-be recomputed from numbers alone (zeros, positions) are not residuals.
+The function and its linear map are traced; the residuals are the values that the map captures.
+Values that can be recomputed from numbers alone (zeros, positions) are not residuals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Residual = tuple[ArrayType, str]
 
 
 def saved_residuals(function: Callable[..., object], *args: object, **kwargs: object) -> list[Residual]:
-    """The types of the values that `vjp(function, ...)` saves, with where each comes from.
+    """The types of the values that `vjp(function, ...)` saves, and the source of each.
 
     args, kwargs:  arrays, or ShapeDtypeStructs; nothing is computed
     Errors: those of `vjp`.
@@ -39,9 +39,10 @@ def saved_residuals(function: Callable[..., object], *args: object, **kwargs: ob
 
     def residuals(*values: object) -> list[object]:
         def of_leaves(*values: object) -> object:
-            positional, named = tree.unflatten(treedef, values)
-            return function(*positional, **named)
+            positional, keywords = tree.unflatten(treedef, values)
+            return function(*positional, **keywords)
 
+        # The pullback is a tree whose leaves are the residuals.
         return tree.leaves(vjp(of_leaves, *values)[1])
 
     return _described(make_program(residuals)(*leaves), _names(function, args, kwargs))
@@ -64,7 +65,7 @@ def print_saved_residuals(function: Callable[..., object], *args: object, **kwar
 
 
 def _described(program: Program, names: Sequence[str]) -> list[Residual]:
-    """Those that are outputs: literals, constants, arguments, results, in this order."""
+    """The outputs of the program: literals, constants, arguments, results, in this order."""
     outputs = {v for v in program.outputs if isinstance(v, Var)}
     literals = [(v.type, "from a literal") for v in program.outputs if isinstance(v, Literal)]
     constants = [(v.type, "from a constant") for v, _ in program.constants if v in outputs]
@@ -79,6 +80,7 @@ def _source(equation: Equation) -> str:
     if equation.primitive is name_primitive:
         return f"named {equation.params['name']!r}{place}"
     if equation.primitive is jit_primitive:
+        # Derivatives add words to the name of the user's function.
         name = subprograms(equation)[0].name.removeprefix("jvp_").removesuffix("_known")
         return f"output of jitted function {name!r}{place}"
     return f"output of {equation.primitive.name}{place}"
@@ -91,8 +93,9 @@ def _names(function: Callable[..., object], args: Sequence[object], kwargs: dict
     except (TypeError, ValueError):  # a builtin without a signature
         paths = (path for path, _ in tree.leaves_with_path((args, kwargs)))
         return [f"at {tree.keystr(path[1:])}" for path in paths]
-    positional = list(inspect.signature(function).parameters)
+    # Keyword arguments are bound in the order of the call, but listed in that of the parameters.
+    parameters = list(inspect.signature(function).parameters)
     by_name: dict[str, list[str]] = {}
     for name, value in bound.arguments.items():
         by_name[name] = [f"{name}{tree.keystr(path)}" for path, _ in tree.leaves_with_path(value)]
-    return [text for name in positional if name in by_name for text in by_name[name]]
+    return [text for name in parameters if name in by_name for text in by_name[name]]

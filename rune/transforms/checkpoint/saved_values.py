@@ -1,6 +1,6 @@
 """Split a program for a checkpoint: one part runs and saves values, the other runs again.
 
-Before   x -> y:  a = sin x;  b = cos a;  y = exp b        and a is to be saved
+Before   x -> y:  a = sin x;  b = cos a;  y = exp b        where a is to be saved
 Forward  x -> y, a:  a = sin x;  b = cos a;  y = exp b
 Again    x, a -> y:  b = cos a;  y = exp b
 
@@ -32,7 +32,7 @@ Keeps = Callable[[Equation], bool]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """An equation split: `forward` also yields the saved values, and `recomputation` reads them.
+    """A split equation: `forward` also yields the saved values, and `recomputation` reads them.
 
     `recomputation` does not compute results that are saved; it is None if all are.
     """
@@ -54,6 +54,7 @@ def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[
         if rule is None and keeps(equation):
             forward.append(equation)
             saved_values += equation.results
+        # The rule returns None if nothing inside is saved: then the whole equation is recomputed.
         elif rule is not None and (replay := rule(equation, keeps)) is not None:
             forward.append(replay.forward)
             recomputation += [replay.recomputation] if replay.recomputation else []
@@ -61,7 +62,8 @@ def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[
         else:
             forward.append(equation)
             recomputation.append(equation)
-    # Either side may contain unused equations, which dead-code elimination removes.
+    # The second part contains all unsaved equations, needed or not: which are needed depends on the
+    # residuals, and dead-code elimination finds out.
     first = flat.with_equations(forward, (*flat.outputs, *saved_values))
     second = replace(flat, inputs=(*flat.inputs, *saved_values), equations=tuple(recomputation))
     return first, second, tuple(saved_values)
@@ -77,10 +79,10 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, or inline."""
-        called = called_once(primitive, args, params)
-        # A call with its own device is not inlined, or it would run elsewhere.
-        if called is not None and primitive is jit_primitive and "device" not in params:
-            return eval_program(called, args)
+        inner_program = called_once(primitive, args, params)
+        # A call with its own device is not inlined: its operations would run elsewhere.
+        if inner_program is not None and primitive is jit_primitive and "device" not in params:
+            return eval_program(inner_program, args)
         return self.write(primitive, args, params)
 
 

@@ -1,1 +1,1 @@
-"""Checks that are switched on: NaN, infinity, indices out of bounds, keys used twice."""
+"""Checks that users switch on: NaN, infinity, indices out of bounds, keys used twice."""

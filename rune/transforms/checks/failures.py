@@ -16,8 +16,8 @@ def of_lanes(words: Value) -> Value:
     lanes, count = type_of(words).shape
     first = reshape(slice_(words, start=(0, 0), limit=(lanes, 1), stride=(1, 1)), shape=(lanes,))
     numbers = iota(shape=(lanes,), axis=0, dtype=dtypes.i32)
-    failed = ne(first, literal(0, dtypes.u32))
-    last = reduce_max(select(failed, numbers, literal(0, dtypes.i32)), axes=(0,))
+    is_failure = ne(first, literal(0, dtypes.u32))
+    last = reduce_max(select(is_failure, numbers, literal(0, dtypes.i32)), axes=(0,))
     is_last = broadcast(eq(numbers, fit(last, (lanes,))), axes=(0,), shape=(lanes, count))
     return reduce_sum(select(is_last, words, literal(0, dtypes.u32)), axes=(0,))
 

@@ -3,11 +3,11 @@
 A key is used when bits are drawn from it, or when it is split, but not when a number is folded in.
 
 Keys are identified by their words, so a copy, a lane or an element of an array is the same key.
-Used keys are remembered for the outermost block that switches the check on. Eager operations are
+Used keys are recorded for the outermost block that switches the check on. Eager operations are
 checked one by one. Before a compiled program runs, the equations on which its keys depend are
 evaluated: only those, but everything in a loop or branch that uses keys. Recomputation in a
 checkpoint does not use a key again; nor does a finished lane of a while loop, whose steps are
-computed only to be dropped.
+computed but not used.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Place:
 
 
 def _note(primitive: Primitive, keys: Value, place: Place) -> None:
-    stored = np.asarray(keys, type_of(keys).dtype)
+    key_array = np.asarray(keys, type_of(keys).dtype)
     if primitive is random_clone:
-        for number in _as_numbers(stored):  # as if they were unused
-            config.used_keys().pop((stored.dtype, number), None)
+        for number in _as_numbers(key_array):  # a clone may be used as if the key were unused
+            config.used_keys().pop((key_array.dtype, number), None)
     else:
-        _use(stored, place)
+        _use(key_array, place)
 
 
 def _use(keys: np.ndarray, place: Place) -> None:
@@ -72,8 +72,8 @@ def _use(keys: np.ndarray, place: Place) -> None:
         # The dtype is part of the identity: keys of different generators may have equal words.
         first = uses.get((keys.dtype, number))
         uses[keys.dtype, number] = place
-        # A finished lane of a while loop is still computed with its old key, and the result is
-        # dropped.
+        # A finished lane of a while loop computes again with its last key, and the result is not
+        # used. So the same equation of a loop may use a key again.
         if first is None or (place.repeats is not None and first.repeats is place.repeats):
             continue
         key_text = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
@@ -112,10 +112,10 @@ def _equation_uses_keys(equation: Equation) -> bool:
 
 @per_program
 def _needed(program: Program) -> frozenset[Var]:
-    """The variables whose values are needed to know which keys are used."""
+    """The variables that must be evaluated to know which keys are used."""
     read_atoms: set[Atom] = set()
     for equation in reversed(program.equations):
-        called = equation_program(equation)
+        inner_program = equation_program(equation)
         # Backwards: a value is needed if a later equation needs it.
         if any(v in read_atoms for v in equation.results):
             read_atoms.update(equation.operands)
@@ -123,12 +123,12 @@ def _needed(program: Program) -> frozenset[Var]:
             continue
         elif equation.primitive in NOTED:
             read_atoms.add(equation.operands[0])
-        elif called is None:
+        elif inner_program is None:
             read_atoms.update(equation.operands)
         else:
-            inside = _needed(called)
-            pairs = zip(equation.operands, called.inputs, strict=True)
-            read_atoms.update(a for a, v in pairs if v in inside)
+            inner_variables = _needed(inner_program)
+            pairs = zip(equation.operands, inner_program.inputs, strict=True)
+            read_atoms.update(a for a, v in pairs if v in inner_variables)
     return frozenset(a for a in read_atoms if isinstance(a, Var))
 
 
@@ -156,8 +156,8 @@ class _Walk:
         types = {v: type_of(a) for v, a in env.items()}
         known = [v for v in program.inputs if v in types]
         action = f"{program.name}: cannot look at the keys"
-        declared = tuple(v.type for v in known)
-        sizes = match_sizes(declared, [types[v] for v in known], action)
+        known_types = tuple(v.type for v in known)
+        sizes = match_sizes(known_types, [types[v] for v in known], action)
         for equation in program.equations:
             # A sampler is traced once for all its callers, so its line numbers mean nothing.
             is_own = frame is None and equation.primitive not in NOTED
@@ -172,14 +172,14 @@ class _Walk:
         if not (uses or is_wanted):
             return
         operands = [_value(a, env) for a in equation.operands]
-        primitive, called = equation.primitive, equation_program(equation)
+        primitive, inner_program = equation.primitive, equation_program(equation)
         if uses and primitive in NOTED:
             # Without lanes a key has no axis, and using it again is what this check looks for.
             repeats = equation if self.in_while and type_of(operands[0]).shape else None
             _note(primitive, operands[0], Place(frame, repeats))
-        elif uses and called is not None and not is_wanted:
-            self.needed(called, operands, frame)
-        if is_wanted or (uses and primitive not in NOTED and called is None):
+        elif uses and inner_program is not None and not is_wanted:
+            self.needed(inner_program, operands, frame)
+        if is_wanted or (uses and primitive not in NOTED and inner_program is None):
             out = self._evaluate(equation, params, operands, uses)
             env.update(zip(equation.results, out if primitive.multiple_results else [out]))
 

@@ -2,8 +2,8 @@
 
     with rune.configure(check_nans=True): ...          as rune.debug.checks(nans=True)
 
-Eager operations on the CPU are NumPy's, and checked one by one; everything else runs as a watched
-program.
+NumPy computes eager operations on the CPU, and each is checked after it; everything else runs as a
+watched program.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rune.lowering.watch import Site
 
 _IS = {"NaN": np.isnan, "infinity": np.isinf}
-# The derivative of what a `where` masks out is still 0 times infinity.
+# Behind a `where`, a value that is not selected still has a derivative: 0 times infinity.
 MASKED = (
     "no result has one; if it is masked out, a derivative may be NaN all the same: mask the operand as well, "
     "where(ok, f(where(ok, x, 1)), 0)"
@@ -47,7 +47,7 @@ def watched_families() -> frozenset[str]:
 
 
 def watched_program(program: Program) -> Any:
-    """The program that watches for what the current settings ask for."""
+    """The program with the checks that the current settings ask for."""
     settings = config.current()
     return _watched(program, settings.check_bounds, settings.check_nans, settings.check_infs)
 
@@ -62,7 +62,7 @@ def without_faults(sites: Sequence[Site], results: list[Array], site: int, index
     """The results, if there is no fault.
 
     site, index: the last two results of a watched program: the first site that failed, 0 for none,
-                 and what was there.
+                 and the position or index there.
     Errors:      BoundsError or NaNError if there was a fault.
     """
     if site:
@@ -78,8 +78,10 @@ def _raise(site: Site, index: int, results: Sequence[Array]) -> NoReturn:
         # A row-major position can be split into indices only if sizes are known.
         is_static = len(shape) == site.type.ndim
         where = list(map(int, np.unravel_index(index, shape))) if is_static else index
+        # No result may have the number, as after a `where`; then a hint says why it matters.
         number = next((n for n, r in enumerate(results) if _has(site.kind, r)), None)
-        raise _number_error(site.kind, site.operation, site.type, where, number, None if number is not None else MASKED)
+        hint = None if number is not None else MASKED
+        raise _number_error(site.kind, site.operation, site.type, where, number, hint)
     raise BoundsError(
         f"{site.operation}: found index {index} out of bounds (axis {site.axis} of {site.type})",
         hint="without checks it is clamped when read, and dropped when written",
@@ -114,7 +116,7 @@ def check_eager(primitive: Primitive, operands: Sequence[np.ndarray], result: Ar
         return
     kinds = ("NaN",) * settings.check_nans + ("infinity",) * settings.check_infs
     data = result.numpy()
-    # An operation is to blame only if its operands were free of that kind of number.
+    # The operation in which the number arose is to blame, not those that pass it on.
     for kind in kinds:
         if _has(kind, data) and not any(_has(kind, x) for x in operands):
             where = np.argwhere(_IS[kind](data))[0].tolist()

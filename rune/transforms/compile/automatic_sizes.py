@@ -9,9 +9,9 @@ The result is a form, which serves every call that fits it.
 
 Invariant: a form is right for all sizes that it serves. A comparison with a number during tracing
            narrows the range; sizes for which the user's `==` would answer differently are excluded;
-           a size of 0 is always exact and a size of 1 never starts a form; its results have the
-           types of the exact traces. If no form satisfies this, the axes to blame stay exact from
-           then on, and a warning says so.
+           a size of 0 is always exact, and a size of 1 never starts a form; the results of a form
+           have the types of the exact traces. If no form satisfies this, the axes to blame stay
+           exact from then on, with a warning.
 Not done: relations between sizes other than equality.
 """
 
@@ -39,7 +39,7 @@ from rune.transforms.inspect.cache_misses import Key
 Types = tuple[ArrayType, ...]
 Axis = tuple[int, int]  # the number of an argument, and of its axis
 Range = tuple[int, int | None]
-KEPT = 4096  # calls whose form is remembered
+KEPT = 4096  # the most calls whose form is stored
 ATTEMPTS = 8  # symbolic traces to try before giving up on a form
 
 
@@ -62,7 +62,7 @@ Entry = tuple[Any, list[Any]]  # a Trace, and the values of its hidden inputs
 class Traces:
     """Access to the traces of a function.
 
-    fitting: the stored trace, or None.  get: the stored trace, made and stored if there is none.
+    fitting: the stored trace, or None.  get: the stored trace; if there is none, a new one, stored.
     make:    a new trace, not stored.    keep: stores such a trace.
     """
 
@@ -82,6 +82,7 @@ class Form:
     def sizes(self, types: Types) -> dict[str, int] | None:
         """The values of the named sizes in these types; None if the types do not fit."""
         sizes: dict[str, int] = {}
+        # Ranks and dtypes agree, since the types are of one family.
         for form_type, call_type in zip(self.types, types, strict=True):
             for dim, size in zip(form_type.shape, call_type.shape, strict=True):
                 if not isinstance(dim, Dim):
@@ -111,29 +112,31 @@ class Automatic:
         self.name = name
         self._families: dict[Hashable, Family] = {}
         self._exact: set[str] = set()  # the axes that stay exact, as messages call them
-        self._served: dict[Key, Key] = {}  # calls, and the form that serves them
+        self._form_keys: dict[Key, Key] = {}  # of calls, the key of the form that serves them
 
     def find(self, key: Key, traces: Traces) -> Entry:
         """The trace for a call without a stored exact trace."""
-        served = self._served.get(key)
-        if served is not None:
-            return traces.get(served)
+        form_key = self._form_keys.get(key)
+        if form_key is not None:
+            return traces.get(form_key)
         family = self._families.setdefault(_family(key), Family())
         for form in family.forms:
             sizes = form.sizes(key[1])
+            # Sizes that the trace told apart, but that are equal here, need an exact trace.
             if sizes is not None:
                 return traces.get(self._serve(key, form) if form.holds(sizes) else key)
         return self._first(key, family, traces)
 
     def _serve(self, key: Key, form: Form) -> Key:
-        if len(self._served) >= KEPT:
-            self._served.clear()
-        form_key = self._served[key] = with_types(key, form.types)
+        if len(self._form_keys) >= KEPT:
+            self._form_keys.clear()
+        form_key = self._form_keys[key] = with_types(key, form.types)
         return form_key
 
     def _first(self, key: Key, family: Family, traces: Traces) -> Entry:
         """The trace for types that fit no form: that of a new form, or an exact one."""
         while names := self._names(key, family):
+            # The user's function may raise anything for a symbolic size, as for `int(n)`.
             try:
                 form, entry = _new_form(key, names, family, traces)
             except Exception as error:
@@ -143,6 +146,7 @@ class Automatic:
             family.forms.append(form)
             traces.keep(with_types(key, form.types), entry)
             family.call_types.append(key[1])
+            # The form serves this call too, unless two of its sizes are equal here by chance.
             return self.find(key, traces)
         entry = traces.get(key)
         if not entry[0].serves_one_call:
@@ -152,35 +156,36 @@ class Automatic:
     def _names(self, key: Key, family: Family) -> dict[Axis, str]:
         """The axes to make symbolic; those that always had equal sizes share a name.
 
-        Calls with other axes of size 1 do not count, since those axes are broadcast.
+        Calls in which other axes have size 1 do not count, since those axes are broadcast.
         """
-        alike = [t for t in (*family.call_types, key[1]) if _ones(t) == _ones(key[1])]
+        similar_types = [t for t in (*family.call_types, key[1]) if _ones(t) == _ones(key[1])]
         classes: dict[tuple[Size, ...], list[Axis]] = {}
         for axis in _axes(key[1]):
-            sizes_there = tuple(_size(types, axis) for types in alike)
-            if len({*sizes_there} - {0}) > 2 and sizes_there[-1] > 0 and _label(axis, key[0]) not in self._exact:
-                classes.setdefault(sizes_there, []).append(axis)
+            axis_sizes = tuple(_size(types, axis) for types in similar_types)
+            if len({*axis_sizes} - {0}) > 2 and axis_sizes[-1] > 0 and _label(axis, key[0]) not in self._exact:
+                classes.setdefault(axis_sizes, []).append(axis)
         return {a: name for axes, name in zip(classes.values(), _all_names()) for a in axes}
 
     def withdraw(self, key: Key, error: Exception) -> None:
         """Drop the form with this key: it was traced, but cannot be compiled or transformed."""
         family = self._families.setdefault(_family(key), Family())
         family.forms[:] = [form for form in family.forms if form.types != key[1]]
-        self._served.clear()
+        self._form_keys.clear()
         sizes = {axis: _size(key[1], axis) for axis in _axes(key[1])}
         names = {axis: str(size) for axis, size in sizes.items() if isinstance(size, Dim)}
         self._give_up(names, family, key[0], error)
 
     def _give_up(self, names: Mapping[Axis, str], family: Family, treedef: tree.TreeDef, error: Exception) -> None:
         """Keep the axes to blame exact from now on. Warns, with the reason."""
-        blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
-        self._exact.update(blamed)
+        labels = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
+        self._exact.update(labels)
         reason, frame = f"{type(error).__name__}: {error}".partition("\n")[0], user_frame()
         place = frame
         if isinstance(error, RuneError):
             reason, place = error.message, error.frame
-        message = f"jit: cannot make {' and '.join(blamed)} of {self.name} symbolic ({reason})"
+        message = f"jit: cannot make {' and '.join(labels)} of {self.name} symbolic ({reason})"
         hint = "each size is traced; declare sizes with dims, or do not ask for their values"
+        # The warning is about the line of the call; the text names the line of the error.
         if frame is not None:
             text = with_context(message, hint, place)
             warnings.warn_explicit(text, UserWarning, frame.file, frame.line)
@@ -205,7 +210,7 @@ def applies(types: Types) -> bool:
 def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Traces) -> tuple[Form, Entry]:
     """A valid form with these names, and its trace.
 
-    Errors: whatever the function raises for such sizes.
+    Errors: those of the function for such sizes; DimensionError if no range answers its questions.
     """
     values = {name: _size(key[1], axis) for axis, name in names.items()}
     ranges: dict[str, Range] = dict.fromkeys(values, (1, None))
@@ -214,7 +219,7 @@ def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Trace
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
         # A question that the sizes do not decide narrows the ranges for the next attempt.
         try:
-            traced, questions = watched(traces.make, with_types(key, types))
+            entry, questions = watched(traces.make, with_types(key, types))
         except DimensionError as error:
             narrower = _narrower(ranges, sizes, values, error)
             if narrower is None or not attempts_left:
@@ -222,8 +227,8 @@ def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Trace
             ranges = narrower
             continue
         form = Form(types, _differences(questions, sizes))
-        _check_results(form, traced, key, family, traces)
-        return form, traced
+        _check_results(form, entry, key, family, traces)
+        return form, entry
     raise AssertionError("unreachable: the last attempt raises")
 
 
@@ -234,12 +239,13 @@ def _narrower(
     if not isinstance(error, UndecidedComparison):
         return None
     fact = _fact(error.question, values)
-    affected = [name for name, dim in sizes.items() if dims.symbols(dim) == dims.symbols(fact)]
-    factor = dims.coefficient(fact, affected[0]) if affected else None
+    # A relation between two sizes is not a range, and neither is a bound on a square.
+    names = [name for name, dim in sizes.items() if dims.symbols(dim) == dims.symbols(fact)]
+    factor = dims.coefficient(fact, names[0]) if names else None
     if not isinstance(factor, int):
         return None
     # The fact is factor * size + at_0 >= 0, which bounds the size from one side.
-    (name,) = affected
+    (name,) = names
     low, high = ranges[name]
     at_0 = fact - factor * sizes[name]
     assert isinstance(at_0, int)
@@ -254,6 +260,7 @@ def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
     """The answer for these values, as a size that is at least 0."""
     a, sign, b = question
     fact = a - b if sign in (">", ">=") else b - a
+    # Sizes that differ here: the form serves only those that differ in the same direction.
     if sign == "==":
         return fact - 1 if dims.evaluate(fact, values) > 0 else -1 - fact
     # For integers, a > b is a - b - 1 >= 0, and the negation of x >= 0 is -1 - x >= 0.
@@ -265,7 +272,7 @@ def _differences(questions: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, 
     """The sizes that must not be 0 for the answers to hold."""
     differences: dict[Size, None] = {}
     symbols = {dims.as_symbol(dim) for dim in sizes.values()}
-    # A comparison with a fraction has one answer for all sizes.
+    # A size never equals a fraction, so such a comparison has one answer for all sizes.
     for size, other in questions:
         number = other if isinstance(other, Dim) else int(other) if other == int(other) else None
         if number is not None and dims.symbols(size - number) <= symbols:
@@ -284,8 +291,8 @@ def _check_results(form: Form, entry: Entry, key: Key, family: Family, traces: T
         form_types = tuple(type_with_sizes(t, sizes) for t in trace.out_types)
         if form_types != exact_trace.out_types or trace.out_tree != exact_trace.out_tree:
             form_text, exact_text = (", ".join(map(str, ts)) for ts in (form_types, exact_trace.out_types))
-            at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-            why = f"{form_text} for {at}, where {exact_text} was found before"
+            values = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            why = f"{form_text} for {values}, where {exact_text} was found before"
             raise DimensionError(f"jit: cannot trust the results ({why})")
 
 
@@ -338,6 +345,7 @@ def _all_names() -> Iterator[str]:
 def _to_blame(names: Mapping[Axis, str], family: Family, error: Exception) -> Sequence[Axis]:
     """The axes that the error mentions; else those without a form, if other axes have one."""
     text = error.message if isinstance(error, RuneError) else str(error)
+    # Axes that other forms have made symbolic are probably innocent.
     known = {a for form in family.forms for a in _axes(form.types) if isinstance(_size(form.types, a), Dim)}
     new = [axis for axis in names if axis not in known] or list(names)
     named_axes = [axis for axis in new if re.search(rf"\b{names[axis]}\b", text)]

@@ -1,10 +1,10 @@
 """Declared symbolic sizes: which axes of the arguments have them, and whether a call fits.
 
 A pattern describes the axes of one array: "n,_,2*m+1". A name is a size of `dims`, an expression is
-computed from such sizes, "_" is the size that the axis has, "..." any number of such axes. One name
-on two axes says that they are equal.
+computed from such sizes, "_" is the size that the axis has, "..." any number of such axes. Axes
+with one name are equal.
 
-Inside another symbolic trace the axes have that trace's sizes, which must be known to fit the
+Inside another symbolic trace the axes have the sizes of that trace, which must be known to fit the
 declaration; otherwise there is an error, never a guess.
 """
 
@@ -32,7 +32,7 @@ from rune.transforms.arguments import leaf_path
 Bound = int | str
 RANGES = 'sizes and their ranges are dims={"n": (1, 64), "m": (0, "n"), "k": (1, None)}'
 PATTERNS = 'in_dims has for each argument None, a pattern like "n,_", or a tree of these'
-KEPT = 4096  # calls whose generalised types are remembered
+KEPT = 4096  # the most calls whose generalised types are stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SymbolicAxes:
     def of(declared: object, in_dims: object) -> SymbolicAxes | None:
         """The checked declaration; None if nothing is declared.
 
-        Errors: ArgumentError if a range or a pattern is not one, or the axes are left open.
+        Errors: ArgumentError if a range or a pattern cannot be read, or no axes are named.
         """
         if declared is None and in_dims is None:
             return None
@@ -64,17 +64,19 @@ class SymbolicAxes:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """An error raised inside that mentions a size gets a hint on how to declare sizes equal."""
+        """Errors in the block that mention a size get a hint on how to declare sizes equal."""
         try:
             yield
         except (ShapeError, AxisError) as error:
             # Whole words only: nearly every message contains the letter n.
-            named = [d for n, d in self.sizes.items() if re.search(rf"\b{n}\b", error.message)]
-            if named and "in_dims" not in (error.hint or ""):
+            sizes_in_message = [d for n, d in self.sizes.items() if re.search(rf"\b{n}\b", error.message)]
+            if sizes_in_message and "in_dims" not in (error.hint or ""):
                 advice = (
-                    "axes that are equal have one name" if len(named) > 1 else 'an axis whose size must be known is "_"'
+                    "axes that are equal have one name"
+                    if len(sizes_in_message) > 1
+                    else 'an axis whose size must be known is "_"'
                 )
-                hint = f"{dims.ranges(*named)}; {advice} in in_dims"
+                hint = f"{dims.ranges(*sizes_in_message)}; {advice} in in_dims"
                 error.restate(hint=f"{error.hint}\nhint: {hint}" if error.hint else hint)
             raise
 
@@ -87,16 +89,16 @@ class SymbolicAxes:
         Errors: DimensionError for a size out of range, and for axes that contradict each other.
         """
         # Inside a symbolic trace the declaration is only checked: sizes keep their outer names.
-        inside = _is_inside_symbolic_trace()
-        key = types, treedef, static, inside
+        is_inside = _is_inside_symbolic_trace()
+        key = types, treedef, static, is_inside
         traced_types = self._known.get(key)
         if traced_types is None:
             # Clearing everything is the simplest bound; later calls refill the memo.
             if len(self._known) >= KEPT:
                 self._known.clear()
-            declared = self._declared_types(types, treedef, static)
-            _check_fit(f"jit: cannot run {name}", declared, types, treedef)
-            traced_types = self._known[key] = types if inside else declared
+            declared_types = self._declared_types(types, treedef, static)
+            _check_fit(f"jit: cannot run {name}", declared_types, types, treedef)
+            traced_types = self._known[key] = types if is_inside else declared_types
         return traced_types
 
     def _declared_types(
@@ -112,8 +114,9 @@ class SymbolicAxes:
         self, types: Sequence[ArrayType], treedef: tree.TreeDef, static: tuple[int, ...]
     ) -> list[str | None]:
         args, kwargs = tree.unflatten(treedef, list(types))
-        spread = self._leading(args) if self.patterns is None else self._spread(args, static)
-        return [*spread, *(None for _ in tree.leaves(kwargs))]
+        # As with in_axes of vmap, patterns are for positional arguments only.
+        patterns = self._leading(args) if self.patterns is None else self._spread(args, static)
+        return [*patterns, *(None for _ in tree.leaves(kwargs))]
 
     def _leading(self, args: Sequence[ArrayType]) -> list[str | None]:
         """The patterns for the only size, on the leading axis of every bare array."""
@@ -131,10 +134,12 @@ class SymbolicAxes:
     def _spread(self, args: object, static: tuple[int, ...]) -> list[str | None]:
         """The patterns of in_dims, one for each leaf of the positional arguments."""
         patterns = self.patterns if isinstance(self.patterns, tuple | list) else (self.patterns,)
+        # The user counts all arguments, but static ones are no longer among them here.
         dynamic_patterns = tuple(p for k, p in enumerate(patterns) if k not in static)
         try:
             return tree.broadcast_prefix(dynamic_patterns, args, is_leaf=lambda x: x is None)
         except ArgumentError as error:
+            # The error speaks of a prefix of a tree; the user wrote in_dims for arguments.
             misfit = error.message.partition("(")[2]
             misfit = re.sub(r"\btree\b", "arguments", re.sub(r"\bprefix\b", "in_dims", misfit))
             message = f"jit: cannot match in_dims to the arguments ({misfit}"
@@ -167,11 +172,11 @@ class SymbolicAxes:
             ) from None
 
 
-def _checked_ranges(declared: object) -> dict[str, tuple[Bound, Bound | None]]:
-    """The ranges by name. Errors: ArgumentError if a name is not a string or a range is not one."""
-    if not isinstance(declared, Mapping) or not declared:
-        raise ArgumentError(f"jit: cannot read dims={declared!r} (no sizes by name)", hint=RANGES)
-    return {_checked_name(name): _checked_range(name, r) for name, r in declared.items()}
+def _checked_ranges(declaration: object) -> dict[str, tuple[Bound, Bound | None]]:
+    """The ranges by name. Errors: ArgumentError if a name or a range cannot be read."""
+    if not isinstance(declaration, Mapping) or not declaration:
+        raise ArgumentError(f"jit: cannot read dims={declaration!r} (no sizes by name)", hint=RANGES)
+    return {_checked_name(name): _checked_range(name, r) for name, r in declaration.items()}
 
 
 def _checked_name(name: str) -> str:
@@ -201,11 +206,11 @@ def _is_bound(bound: object) -> bool:
 
 
 def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[str, Dim]:
-    """The sizes by name, in the order given; a bound may mention any other size."""
-    # A size may be bounded by one that is declared after it: repeat while a pass adds any.
+    """The sizes by name, in their order in `dims`; a bound may mention any other size."""
+    # A size may be bounded by one that is declared after it, so there are several rounds.
     sizes: dict[str, Dim] = {}
     count = -1
-    # Stops when all sizes are read, or when a round has added none.
+    # Ends when all sizes are read, or when a round has added none, as for bounds in a circle.
     while count < len(sizes) < len(declared):
         count = len(sizes)
         for name, (lowest, highest) in declared.items():
@@ -230,6 +235,7 @@ def _bound(bound: Bound | None, sizes: Mapping[str, Dim]) -> Size | None:
 def _declared(name: str, low: Size, high: Size | None) -> Dim:
     if not (dims.at_most(0, low) and (high is None or dims.at_most(low, high))):
         limits = (low,) if high is None else (low, high)
+        # Bounds that are sizes have ranges of their own, which explain the refusal.
         known = dims.ranges(*limits)
         raise ArgumentError(
             f"jit: cannot declare {name} in {'..'.join(map(str, limits))} "

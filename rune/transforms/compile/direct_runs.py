@@ -1,4 +1,4 @@
-"""Parts of jit other than looking up traces: direct runs on the CPU, donated arrays, its repr."""
+"""Parts of jit besides the look-up of traces: direct runs on the CPU, donated arrays, its repr."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PUBLIC = ("cache_size", "clear_cache", "eval_shape", "lower", "program", "trace"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A program's compiled code for the CPU, where a run consists of nothing else."""
+    """A program's compiled code for the CPU, for runs that consist of nothing else."""
 
     executable: Executable
     out_types: tuple[ArrayType, ...]
-    is_symbolic: bool  # some result's size depends on the arguments'
+    is_symbolic: bool  # whether the size of a result depends on the arguments
 
 
 def run_call(name: str, program: Program, args: Sequence[Value]) -> list[Array]:
     """The results of a program held by an equation, computed where its arguments are.
 
-    What else a run needs besides compiled code is determined once under the current settings.
+    The checks and moves that a run needs besides compiled code are determined once per settings.
     Errors: DeviceError for arguments that are committed to different devices.
     """
     codes, settings = program.derived.setdefault(Code, {}), config.current()
@@ -47,6 +47,7 @@ def run_call(name: str, program: Program, args: Sequence[Value]) -> list[Array]:
         return outs
     place = place_of_call(name, program, args)
     results = run_program(program, args, place)
+    # If this run needed nothing but compiled code on the CPU, the next ones may skip the rest.
     if place.device is None and default_place() is CPU and not needs_stages(program):
         types = program.output_types
         is_symbolic = any(t.is_symbolic for t in types)
@@ -59,9 +60,10 @@ def run_on_cpu(
 ) -> list[Array] | None:
     """The results for arrays on the CPU; None if the general way has to prepare them first.
 
-    Calls of small programs spend their time here, so this does only what it must.
+    Calls of small programs spend their time here, so this does nothing that is not necessary.
     """
     buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
+    # An array committed to the CPU commits the results; all arrays are checked again for that.
     if len(buffers) < len(values):
         place = COMMITTED_CPU
         buffers = [v.buffer for v in values if type(v) is Array and v.place.device is None]
@@ -79,7 +81,7 @@ def run_on_cpu(
 
 
 def release(value: Value, device: Device | None) -> None:
-    """Delete a donated array that is where the call ran; for one elsewhere a copy was used."""
+    """Delete a donated array that is on the device of the call; of any other a copy was used."""
     if type(value) is Array and (value.place.device is device or _share_mesh(value.place.device, device)):
         value.delete()
 
@@ -90,9 +92,9 @@ def _share_mesh(a: Device | None, b: Device | None) -> bool:
 
 def jitted_text(name: str, traces: Iterable[Traced]) -> str:
     """`jit(f: 3 traces, 2 programs, cpu:0)`: what was traced and compiled, and where."""
-    known = list(traces)
-    devices = [d.name for t in known for d in compiled_on(t.program)]
-    counts = [counted(len(known), "trace"), *([counted(len(devices), "program")] if devices else [])]
+    trace_list = list(traces)
+    devices = [d.name for t in trace_list for d in compiled_on(t.program)]
+    counts = [counted(len(trace_list), "trace"), *([counted(len(devices), "program")] if devices else [])]
     return f"jit({name}: {', '.join([*counts, *dict.fromkeys(devices)])})"
 
 

@@ -30,6 +30,7 @@ def is_exact(program: Program) -> bool:
 def is_exact_equation(equation: Equation) -> bool:
     """The same for one equation."""
     primitive, types = equation.primitive, [a.type.dtype for a in (*equation.operands, *equation.results)]
+    # A loop or call adds nothing of its own to its programs; without a program it is unknown.
     if isinstance(primitive, HigherOrder):
         inner_programs = subprograms(equation)
         return bool(inner_programs) and all(map(is_exact, inner_programs))
@@ -39,5 +40,5 @@ def is_exact_equation(equation: Equation) -> bool:
         return True
     if primitive.family in _ROUNDS_ONCE or primitive.name in _BY_NAME:
         return _REAL.issuperset(types)
-    # In integers every order of a sum has the same bits.
+    # Integers wrap around, so every order of a sum gives the same bits.
     return primitive.name in _INTEGERS_ALONE and dtypes.INTEGER.issuperset(types)

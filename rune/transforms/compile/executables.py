@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from rune.lowering.explain import Lowered
     from rune.lowering.plan import Plan
 
-CODE_BYTES = 64 << 10  # estimate for machine code and what LLVM or a driver holds for it, ...
-TEXT_COPIES = 3  # ... and this for each byte of its source
+CODE_BYTES = 64 << 10  # estimate for machine code and the memory of LLVM or a driver for it, and ...
+TEXT_COPIES = 3  # ... this many bytes more for each byte of its source
 
 Schedules = tuple[tuple[str, str], ...]  # of kernels, by name, as text
 
@@ -56,8 +56,9 @@ def _compiled(
     if config.current().log_compiles:
         late_modules.compile_log().tell_compilation(program.name, device.name)
     with profiling.span(f"compile {program.name}", profiling.Kind.COMPILE, device=device.name):
+        # Checks and profiles need the plan, which a stored executable does not have.
         if not check and not profile and not schedules:
-            return _kept_or_compiled(program, device, donated)
+            return _stored_or_compiled(program, device, donated)
         lowered = lowered_by(program, device, donated, schedules, check=check)
         if check:
             late_modules.plan_check().check_plan(lowered.plan)
@@ -74,10 +75,11 @@ def _counted(program: Program, executable: Executable) -> Executable:
     return executable
 
 
-def _kept_or_compiled(program: Program, device: Device, donated: tuple[int, ...]) -> Executable:
+def _stored_or_compiled(program: Program, device: Device, donated: tuple[int, ...]) -> Executable:
     """The executable stored by an earlier process, or a new one, stored for the next."""
     backend, key, settings = device.backend, key_of(program, device, donated), config.current()
 
+    # The backend may lower later, when other settings may be in force.
     def lower() -> Plan:
         with config.setting(reproducible=settings.reproducible, search=settings.search):
             return lowered_by(program, device, donated, ()).plan
@@ -100,7 +102,7 @@ def _recorded(backend: Backend, plan: Plan) -> Executable:
 def lowered_by(
     program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, *, check: bool = False
 ) -> Lowered:
-    """Every stage, with these schedules, else winners of searches if those apply, else defaults."""
+    """Every stage, with these schedules, or winners of searches if they apply, or defaults."""
     stages, stored = late_modules.compiler().stages, late_modules.winners().stored(device.target)
     reproducible, choices = config.current().reproducible, dict(schedules)
     return stages(
@@ -111,9 +113,10 @@ def lowered_by(
 def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), schedules: Schedules = ()) -> Executable:
     """The executable of `program` on `device`, compiled on first use."""
     settings = config.current()
+    # Under a lock, so that two threads do not compile the same program.
     with _lock:
-        how = settings.check_stages, settings.profile, settings.reproducible, settings.search
-        return _compiled(program, device, donated, schedules, *how)
+        options = settings.check_stages, settings.profile, settings.reproducible, settings.search
+        return _compiled(program, device, donated, schedules, *options)
 
 
 def compiled_on(program: Program) -> list[Device]:
@@ -134,6 +137,7 @@ def buffer_on(value: Value, device: Device | None) -> Any:
     """
     if type(value) is not Array:
         value_type = type_of(value)
+        # NumPy would wrap a Python integer that does not fit into its dtype.
         if type(value) is int:
             check_range(np.asarray(value), value_type.dtype)
         host = np.asarray(value, value_type.dtype, order="C")
@@ -150,19 +154,20 @@ def buffer_on(value: Value, device: Device | None) -> Any:
 def execute(
     program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = (), schedules: Schedules = ()
 ) -> list[Array]:
-    """The results of the compiled program. donated: inputs whose memory they may be written to."""
+    """The results of the compiled program. donated: inputs whose memory results may use."""
     device = place.device
     executable = compiled(program, device_for(device), donated, schedules)
-    lent = _lent(args, device, donated) if donated else ()
+    lenders = _lent(args, device, donated) if donated else ()
     buffers = [buffer_on(a, device) for a in args]
-    if not lent:
+    if not lenders:
         return run_executable(executable, program.output_types, buffers, place)
-    with lending(args, lent):
-        return run_executable(executable, program.output_types, buffers, place, lent)
+    with lending(args, lenders):
+        return run_executable(executable, program.output_types, buffers, place, lenders)
 
 
 def _lent(args: Sequence[Value], device: Device | None, donated: Sequence[int]) -> tuple[int, ...]:
-    """The donated arguments whose memory results may use, each only once."""
+    """The donated arguments whose memory results may use."""
+    # An array that is passed twice would be written through one argument and read through another.
     uses = Counter(map(id, args))
     return tuple([n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n], device)])
 

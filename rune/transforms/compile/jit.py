@@ -47,9 +47,9 @@ from rune.tree import TreeDef
 if TYPE_CHECKING:
     from rune.backends.cpu.calls.describe import Kept
 
-WITHOUT_SEARCH = ("stored", "off")  # of the values of `rune.configure(search=...)`
-NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each
-DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
+WITHOUT_SEARCH = ("stored", "off")  # values of `rune.configure(search=...)` that search nothing
+NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; each call tries them all
+DESCRIPTIONS = 2  # attempts to describe a call of one trace whose sizes are numbers
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -60,9 +60,9 @@ S = TypeVar("S")
 class Jitted(Generic[P, R]):
     """A function compiled on first call for each kind of arguments; see `jit`.
 
-    Native code (native_calls.py) makes calls of a kind seen before: at the first such call the
-    function becomes an instance of a subclass whose `__call__` is native. It passes calls that it
-    does not know back to the one here.
+    Native code (native_calls.py) makes calls of a known kind: at the second call of a kind the
+    function becomes an instance of a subclass whose `__call__` is native. Calls of other kinds are
+    passed on to the `__call__` here.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_native_calls")
@@ -81,8 +81,9 @@ class Jitted(Generic[P, R]):
         self.function: Callable[..., R] = function
         self.symbolic, self.device, self.marked, self.schedules = symbolic, device, marked, schedules
         self.inline, self.options = inline, options
-        self.passing: Passing | None = None  # once it meets references
+        self.passing: Passing | None = None  # once a call has references
         self.checked: tuple[Callable[..., object], ...] | None = None  # what checkify calls instead
+        # Calls whose key is more than the types of positional arguments.
         self.general = bool(marked.static or symbolic or device or inline)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)
@@ -106,13 +107,14 @@ class Jitted(Generic[P, R]):
             types = [x.type for x in leaves if type(x) is Array or isinstance(x, Tracer)]
             if len(types) < len(leaves) or references.are_there():
                 return self._call_general(args, kwargs)
+        # The least key that determines a plain call; the full key is only built for a miss.
         key = (treedef, config.current(), *types)
         traced = self._plain.get(key)
         if traced is not None:
             return self._run_again(traced, leaves, args, kwargs)
         if key[1].disable_jit or references.are_there():
             return self._call_general(args, kwargs)
-        # Not `args` again: another thread may have changed a container since.
+        # Not `args` again: another thread may have changed a container in the meantime.
         call_args = args if treedef is None else tree.unflatten(treedef, leaves)
         full, full_tree = tree.flatten((call_args, kwargs))
         traced, leaves = self._find(full, full_tree, ())
@@ -218,16 +220,17 @@ class Jitted(Generic[P, R]):
 
     def _describe(self, traced: Traced, leaves: Sequence[Operand], args: tuple, kwargs: Mapping[str, object]) -> None:
         """Let native code make calls like this one from now on, if it can."""
-        ran = self._ran(traced) if is_evaluating() else None
-        if ran is None:
+        run_info = self._ran(traced) if is_evaluating() else None
+        if run_info is None:
             return
-        # Static values that are new objects in every call would each make a new kind.
+        # Static values that are new objects in every call would make a new kind for each call.
         if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:
             return
         traced.descriptions += 1
-        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced, ran[1]):
+        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced, run_info[1]):
             return
-        # Other threads may have changed the containers since, and may do so while we read them.
+        # Other threads may have changed the containers in the meantime, and may do so again while
+        # they are read here.
         dynamic, statics = self.marked.split(args, kwargs)
         dynamic_leaves, treedef = tree.flatten(dynamic)
         if treedef != traced.key[0] or [*map(id, dynamic_leaves)] != [*map(id, leaves)]:
@@ -239,10 +242,10 @@ class Jitted(Generic[P, R]):
             keywords,
             self.marked.static_test(len(args)),
             traced.captured,
-            ran[0],
+            run_info[0],
             traced.out_types,
             traced.out_tree,
-            ran[1],
+            run_info[1],
             traced.donated,
         )
         native = _natively_called() if description is not None else None
@@ -251,7 +254,7 @@ class Jitted(Generic[P, R]):
             self.__class__ = native  # type: ignore[assignment]
 
     def _ran(self, traced: Traced) -> tuple[Executable, Place] | None:
-        """What was last run for the trace, and where; None if native code cannot run it."""
+        """The executable of the last run of the trace, and its place; None without native calls."""
         place = traced.place
         if place is not None:
             return compiled(traced.program, device_for(place.device), (), self.schedules), place
@@ -281,7 +284,7 @@ class Jitted(Generic[P, R]):
             name = function_name(self.function)
             types = self.symbolic.generalise(types, treedef, positions, name)
         key = (treedef, types, statics, config.for_traces(config.current()))
-        # The look-up needs no lock; only one thread at a time may trace.
+        # Only one thread at a time may trace a function; the look-up needs no lock.
         shared = self._shared
         entry = shared.fitting(key)
         if entry is None:
@@ -321,8 +324,8 @@ class Jitted(Generic[P, R]):
         def flat(*values: Value) -> list[Value]:
             writer = current()
             assert isinstance(writer, Stage)
-            writer.is_stored = True  # the trace is stored, so work on it pays off
-            scopes.set_scope("")  # and serves calls in other scopes
+            writer.is_stored = True  # the trace is stored, so programs in it are kept alive by it
+            scopes.set_scope("")  # a trace also serves calls in other scopes
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(writer) as recording, references.closed("jit"):
                 outs, out_tree = flatten_values(self.function(*args, **kwargs))
@@ -344,15 +347,17 @@ class Jitted(Generic[P, R]):
 
     def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Array]:
         values = [*traced.captured, *leaves] if traced.captured else leaves
+        # Donation needs the general way, which deletes the arguments.
         if traced.on_cpu is not None and not traced.donated and is_evaluating():
             outs = run_on_cpu(traced.on_cpu, traced, values, self._home)
             if outs is not None:
                 traced.place = None
                 return outs
         try:
+            # Under a transformation a call is one equation, with the program as its parameter.
             if not is_evaluating():
-                where = {"device": device_of(self.device).name} if self.device else {}
-                return jit_primitive(*values, program=traced.program, **where)
+                device = {"device": device_of(self.device).name} if self.device else {}
+                return jit_primitive(*values, program=traced.program, **device)
             return self._run_first(traced, values)
         except (ShapeError, DimensionError) as error:  # a form may fail where exact sizes succeed
             return self._run_exact(traced, leaves, error)
@@ -369,6 +374,7 @@ class Jitted(Generic[P, R]):
             raise error
         with self._shared.lock:
             exact, hidden = self._get(automatic_sizes.with_types(form, types))
+        # Raises if the exact trace fails too: then the form is not to blame, and stays.
         outs = self._run(exact, [*dynamic_leaves, *hidden])
         self._shared.forget(traced)
         self._shared.automatic.withdraw(form, error)
@@ -407,10 +413,11 @@ class Jitted(Generic[P, R]):
         native_place = place if is_plain and type(place.device) is Device and not traced.donated else None
         before, traced.place = traced.place, native_place
         if (before and before.device) is not (native_place and native_place.device):
-            traced.descriptions = 0  # those of calls elsewhere
+            traced.descriptions = 0  # earlier descriptions were of calls on another device
 
     def _is_plain(self, traced: Traced, place: Place) -> bool:
         """Whether a run at this place is compiled code and nothing else."""
+        # Free arguments would follow to the default device, which a look-up by type does not see.
         if place.device is None and self.device is None and default_place() is not CPU:
             return False
         return not needs_stages(traced.program)
@@ -456,14 +463,13 @@ def jit(
               every argument that is itself an array is the only size of `dims`.
               `rune.configure(symbolic="auto")` finds symbolic axes by itself.
     device, backend:  where to run, by default where the arguments are ("gpu" is CUDA).
-    schedule: how the loops of some kernels are arranged, {kernel: schedule}, as text or as in
+    schedule: the arrangement of the loops of some kernels, {kernel: schedule}, as text or as in
               `rune.explain(f)(x)["schedules"]`. It changes speed and the order of sums; functions
               that grad, vmap, an outer jit and checks derive from this one use the defaults.
     in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
               are laid out on the devices of a mesh; None leaves them as they are.
-    inline:   in another transformation, write the function's operations there, not a call.
-    keep_unused, compiler_options:  no effect, and None: unused arguments cost nothing, and XLA's
-              options have no meaning here.
+    inline:   inside another transformation, write the function's operations instead of a call.
+    keep_unused, compiler_options:  without effect, and None: XLA's options have no meaning here.
     Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, static
               or donated arguments that the function does not take, and a schedule that a kernel
               cannot have; DimensionError for a size out of range, axes that contradict each other,

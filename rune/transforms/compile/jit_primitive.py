@@ -1,7 +1,7 @@
 """jit as a primitive: an equation that holds a program, with all its rules.
 
 Each rule rewrites the inner program and binds jit again, so `grad(jit(f))` stays compiled, as two
-programs joined by residuals, and every order of transformations composes. `device` is the user's
+programs joined by residuals, and transformations compose in every order. `device` is the user's
 choice of a device, if any; every rule passes it on, so derived programs run there too.
 """
 
@@ -41,8 +41,8 @@ def _partial(
     outs = call_rules.bind_call(jit_primitive, device, split.known, sizes, known_args)
     # A residual is a known argument, or a result of the known part after its outputs.
     count = sum(split.known_outputs)
-    computed = iter(outs[count:])
-    residuals = [next(computed) if source is None else known_args[source] for source in split.residual_inputs]
+    computed_residuals = iter(outs[count:])
+    residuals = [next(computed_residuals) if source is None else known_args[source] for source in split.residual_inputs]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     inputs = [*residuals, *unknown_args]
     # The residuals may not determine all sizes of the unknown part, so witnesses are added.

@@ -9,7 +9,7 @@ from rune.array import Array
 from rune.core.values import Value
 from rune.errors import DimensionError, LayoutError, OutOfMemory, ShapeError
 
-# Errors from before the first step of a plan: all memory is unchanged.
+# Errors that are raised before the first step of a plan, when all memory is still unchanged.
 _BEFORE_A_RUN = (DimensionError, LayoutError, OutOfMemory, ShapeError)
 
 
@@ -17,8 +17,8 @@ _BEFORE_A_RUN = (DimensionError, LayoutError, OutOfMemory, ShapeError)
 def lending(args: Sequence[Value], lent: Sequence[int]) -> Iterator[None]:
     """A run that may write to the memory of some arguments, which are deleted before it.
 
-    So no other thread reads memory that is being written, and nobody reads what an interrupted run
-    has left. If nothing has run, they get their memory back.
+    So no other thread reads memory while it is written, and no code reads the partial results of an
+    interrupted run. If nothing has run, the arguments get their memory back.
     """
     lenders = [x for x in (args[n] for n in lent) if type(x) is Array]
     buffers = [x.buffer for x in lenders]

@@ -1,9 +1,9 @@
 """Descriptions of calls, as data, from which native code makes further calls of the same kind.
 
 A jitted function that has been called twice with the same kind of arguments describes the call:
-every container and leaf of the arguments with its type, and how the result's tree is made
+every container and leaf of the arguments with its type, and the structure of the result
 (backends/cpu/calls/describe.py). On a device the executable's player is called with the buffers of
-arrays that are there, and of free CPU arrays that have a copy there.
+arrays on that device, and of free CPU arrays that have a copy on it.
 
 Calls that cannot be described are made as before: trees of registered classes, donations on a
 device, traces with hidden inputs, complex Python numbers, static values that may change, host data
@@ -64,7 +64,7 @@ def described(
     place: Place,
     donated: tuple[int, ...],
 ) -> Kept | None:
-    """The kind of this call for native code; None if it has to be made as before.
+    """The description of this call for native code; None if it cannot be described.
 
     donated: the leaves that the call deletes (and has deleted), counting captured values
     """
@@ -77,22 +77,22 @@ def described(
     except _Indescribable:
         return None
     prepare = _of_the_cpu if place.device is None else _of_a_device
-    prepared = prepare(executable, walk, out_types)
-    if prepared is None:
+    preparation = prepare(executable, walk, out_types)
+    if preparation is None:
         return None
     build, finish = _build(out_tree)
-    if max(len(prepared.nodes), len(build)) > describe.MOST_NODES:
+    if max(len(preparation.nodes), len(build)) > describe.MOST_NODES:
         return None
     call = NativeCall(
         config.current(),
         len(args),
         tuple(kwargs),
-        prepared.nodes,
+        preparation.nodes,
         place,
-        prepared.results,
+        preparation.results,
         build,
         finish,
-        prepared.code,
+        preparation.code,
         counts.native_runs(),
     )
     return describe.kept(call)
@@ -109,22 +109,22 @@ class _Prepared:
 
 def _of_the_cpu(executable: object, walk: _Walk, out_types: Sequence[ArrayType]) -> _Prepared | None:
     """A call of machine code, which takes NumPy's memory directly."""
-    prepared = executable.for_native_calls(walk.buffers) if isinstance(executable, cpu.CpuExecutable) else None
-    if prepared is None or not walk.fits(prepared.takes):
+    call_plan = executable.for_native_calls(walk.buffers) if isinstance(executable, cpu.CpuExecutable) else None
+    if call_plan is None or not walk.fits(call_plan.takes):
         return None
-    lenders = walk.lenders(prepared.lenders)
-    results = zip(out_types, prepared.gives, prepared.makers, lenders, strict=True)
-    typed = tuple(Result(t.with_shape(m.shape), m, maker, lender) for t, m, maker, lender in results)
-    return _Prepared(walk.nodes_for(prepared.takes), typed, prepared.code)
+    lenders = walk.lenders(call_plan.lenders)
+    results = zip(out_types, call_plan.gives, call_plan.makers, lenders, strict=True)
+    typed_results = tuple(Result(t.with_shape(m.shape), m, maker, lender) for t, m, maker, lender in results)
+    return _Prepared(walk.nodes_for(call_plan.takes), typed_results, call_plan.code)
 
 
 def _of_a_device(executable: object, walk: _Walk, out_types: Sequence[ArrayType]) -> _Prepared | None:
     """A call of an executable's player."""
-    played = executable.player(walk.buffers) if isinstance(executable, Playable) else None
-    if played is None:
+    call_plan = executable.player(walk.buffers) if isinstance(executable, Playable) else None
+    if call_plan is None:
         return None
-    results = tuple(Result(t.with_shape(s)) for t, s in zip(out_types, played.shapes, strict=True))
-    return _Prepared(tuple(walk.nodes), results, Player(played.play))
+    results = tuple(Result(t.with_shape(s)) for t, s in zip(out_types, call_plan.shapes, strict=True))
+    return _Prepared(tuple(walk.nodes), results, Player(call_plan.play))
 
 
 _CONSTANT = (bool, int, float, complex, str, bytes, NoneType, BuiltinFunctionType, MethodType)
@@ -132,23 +132,23 @@ _CONSTANT = (bool, int, float, complex, str, bytes, NoneType, BuiltinFunctionTyp
 
 def _is_constant(static: Any) -> bool:
     """Whether an object's hash cannot change, so that its identity determines the trace."""
-    waiting = [static]
-    while waiting:
-        value = waiting.pop()
+    pending = [static]
+    while pending:
+        value = pending.pop()
         cls = type(value)
-        # Hashed by identity: it cannot change its hash.
+        # The hash of an object without `__hash__` is its identity, which cannot change.
         if cls.__hash__ is object.__hash__ or cls in _CONSTANT:
             continue
         if cls in (tuple, frozenset) or cls.__hash__ is tuple.__hash__:
-            waiting.extend(value)
+            pending.extend(value)
         elif is_dataclass(cls) and cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-            waiting.extend(getattr(value, f.name) for f in fields(cls))
+            pending.extend(getattr(value, f.name) for f in fields(cls))
         elif not issubclass(cls, (Enum, np.dtype)):
             return False
     return True
 
 
-_Found = tuple[Any, Fetch, int, Any]  # a node, and how it is reached: Node's first fields
+_Child = tuple[Any, Fetch, int, Any]  # a value, and how it is reached: the first fields of its Node
 
 
 class _Walk:
@@ -167,6 +167,7 @@ class _Walk:
         self, args: Sequence[object], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]
     ) -> None:
         """All arguments, with keyword arguments in the order of a tree."""
+        # Native code gets keyword values in the order of the call, but leaves are sorted by name.
         numbers = {name: len(args) + k for k, name in enumerate(kwargs)}
         named_values = [*enumerate(args), *((name, kwargs[name]) for name in sorted(kwargs))]
         for where, value in named_values:
@@ -180,21 +181,21 @@ class _Walk:
 
     def tree(self, value: object, fetch: Fetch, key: object) -> None:
         """An argument: builtin containers, and leaves."""
-        # Last first, so that nodes come in the order of the leaves.
-        waiting: list[_Found] = [(value, fetch, 0, key)]
-        while waiting:
-            waiting.extend(reversed(self.children(*waiting.pop())))
+        # The last child first, so that nodes come in the order of the leaves.
+        pending: list[_Child] = [(value, fetch, 0, key)]
+        while pending:
+            pending.extend(reversed(self.children(*pending.pop())))
 
-    def children(self, value: Any, fetch: Fetch, parent: int, key: object) -> list[_Found]:
-        """Add one node; its children, and where they come from."""
+    def children(self, value: Any, fetch: Fetch, parent: int, key: object) -> list[_Child]:
+        """Add one node; return its children, and how they are reached."""
         number = len(self.nodes)
         if value is None:
             self.add(fetch, parent, key, Check.SAME, None)
         elif type(value) in (tuple, list):
             cls = type(value)
             self.add(fetch, parent, key, Check.SEQUENCE, len(value), cls)
-            inside = Fetch.TUPLE if cls is tuple else Fetch.LIST
-            return [(child, inside, number, k) for k, child in enumerate(value)]
+            child_fetch = Fetch.TUPLE if cls is tuple else Fetch.LIST
+            return [(child, child_fetch, number, k) for k, child in enumerate(value)]
         elif type(value) is dict and all(type(k) is str for k in value):
             self.add(fetch, parent, key, Check.DICT, len(value))
             return [(value[k], Fetch.DICT, number, k) for k in sorted(value)]
@@ -203,12 +204,12 @@ class _Walk:
         return []
 
     def leaf(self, value: object, fetch: Fetch, parent: int, key: object) -> None:
-        """A leaf; Memory and bytes are filled in when the plan's inputs are known."""
+        """A leaf; `nodes_for` adds the memory that the plan requires."""
         if self.device is not None:
             self.leaf_of_device(self.device, value, fetch, parent, key)
         elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donated:
             self.add(fetch, parent, key, Check.DONATED, value.type)
-            # Its buffer is gone; what native code takes is compared in each call.
+            # The call has deleted its buffer; native code compares the memory in each call.
             self.buffers.append(Memory(value.type.dtype, static_shape(value.type)))
         elif type(value) is Array and value.place.device is None:
             self.add(fetch, parent, key, Check.ARRAY, value.type)
@@ -239,7 +240,7 @@ class _Walk:
         self.nodes.append(Node(*fields))
 
     def fits(self, memories: Sequence[Memory]) -> bool:
-        """Whether the leaves are what the plan takes, without conversion."""
+        """Whether the plan takes the leaves without conversion."""
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
         if len(leaves) != len(memories):
             return False
@@ -251,17 +252,18 @@ class _Walk:
             if node.check in numbers:
                 if memory.dtype not in numbers[node.check]:
                     return False
+            # Native code compares dtypes by identity, so equal but other objects would never fit.
             elif buffer.dtype is not memory.dtype:
                 return False
         return True
 
     def lenders(self, leaves: Sequence[int | None]) -> list[int | None]:
-        """Those of the leaves that are rune arrays, and so have memory to lend."""
+        """Those of the leaves that are donated arrays, and so have memory to lend."""
         checks = [n.check for n in self.nodes if n.check >= Check.ARRAY]
         return [leaf if leaf is not None and checks[leaf] is Check.DONATED else None for leaf in leaves]
 
     def nodes_for(self, memories: Sequence[Memory]) -> tuple[Node, ...]:
-        """The nodes, with what the plan takes."""
+        """The nodes, with the memory that the plan requires of each leaf."""
         remaining, nodes = iter(memories), []
         for n in self.nodes:
             if n.check < Check.ARRAY:
@@ -276,15 +278,15 @@ class _Walk:
 
 def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
     """How native code builds the tree: nodes after their children; by `unflatten` if it must."""
-    records, waiting = [], [out_tree]
-    while waiting:
-        node = waiting.pop()
+    records, pending = [], [out_tree]
+    while pending:
+        node = pending.pop()
         if node.kind is None:
             records.append((Build.LEAF, 0, None))
         elif node.kind in _BUILDS:
             keys = node.data if node.kind is DICT else None
             records.append((_BUILDS[node.kind], len(node.parts), keys))
-            waiting.extend(node.parts)
+            pending.extend(node.parts)
         else:
             # Registered classes are built by Python, from a flat list of leaves.
             leaves = [(Build.LEAF, 0, None)] * out_tree.num_leaves
@@ -295,17 +297,18 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
 def native_class(cls: type[J], slot: str, general: Callable[..., object]) -> type[J] | None:
     """The class with a native `__call__`; None without native code.
 
-    A Python method that calls native code would cost as much again as the whole call.
+    A Python method around native code would double the time of a call.
     """
     method = native_method(cls, slot, general)
     if method is None:
         return None
-    about = {"__module__": cls.__module__, "__doc__": cls.__doc__}
-    return cast("type[J]", type(cls.__name__, (cls,), {**about, "__slots__": (), "__call__": method}))
+    # Users see one class, by its name. Without slots, objects can change to it.
+    namespace = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__slots__": (), "__call__": method}
+    return cast("type[J]", type(cls.__name__, (cls,), namespace))
 
 
 def native_method(cls: type, slot: str, general: Callable[..., object]) -> Any:
-    """The method `__call__` of `cls` that makes the calls kept in the slot; None if there is none.
+    """A `__call__` for `cls` that makes the calls described in the slot; None without native code.
 
     Errors: CompileError.
     """

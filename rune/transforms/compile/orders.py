@@ -1,8 +1,8 @@
 """Sums and products of floats in NumPy's order, and the arrays for which that order is known.
 
 NumPy adds up the numbers of a row in eight partial sums, and adds rows one after another; which of
-the two depends on the layout of an array in memory. So a program determines which of its values
-NumPy would have as dense rows in C order: for those the order is known and can be written out.
+the two depends on the layout of an array in memory. So it must be known which values of a program
+NumPy would have as dense rows in C order: their order is known, and can be written out.
 Products and running sums always go from the first to the last.
 
 Source: the pairwise sum of numpy/_core/src/umath/loops_utils.h.src, of at most 128 numbers.
@@ -33,7 +33,7 @@ Combine: TypeAlias = Callable[[Array, Array], Array]
 
 MOST_IN_A_ROW = 128  # numbers that NumPy adds up in one block
 MOST_STEPS = 16  # the most numbers, or rows, that are written out one after another
-_PARTIAL = 8  # sums of a row at a time
+_PARTIAL = 8  # partial sums of a row
 _ELEMENTWISE = frozenset({"comparison", "selection", "arithmetic", "rounding", "bits", "transcendental"})
 _ALONG_AXES = frozenset({"reduction", "cumulative"})
 _FLOATS = frozenset({dtypes.f32, dtypes.f64})
@@ -41,6 +41,7 @@ _FLOATS = frozenset({dtypes.f32, dtypes.f64})
 
 def contiguous_values(program: Program) -> frozenset[Var]:
     """The values that NumPy has in C order, without gaps, if the inputs are."""
+    # A broadcast value has no order of its own: a result is laid out like the other operands.
     plain, spread = set(program.inputs), set[Var]()
     for equation in program.equations:
         if equation.primitive.name in ("broadcast", "iota"):
@@ -72,6 +73,7 @@ def is_numpys_order() -> bool:
     partial_sums = row[:8] + row[8:16] + row[16:24]
     pairs = partial_sums[::2] + partial_sums[1::2]
     total = reduce(np.add, row[24:], (pairs[0] + pairs[1]) + (pairs[2] + pairs[3]))
+    # Sums start from +0 and not from the first number, which may be -0.
     zero = np.sum(np.array([-0.0], np.float32))
     return bool(np.sum(row) == total and not np.signbit(zero))
 
@@ -108,6 +110,7 @@ def _way(primitive: Primitive, x: ArrayType, params: Mapping[str, object]) -> Ca
 
 def _way_of_axes(primitive: Primitive, x: ArrayType, axes: tuple[int, ...]) -> Callable[[Value], Array] | None:
     """The same for reductions: within rows, or across rows."""
+    # Axes of size 1 do not matter. Sorted flags: the reduced axes are the last ones, or the first.
     is_reduced = [i in axes for i, d in enumerate(x.shape) if d != 1]
     result = tuple(d for i, d in enumerate(x.shape) if i not in axes)
     count, remainder = math.prod(x.shape[i] for i in axes), math.prod(result)
@@ -124,14 +127,15 @@ def _sums_of_rows(x: Value) -> Array:
     """Eight numbers at a time."""
     length = type_of(x).shape[1]
     assert isinstance(length, int)
+    # Column sums of blocks of eight, then a tree of pairs, then the tail one by one: NumPy's loop.
     even = length - length % _PARTIAL
-    behind = _parts(x, 1, 1, even)
+    tail = _parts(x, 1, 1, even)
     if not even:
-        return _to_zero(reduce(ops.add, behind))
+        return _to_zero(reduce(ops.add, tail))
     sums = _parts(reduce(ops.add, _parts(x, 1, _PARTIAL)[: even // _PARTIAL]), 1, 1)
     while len(sums) > 1:
         sums = [ops.add(a, b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
-    return _to_zero(reduce(ops.add, [*sums, *behind]))
+    return _to_zero(reduce(ops.add, [*sums, *tail]))
 
 
 def _sums_of_columns(x: Value) -> Array:
@@ -144,17 +148,17 @@ def _to_zero(x: Value) -> Array:
 
 
 def _one_by_one(combine: Combine, x: Value, *, axis: int) -> Array:
-    """All elements of an axis, from the first on."""
+    """The combination of all elements of an axis, from the first to the last."""
     return reduce(combine, _parts(x, axis, 1))
 
 
 def _running(combine: Combine, x: Value, *, axis: int) -> Array:
-    """The same, up to each element."""
+    """The combinations up to each element of an axis."""
     return ops.concatenate(*accumulate(_parts(x, axis, 1), combine), axis=axis)
 
 
 def _parts(x: Value, axis: int, size: int, first: int = 0) -> list[Array]:
-    """Pieces of `count` elements of an axis, from `first` on; the last may have fewer."""
+    """Pieces of `size` elements of an axis, from `first` on; the last may have fewer."""
     shape = type_of(x).shape
     parts = []
     for k in range(first, shape[axis], size):

@@ -1,4 +1,4 @@
-"""Partition: a program that moves values, as one segment for each device, joined by copies.
+"""Partition: a program that moves values, cut into segments on single devices, joined by copies.
 
     program f(%0: f32[3]) {                          partition f at home on cpu:0 {
       %1: f32[3] = sin %0                              cpu:0: %1 = f.0 %0  # equations: 1
@@ -75,8 +75,8 @@ Copy = tuple[Var, str]  # a value on a device
 class Partition:
     """Steps in order.
 
-    `inputs` are the program's, with the devices where they arrive.
-    spent: for each step, the values that nothing reads after it.
+    inputs: the inputs of the program, with the devices where they arrive.
+    spent:  for each step, the values that no later step reads.
     """
 
     name: str
@@ -104,8 +104,7 @@ def partition(program: Program, home: str, committed: tuple[str | None, ...]) ->
     inside a loop or branch.
     """
     flat = restaged(program, _Inline(home))
-    placed = _Placed(flat, home, committed)
-    return _Writer(flat, placed).partition()
+    return _Writer(flat, _Placement(flat, home, committed)).partition()
 
 
 # --- one flat program -------------------------------------------------------------------------
@@ -125,15 +124,16 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write or inline."""
-        called, device = called_once(primitive, args, params), params.get("device")
-        if device is not None and called is not None:
-            return self.moved(eval_program(called, self.moved(args, device)), device)
+        inner_program, device = called_once(primitive, args, params), params.get("device")
+        if device is not None and inner_program is not None:
+            return self.moved(eval_program(inner_program, self.moved(args, device)), device)
         inner_programs = (c.program for c in calls(primitive, args, params))
         within = frozenset().union(*map(devices_within, inner_programs))
         if not within:
             return self.write(primitive, args, params)
-        if primitive.lower is None and called is not None:
-            return eval_program(called, args)
+        # A call such as a checkpoint has no code of its own, so its equations may be anywhere.
+        if primitive.lower is None and inner_program is not None:
+            return eval_program(inner_program, args)
         if within == {self.home}:  # a loop of jitted functions with their own device
             return self.write(primitive, args, params)
         raise DeviceError(
@@ -149,7 +149,7 @@ class _Inline(Stage):
 # --- where every value is ---------------------------------------------------------------------
 
 
-class _Placed:
+class _Placement:
     """The devices of a flat program's values and equations."""
 
     def __init__(self, program: Program, home: str, committed: Sequence[str | None]):
@@ -197,19 +197,21 @@ class _Placed:
 # --- segments ---------------------------------------------------------------------------------
 
 
-def _segments(program: Program, placed: _Placed) -> Iterator[tuple[str, list[Equation]]]:
-    """The equations, in an order that stays on one device for as long as it can."""
+def _segments(program: Program, placement: _Placement) -> Iterator[tuple[str, list[Equation]]]:
+    """The equations in groups, in an order that stays on one device as long as it can."""
+    # Kahn's algorithm with a heap of ready equations per device. A group ends when the device has
+    # no ready equation left; the next one starts with the earliest ready equation of the program.
     equations = program.equations
-    needs = _needs(program, placed)
+    needs = _needs(program, placement)
     users: defaultdict[int, list[int]] = defaultdict(list)
     for number, before in needs.items():
         for other in before:
             users[other].append(number)
-    waiting = {number: len(before) for number, before in needs.items()}
+    open_counts = {number: len(before) for number, before in needs.items()}
     ready: defaultdict[str, list[int]] = defaultdict(list)
-    for number, count in waiting.items():
+    for number, count in open_counts.items():
         if not count:
-            ready[placed.devices[number] or ""].append(number)  # in ascending order: a heap
+            ready[placement.devices[number] or ""].append(number)  # in ascending order: a heap
     while any(ready.values()):
         device = min((d for d, heap in ready.items() if heap), key=lambda d: ready[d][0])
         group: list[Equation] = []
@@ -217,21 +219,22 @@ def _segments(program: Program, placed: _Placed) -> Iterator[tuple[str, list[Equ
             number = heapq.heappop(ready[device])
             group.append(equations[number])
             for user in users[number]:
-                waiting[user] -= 1
-                if not waiting[user]:
-                    heapq.heappush(ready[placed.devices[user] or ""], user)
+                open_counts[user] -= 1
+                if not open_counts[user]:
+                    heapq.heappush(ready[placement.devices[user] or ""], user)
         yield device, group
 
 
-def _needs(program: Program, placed: _Placed) -> dict[int, set[int]]:
+def _needs(program: Program, placement: _Placement) -> dict[int, set[int]]:
     """For each equation that is not a move, those that come before it."""
     maker: dict[Atom, int] = {}
     needs: dict[int, set[int]] = {}
-    effects: set[int] = set()  # the last equation with side effects
+    # The last equation with side effects: each waits for the one before it, so their order stays.
+    effects: set[int] = set()
     for number, equation in enumerate(program.equations):
-        if placed.devices[number] is None:
+        if placement.devices[number] is None:
             continue
-        origins = map(placed.origin, equation.operands)
+        origins = map(placement.origin, equation.operands)
         needs[number] = {maker[a] for a in origins if a in maker}
         maker.update(dict.fromkeys(equation.results, number))
         if effect_of(equation) is not None:
@@ -243,21 +246,22 @@ def _needs(program: Program, placed: _Placed) -> dict[int, set[int]]:
 class _Writer:
     """Writes the steps, with a copy wherever a value is not yet where it is read."""
 
-    def __init__(self, program: Program, placed: _Placed):
+    def __init__(self, program: Program, placed: _Placement):
         self.program, self.placed = program, placed
         self.steps: list[Segment | Transfer] = []
         pairs = zip(program.inputs, map(placed.device, program.inputs), strict=True)
         self.inputs = tuple(pairs)
-        # Where each value is by now; first, where it was computed.
+        # The devices on which each value is so far; the first one computed it.
         self.at: dict[Var, list[str]] = {v: [device] for v, device in self.inputs}
         self.at.update({v: [placed.home] for v, _ in program.constants})
 
     def partition(self) -> Partition:
-        """The whole."""
+        """The partition of the program."""
         program, placed = self.program, self.placed
         groups = list(_segments(program, placed))
         readers = [self._read(group) for _, group in groups]
         outputs = {placed.origin(a) for a in program.outputs}
+        # A segment returns only values that a later segment or the caller reads.
         reads = [set(r) for r in readers]
         for number, (device, group) in enumerate(groups):
             later = outputs.union(*reads[number + 1 :])
@@ -299,15 +303,15 @@ class _Writer:
 
 
 def _spent(steps: Sequence[Segment | Transfer], results: Iterable[Result]) -> tuple[tuple[Copy, ...], ...]:
-    """The values that each step reads for the last time."""
+    """The values that each step reads or makes, and no later step or caller reads."""
     last: dict[Copy, int] = {}
     for number, step in enumerate(steps):
         match step:
             case Transfer(value=value, source=source, target=target):
                 last.update({(value, source): number, (value, target): number})
             case Segment(device=device, program=program):
-                touched = (*program.inputs, *step.results)
-                last.update({(v, device): number for v in touched})
+                variables = (*program.inputs, *step.results)
+                last.update({(v, device): number for v in variables})
     result_copies = {(r.atom, r.device) for r in results}
     spent: list[list[Copy]] = [[] for _ in steps]
     for copy, number in last.items():

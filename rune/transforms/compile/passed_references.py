@@ -2,9 +2,9 @@
 
 f(ref, x)    ->    pure(Box(value), x, values around) -> result, changed values
 
-The references that the function closes over are known once it has run: it is traced again with
-these among its inputs, and every later call passes their current values. Values that do not change
-are not returned.
+Only a trace finds the references that the function closes over: it stops there, and the function is
+traced again with these among its inputs. Every later call passes their current values. Values that
+do not change are not returned.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rune.transforms.references import (
 )
 
 R = TypeVar("R")
-_AROUND = "values of the references around it"  # no name of a parameter of a user's function
+_AROUND = "values of the references around it"  # with spaces: no parameter of a user has this name
 Changed = tuple[object, dict[int, Value], dict[int, Value]]  # result, changed arguments and surroundings
 Call = Callable[..., Changed]
 
@@ -64,13 +64,13 @@ class CompiledCall(Protocol):
         ...
 
     def trace(self, *args: object, **kwargs: object) -> stages.Traced:
-        """It, traced for arguments like these."""
+        """The function, traced for arguments like these."""
         ...
 
 
 def call_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """A call where there are references, among the arguments or around the function."""
-    # Whoever calls it there has its own references.
+    # An override, such as checkify, passes references in its own way.
     if (call := callers().of_jitted) is not None:
         return call(compiled, args, kwargs)
     return _beside(compiled, args, kwargs, compiled.call_with_arrays, lambda passing: passing)
@@ -93,14 +93,14 @@ def _beside(
         if compiled.passing is None and not any(isinstance(x, Ref) for x in tree.leaves((args, dict(kwargs)))):
             return plain(args, kwargs)
     except Outside:
-        pass  # from now on it is called with what it uses
+        pass  # it closes over references: from now on they are passed to it
     if compiled.passing is None:
         compiled.passing = Passing(compiled)
     return with_references(compiled.passing)(args, kwargs)
 
 
 class Passing:
-    """A jitted function as one of values, and the references around it that it uses."""
+    """A jitted function as a function of values, and the references that it closes over."""
 
     __slots__ = ("around", "call", "compiled")
 
@@ -111,21 +111,22 @@ class Passing:
         def pure(*args: object, **kwargs: object) -> Changed:
             return self.pure(*args, **kwargs)
 
+        # The program has the name of the user's function, not of this wrapper.
         pure.__name__ = function_name(compiled.function)
         self.call = compiled.alike(pure)
 
     def __call__(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-        """Call it, and write what it has changed.
+        """Call the function, and write the values that it has changed.
 
-        Errors: ArgumentError for two ways to one reference.
+        Errors: ArgumentError for a reference that is both an argument and closed over.
         """
-        refs, (result, changed, changed_around) = self._with_values(self.call, args, kwargs)
-        for references, values in ((refs, changed), (self.around, changed_around)):
+        refs, (result, changed_arguments, changed_around) = self._with_values(self.call, args, kwargs)
+        for references, values in ((refs, changed_arguments), (self.around, changed_around)):
             write_all([references[k] for k in values], [*values.values()])
         return result
 
     def trace(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> stages.Traced:
-        """The trace of what is compiled, presented as one of the function itself.
+        """The trace of the compiled function, presented as a trace of the user's function.
 
         Errors: as for a call.
         """
@@ -137,6 +138,7 @@ class Passing:
     ) -> tuple[list[Ref], R]:
         """use(arguments with values in place of references), and the references among them."""
         (boxes, named), refs = boxed("jit", (args, dict(kwargs)))
+        # Ends: each round adds references to `around`, of which a function closes over few.
         while True:
             _require_apart(refs, self.around)
             try:
@@ -145,7 +147,7 @@ class Passing:
                 self.around = (*self.around, *written.refs)
 
     def pure(self, *args: object, **kwargs: object) -> Changed:
-        """What is compiled."""
+        """The function that is compiled."""
         values = kwargs.pop(_AROUND)
         assert isinstance(values, list)
         with surroundings("jit", self.around, values) as frame:
@@ -158,6 +160,7 @@ class Passing:
 
 
 def _changed(before: Sequence[Value], after: Sequence[Value]) -> dict[int, Value]:
+    # By identity: a write, even of an equal value, makes another object.
     return {k: x for k, (b, x) in enumerate(zip(before, after, strict=True)) if x is not b}
 
 

@@ -1,11 +1,11 @@
-"""A program in pieces: code that has the bits of NumPy's functions, and those functions between.
+"""A program in pieces: code that has the bits of NumPy's functions, and NumPy functions between.
 
-Of the sixty operations of i0, only an exponential has to be NumPy's.
+Of the sixty operations of i0, only an exponential has to be computed by NumPy.
 
 The others form two pieces, each a call of compiled code: those before it, and those after. Sums of
-floats belong to a piece if NumPy's order of summation is known (orders.py). A NumPy function finds
-the results of a piece in C order. Its bits may depend on that, so values that NumPy would have in
-another order are computed by NumPy, too.
+floats belong to a piece if NumPy's order of summation is known (orders.py). A NumPy function gets
+the results of a piece in C order. Its bits may depend on the order, so values that NumPy would have
+in another order are computed by NumPy, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rune.transforms.compile.executables import compiled, device_for
 from rune.transforms.compile.orders import contiguous_values, has_known_order, in_numpys_order
 from rune.transforms.programs.straight_line import INLINED, Line, LineWriter
 
-LEAST = 2  # the fewest equations of a compiled piece, whose call costs as much as a NumPy function
+LEAST = 2  # equations of a compiled piece at least: its call costs as much as a NumPy function
 
 
 Part: TypeAlias = Program | Equation
@@ -58,23 +58,23 @@ def in_order(program: Program) -> Program:
 
 def pieces_of(program: Program) -> list[Part]:
     """The pieces of a flat program, and between them the equations that NumPy computes."""
-    compiled = _compiled_equations(program)
-    ranks: dict[Var, int] = {}  # even after a piece, odd after what reads one
+    compiled_equations = _compiled_equations(program)
+    ranks: dict[Var, int] = {}  # even for results of compiled pieces, odd for those of NumPy
     parts: dict[int, list[Equation]] = defaultdict(list)
     for equation in program.equations:
         rank = max([ranks.get(a, 0) for a in equation.operands if isinstance(a, Var)], default=0)
-        # The earliest rank behind its operands whose parity says who computes it.
-        rank += rank % 2 if equation in compiled else 1 - rank % 2
+        # The earliest rank that is not before its operands, of the parity of what computes it.
+        rank += rank % 2 if equation in compiled_equations else 1 - rank % 2
         ranks.update((v, rank) for v in equation.results)
         parts[rank].append(equation)
-    ordered = sorted(parts.items())
+    ranked_parts = sorted(parts.items())
     pieces: list[Part] = []
-    for number, (rank, equations) in enumerate(ordered):
-        if rank % 2 or (len(equations) < LEAST and len(ordered) > 1):
+    for number, (rank, equations) in enumerate(ranked_parts):
+        if rank % 2 or (len(equations) < LEAST and len(ranked_parts) > 1):
             pieces += equations
         else:
-            behind = [e for _, later_equations in ordered[number + 1 :] for e in later_equations]
-            pieces.append(_piece(program, equations, behind))
+            later_equations = [e for _, group in ranked_parts[number + 1 :] for e in group]
+            pieces.append(_piece(program, equations, later_equations))
     return pieces
 
 
@@ -85,7 +85,7 @@ def _compiled_equations(program: Program) -> set[Equation]:
     """
     plain, varying = contiguous_values(program), _varying_values(program)
     skipped_equations, read = set[Equation](), set[Var]()
-    # Last to first: whether code may compute a value depends on who reads it.
+    # Last to first: whether code may compute a value depends on its readers.
     for equation in reversed(program.equations):
         is_exact = is_exact_equation(equation) or has_known_order(equation, plain)
         if not is_exact or any(v in read and not (v in plain and v in varying) for v in equation.results):
@@ -95,7 +95,7 @@ def _compiled_equations(program: Program) -> set[Equation]:
 
 
 def _varying_values(program: Program) -> set[Var]:
-    """What depends on an input."""
+    """The values that depend on an input."""
     varying = set(program.inputs)
     for equation in program.equations:
         if not varying.isdisjoint(equation.operands):
@@ -103,11 +103,11 @@ def _varying_values(program: Program) -> set[Var]:
     return varying
 
 
-def _piece(program: Program, equations: Sequence[Equation], behind: Sequence[Equation]) -> Program:
-    """These equations as a program from the values they read to those read after them."""
+def _piece(program: Program, equations: Sequence[Equation], later_equations: Sequence[Equation]) -> Program:
+    """These equations as a program; its results are the values that later equations read."""
     results = dict.fromkeys(v for e in equations for v in e.results)
     operands = dict.fromkeys(a for e in equations for a in e.operands if isinstance(a, Var) and a not in results)
-    later_atoms = {*program.outputs, *(a for e in behind for a in e.operands)}
+    later_atoms = {*program.outputs, *(a for e in later_equations for a in e.operands)}
     return Program(tuple(operands), tuple(equations), tuple(v for v in results if v in later_atoms), name=program.name)
 
 
@@ -131,8 +131,8 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """Write, or inline."""
-        called = called_once(primitive, args, params) if primitive.name in INLINED else None
-        return self.write(primitive, args, params) if called is None else eval_program(called, args)
+        inner_program = called_once(primitive, args, params) if primitive.name in INLINED else None
+        return self.write(primitive, args, params) if inner_program is None else eval_program(inner_program, args)
 
 
 class _InOrder(Stage):
@@ -142,5 +142,5 @@ class _InOrder(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> object:
         """Write, or add up."""
-        ordered = in_numpys_order(primitive, args[0], params) if args else None
-        return self.write(primitive, args, params) if ordered is None else ordered
+        ordered_sum = in_numpys_order(primitive, args[0], params) if args else None
+        return self.write(primitive, args, params) if ordered_sum is None else ordered_sum

@@ -1,4 +1,4 @@
-"""Where arrays are, where an operation on them runs, and moving them explicitly.
+"""The devices of arrays and of operations on them, and explicit moves.
 
 An operation runs on the one device that its committed operands are on, and commits its results to
 it. Without committed operands it runs on the default device (`rune.configure(device=...)`,
@@ -37,17 +37,18 @@ X = TypeVar("X")
 
 
 def placement(name: str, args: Sequence[Operand]) -> Place:
-    """Where `name` runs on these arguments, and where its results are.
+    """The place where `name` runs on these arguments, and where its results are.
 
     Errors: DeviceError names the devices if committed arguments are on several.
     """
     # Tracers and host data are committed to no device.
-    committed = [a for a in args if type(a) is Array and a.committed]
-    if not committed:
+    committed_arrays = [a for a in args if type(a) is Array and a.committed]
+    # Free operands have no say: they follow to the default device.
+    if not committed_arrays:
         return default_place()
-    first = committed[0]
-    if any(a.place.device is not first.place.device for a in committed) and not _share_devices(committed):
-        raise _several_devices(name, committed)
+    first = committed_arrays[0]
+    if any(a.place.device is not first.place.device for a in committed_arrays) and not _share_devices(committed_arrays):
+        raise _several_devices(name, committed_arrays)
     return first.place
 
 
@@ -58,7 +59,7 @@ def _share_devices(arrays: Sequence[Array]) -> bool:
 
 
 def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
-    """Where a program runs on these arguments; one that moves values starts on the default device.
+    """The place of a program's run on these arguments; if it moves values, the default device.
 
     Errors: DeviceError for arguments that are committed to different devices, which only a
     program that moves values may take.
@@ -67,6 +68,7 @@ def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
 
 
 def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
+    # One array for each device is enough to show the conflict.
     types: dict[str, ArrayType] = {}
     for array in committed:
         types.setdefault(array.device.name, array.type)
@@ -102,12 +104,14 @@ def device_put(
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    placed = put_each("device_put", "", x, wheres("device_put", "device", device, x))
+    arrays = put_each("device_put", "", x, wheres("device_put", "device", device, x))
+    # Array by array, since a tree prefix may ask for new memory only in parts of the tree.
     if may_alias is not None:
-        placed = tree.map(_unaliased, placed, x, _flags("may_alias", may_alias, x))
+        arrays = tree.map(_unaliased, arrays, x, _flags("may_alias", may_alias, x))
+    # Last, since it deletes the arguments.
     if donate is not False:
-        tree.map(_give_up, placed, x, _flags("donate", donate, x))
-    return placed
+        tree.map(_give_up, arrays, x, _flags("donate", donate, x))
+    return arrays
 
 
 def _flags(role: str, prefix: object, values: object) -> Any:
@@ -118,35 +122,36 @@ def _flags(role: str, prefix: object, values: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Flag:
-    """A flag as a leaf, whatever it is."""
+    """A flag as a leaf: None would be an empty tree."""
 
     value: object
 
 
-def _unaliased(placed: Value, value: Value, may_alias: _Flag) -> Value:
-    """The array in new memory, if that is asked for."""
-    if may_alias.value is not False or type(placed) is not Array or _is_moved(placed, value):
-        return placed
-    return put(placed.numpy().copy(), placed.type, placed.place)
+def _unaliased(result: Value, value: Value, may_alias: _Flag) -> Value:
+    """The array; in new memory if may_alias is False."""
+    if may_alias.value is not False or type(result) is not Array or _is_moved(result, value):
+        return result
+    # A moved array has new memory anyway; only an array that was there already is copied.
+    return put(result.numpy().copy(), result.type, result.place)
 
 
-def _give_up(placed: Value, value: Value, donate: _Flag) -> None:
+def _give_up(result: Value, value: Value, donate: _Flag) -> None:
     """Delete an array that was copied away."""
-    if donate.value and type(value) is Array and _is_moved(placed, value):
+    if donate.value and type(value) is Array and _is_moved(result, value):
         value.delete()
 
 
-def _is_moved(placed: Value, value: Value) -> bool:
-    arrays = type(placed) is Array and type(value) is Array
-    return arrays and placed.place.device is not value.place.device  # type: ignore[union-attr]
+def _is_moved(result: Value, value: Value) -> bool:
+    arrays = type(result) is Array and type(value) is Array
+    return arrays and result.place.device is not value.place.device  # type: ignore[union-attr]
 
 
 def wheres(name: str, role: str, prefix: object, values: object) -> list[Where | None]:
     """The place of each leaf of the values, according to a tree prefix.
 
-    name, what: the operation, and its argument that says so
-    Errors:     ArgumentError if it does not fit the values, for a mesh alone, and for a spec alone
-                or one of an AbstractMesh where no mesh is in force.
+    name, role: the operation, and the name of its argument that is the prefix
+    Errors:     ArgumentError if the prefix does not fit the values, for a mesh alone, and for a
+                spec alone or one of an AbstractMesh where no mesh is in force.
     """
     places = spread_prefix(name, role, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
     for where in places:
@@ -161,18 +166,19 @@ def wheres(name: str, role: str, prefix: object, values: object) -> list[Where |
 def put_each(name: str, role: str, values: X, places: Sequence[Where | None]) -> X:
     """A tree with each leaf at its place.
 
-    what:   what the tree is, `argument[0]`
-    Errors: those of `device_put`, by this name.
+    role:   the name of the tree in messages, `argument[0]`
+    Errors: those of `device_put`, with this name.
     """
+    # Objects that stand for arrays become these arrays first, so that leaves and places correspond.
     leaves, treedef = tree.flatten(tree.map(opened, values))
-    placed: list[Value] = []
+    results: list[Value] = []
     for number, (value, where) in enumerate(zip(leaves, places, strict=True)):
         try:
-            placed.append(_put(value, where))
+            results.append(_put(value, where))
         except ShapeError as error:
             restate(error, name, at(type_of(value), role + key_path(number, treedef)))
             raise
-    return tree.unflatten(treedef, placed)
+    return tree.unflatten(treedef, results)
 
 
 def _put(value: Value, where: Where | None) -> Value:
@@ -182,6 +188,7 @@ def _put(value: Value, where: Where | None) -> Value:
         return value
     if where is None:
         return value if isinstance(value, Tracer) else array_of(value)
+    # A traced value moves when the program runs, so the move is an equation.
     if not isinstance(value, Tracer):
         return put_at(array_of(value), place_of(where))
     if isinstance(where, NamedSharding):
@@ -194,7 +201,7 @@ def _device(where: Where) -> Device:
 
 
 def place_of(where: Where) -> Place:
-    """The place of arrays that the user moves explicitly."""
+    """The place of arrays that the user moves there; they are committed to it."""
     if isinstance(where, NamedSharding):
         return committed_to(spread(where))
     return committed_to(on(_device(where)))
@@ -218,14 +225,15 @@ def device_get(x: object) -> Any:
     >>> rune.device_get([rnp.arange(3)])
     [array([0, 1, 2], dtype=int32)]
     """
-    begun = tree.map(_start_numpy, x)
-    return tree.map(lambda finish: finish(), begun)
+    copies = tree.map(_start_numpy, x)
+    return tree.map(lambda finish: finish(), copies)
 
 
 def _start_numpy(value: object) -> Callable[[], object]:
     if type(value) is not Array:
         has_numbers = hasattr(value, "__array__") and not isinstance(value, Tracer)
         return lambda: np.asarray(value) if has_numbers else value
+    # The copy begins now, and is awaited when `device_get` calls the result.
     contents = value.start_numpy()
     return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
 

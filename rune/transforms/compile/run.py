@@ -1,4 +1,4 @@
-"""Running a program: the stages that come before its compiled code, in order.
+"""Running a program: the stages before its compiled code, in order.
 
     keys      key_reuse.py         records the keys that the program uses; a second use is an error
     moves     segments.py          runs a program that moves values in parts, one for each device
@@ -6,10 +6,10 @@
     faults    nans_and_bounds.py   runs a watched program instead, and raises what it reports
     then      executables.py       compiles, and runs on buffers
 
-Each stage says whether a program needs it under the current settings, and passes its calls on to
+Each stage decides whether a program needs it under the current settings, and passes its calls on to
 the later stages. Keys come before moves, so that the parts need not be checked one by one; faults
-come after, since each part, and each device of a mesh, reports its own. A program that needs no
-stage is executed at once.
+come after moves, since each part, and each device of a mesh, reports its own. A program that needs
+no stage is executed at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Run = Callable[..., list[Array]]  # (program, args, place, donated=()) -> result
 
 
 class Stage(NamedTuple):
-    """Something to be done before a program runs.
+    """A check or a rewrite before a program runs.
 
     run: as `run_program`, with the run by the later stages as its first argument.
     """
@@ -101,6 +101,7 @@ def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
     """The devices of the mesh run their parts, and no later stage."""
+    # The faults that a later stage would look for are checked here, on each device.
     settings = config.current()
     places = tuple([a.place if type(a) is Array else CPU for a in args])
     if is_watching(settings):
@@ -111,7 +112,7 @@ def _on_mesh(
 
 
 class OnMesh(NamedTuple):
-    """What each device of a mesh runs on its blocks, and which blocks are whose."""
+    """The program that each device of a mesh runs on its blocks, and how arrays are split."""
 
     mesh: Mesh
     local: Program
@@ -120,7 +121,7 @@ class OnMesh(NamedTuple):
 
 
 def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
-    """How the devices of a mesh run the program on these arguments; None without a mesh."""
+    """The run of the program by the devices of a mesh, for these arguments; None without a mesh."""
     places = tuple(a.place if type(a) is Array else CPU for a in args)
     if not meshes_within(program) and not any(isinstance(p.device, Spread) for p in places):
         return None
@@ -131,7 +132,8 @@ def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
 def _program_on_mesh(
     program: Program, places: tuple[Place, ...], donated: tuple[int, ...], *settings: bool
 ) -> MeshProgram:
-    """What the devices run for arguments at these places."""
+    """The program of the devices for arguments at these places."""
+    # The settings are only part of the memo's key: compiled code depends on them.
     mesh, local, in_specs, out_specs = _for_places(program, places)
     return mesh_program(local, mesh, in_specs, out_specs, donated)
 
@@ -139,6 +141,7 @@ def _program_on_mesh(
 @per_program
 def _for_places(program: Program, places: tuple[Place, ...]) -> OnMesh:
     spreads = (p.device.sharding.mesh for p in places if isinstance(p.device, Spread))
+    # One mesh per program: `localized` refuses a second one.
     mesh = next(iter((*meshes_within(program), *spreads)))
     in_specs = tuple(
         _spec_on(mesh, t, place, spec)
@@ -150,10 +153,11 @@ def _for_places(program: Program, places: tuple[Place, ...]) -> OnMesh:
 
 
 def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> PartitionSpec:
-    """How an argument is split: as it is, if it is on this mesh; otherwise as the program wants it.
+    """The layout of an argument: its own if it is on this mesh; otherwise that of the program.
 
     Errors: DeviceError for an array that is committed to other devices.
     """
+    # A free argument follows to the mesh, in the layout that the program uses it in.
     if not place.committed:
         return spec
     if isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:
@@ -163,9 +167,9 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> 
 
 
 def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:
-    watched = watched_program(program)
-    *results, site, index = later(watched.program, args, place, donated)
-    return without_faults(watched.sites, results, int(site), int(index))
+    watched_run = watched_program(program)
+    *results, site, index = later(watched_run.program, args, place, donated)
+    return without_faults(watched_run.sites, results, int(site), int(index))
 
 
 STAGES = (

@@ -22,15 +22,15 @@ from rune.transforms.programs.size_witnesses import with_witnesses
 
 
 def partitioned(program: Program, args: Sequence[Value], place: Place) -> Partition:
-    """The partition for these arguments, which are free if the user chose the call's place."""
+    """The partition for these arguments, which are free if the user chose the place of the call."""
     # If the call itself has a device, its arguments move there.
     free = (None,) * len(args) if place.committed else tuple(map(_committed_to, args))
     return partition(program, device_for(place.device).name, free)
 
 
 def _committed_to(value: Any) -> str | None:
-    known = type(value) is Array and value.committed
-    return value.device.name if known else None
+    is_committed = type(value) is Array and value.committed
+    return value.device.name if is_committed else None
 
 
 def run_segments(
@@ -40,7 +40,7 @@ def run_segments(
     place: Place,
     donated: tuple[int, ...],
 ) -> list[Array]:
-    """The results of a program that moves values, each segment by `run`. Nothing is donated."""
+    """The results of a program that moves values; `run` runs each segment. Nothing is donated."""
     parts = partitioned(program, args, place)
     types = [type_of(a) for a in args]
     sizes = match_sizes(program.input_types, types, f"{program.name}: cannot run")
@@ -50,7 +50,7 @@ def run_segments(
     start_values += [((var, parts.home), value) for var, value in parts.constants]
     for (var, name), value in start_values:
         device = on(name)
-        # A result may be the argument itself, so it must not be memory that the user can write to.
+        # An argument may become a result, so it must not be memory that the user can write to.
         value = unshared(value)
         env[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
     for step, spent in zip(parts.steps, parts.spent, strict=True):

@@ -83,7 +83,7 @@ class MemoryAnalysis:
     argument_size_in_bytes: int
     output_size_in_bytes: int
     temp_size_in_bytes: int
-    alias_size_in_bytes: int  # of results that may lie in donated arguments
+    alias_size_in_bytes: int  # of results that may use the memory of donated arguments
     generated_code_size_in_bytes: int  # of the source: the size of a driver's code is not known
 
     @property
@@ -95,10 +95,10 @@ class MemoryAnalysis:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stage:
-    """What all stages have in common.
+    """The data and properties that all stages share.
 
-    in_tree:  of (args, kwargs), without static ones; types: those of its leaves
-    out_tree: of the result; the final values of references follow it among the outputs
+    in_tree:  of (args, kwargs), without static arguments; types: those of its leaves
+    out_tree: of the result; the last values of references follow it among the outputs
     """
 
     jitted: Called
@@ -136,6 +136,7 @@ class Stage:
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The numbers of the leaves that are donated."""
+        # The trace counts inputs of the program, where captured values come first.
         return tuple(n - len(self.traced.captured) for n in self.traced.donated)
 
     @property
@@ -167,7 +168,7 @@ class Traced(Stage):
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program lowered for the device where calls run.
 
-        Errors: ArgumentError for platforms: jit's `device` says where the function runs.
+        Errors: ArgumentError for platforms: `device` of jit decides where the function runs.
         """
         if lowering_platforms is not None:
             raise ArgumentError(
@@ -178,6 +179,7 @@ class Traced(Stage):
         place = committed_to(on(device)) if device else default_place()
         where, program = device_for(place.device), self.traced.program
         lowering = None
+        # A program in parts has no single lowering: each part is lowered when it runs.
         if not needs_stages(program):
             lowering = lowered_by(program, where, self.traced.donated, self.jitted.schedules)
         return Lowered(self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree, where, lowering)
@@ -248,12 +250,12 @@ class Lowered(Stage):
         )
 
     def cost_analysis(self) -> dict[str, float]:
-        """What one run costs: "flops", and "bytes accessed".
+        """The costs of one run: "flops", and "bytes accessed".
 
-        Errors: ArgumentError for what runs in parts on several devices.
+        Errors: ArgumentError for a function that runs in parts on several devices.
         """
-        costs, size = self._costs("cost_analysis"), self._evaluated
-        return {"flops": float(size(costs.flops)), "bytes accessed": float(size(costs.bytes_moved))}
+        costs, evaluate = self._costs("cost_analysis"), self._evaluated
+        return {"flops": float(evaluate(costs.flops)), "bytes accessed": float(evaluate(costs.bytes_moved))}
 
     def _costs(self, operation: str) -> Costs:
         if self.lowering is None:
@@ -268,6 +270,7 @@ class Lowered(Stage):
         if not isinstance(size, Dim):
             return size
         arguments = self.traced.program.input_types[len(self.traced.captured) :]
+        # The costs of a form are polynomials in its sizes; the types of this stage may be numbers.
         actual = match_sizes(arguments, self.types, f"{self.fun_name}: cannot give its costs")
         sizes = {name: x for name, x in actual.items() if not isinstance(x, Dim)}
         unknown = ", ".join(sorted({s.name for s in dims.symbols(size)} - sizes.keys()))
@@ -300,20 +303,24 @@ class Compiled(Lowered):
                 "{} required, not {}",
             )
             raise TransformError(f"compiled: cannot call {self.fun_name} ({difference})")
+        # Compiled code has no equations from which a derivative or a batch could be made.
         if any(isinstance(x, Tracer) for x in leaves):
             raise TransformError(
                 f"compiled: cannot transform {self.fun_name} (it is compiled code, for values)",
                 hint="transform the jitted function instead",
             )
+        # References are checked by their values, but passed on themselves, to be written.
         values = [x.value if isinstance(x, Ref) else x for x in leaves]
         types = [typeof(x) for x in value_leaves("compiled", values, treedef)]
         for actual, expected in zip(types, self.types, strict=True):
+            # A jitted function would trace again; here other types are an error, as in JAX.
             if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
                 raise TransformError(
                     f"compiled: cannot call {self.fun_name} with {actual} (it was compiled for {expected})"
                 )
-        full, named = with_statics((args, kwargs), self.statics)
-        return self.jitted(*full, **named)
+        # The jitted function finds the same trace, and so runs this code.
+        full, keywords = with_statics((args, kwargs), self.statics)
+        return self.jitted(*full, **keywords)
 
     call = __call__
 
@@ -324,7 +331,7 @@ class Compiled(Lowered):
         return Lowered.as_text(self, dialect, debug_info=debug_info)
 
     def memory_analysis(self) -> MemoryAnalysis:
-        """Memory of one run. Errors: ArgumentError for what runs in parts on several devices."""
+        """Memory of one run. Errors: ArgumentError for a function that runs in parts."""
         costs = self._costs("memory_analysis")
         inputs, donated = self.traced.program.input_types, self.traced.donated
         code = "" if self.executable is None else "".join(self.executable.sources().values())
@@ -354,5 +361,5 @@ class Compiled(Lowered):
         return SingleDeviceSharding(self.device)
 
     def runtime_executable(self) -> Executable | None:
-        """What runs: the executable of rune's backend; None for a program that runs in parts."""
+        """The executable of rune's backend; None for a program that runs in parts."""
         return self.executable

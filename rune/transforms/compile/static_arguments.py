@@ -1,7 +1,7 @@
 """The static and donated arguments of jit, by number from either end or by name.
 
-Static arguments are Python values: they are removed from the tree of arguments, are part of the key
-of a trace, and are put back when the function is traced.
+Static arguments are Python values: they are removed from the tree of arguments, become part of the
+key of a trace, and are inserted again when the function is traced.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ class Marked:
 
     @staticmethod
     def of(function: Callable[..., object], static: frozenset[int | str], donated: frozenset[int | str]) -> Marked:
-        """From the numbers and names in the options of `jit`.
+        """The record for the numbers and names in the options of `jit`.
 
         Errors: ArgumentError for a number or a name that no argument can have, and for an object
                 that cannot be called.
         """
         require_callable("jit", function)
+        # Most functions have neither, and need no inspection of their signature.
         parameters = _parameters(function) if static or donated else None
         if parameters is not None:
             _require_known(function, "static", static, parameters)
@@ -90,7 +91,7 @@ class Marked:
         return tuple(tree.leaves(donations))
 
     def _positions(self, names: frozenset[int | str], count: int) -> set[int]:
-        """The positions, out of `count`, that a wanted number from either end means."""
+        """The positions, of `count`, that numbers from either end denote."""
         return {i for i in range(count) if i in names or i - count in names}
 
 
@@ -99,7 +100,7 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
     args, kwargs = list(dynamic[0]), dict(dynamic[1])
     for where, _, value in statics:
         if isinstance(where, int):
-            # From the left, so that each position is right when it is used.
+            # In ascending order, so that each position is the one in the full list.
             args.insert(where, value)
         else:
             kwargs[where] = value
@@ -111,8 +112,8 @@ def call_inline(function: Callable[..., Any], marked: Marked, args: tuple, kwarg
     dynamic, statics = marked.split(args, kwargs)
     leaves, treedef = tree.flatten(dynamic)
     values = [as_value(x) for x in value_leaves("jit", leaves, treedef)]
-    args_of_arrays, named = with_statics(tree.unflatten(treedef, values), statics)
-    return tree.map(as_value, function(*args_of_arrays, **named))
+    args_of_arrays, keywords = with_statics(tree.unflatten(treedef, values), statics)
+    return tree.map(as_value, function(*args_of_arrays, **keywords))
 
 
 def as_set(numbers: Names, names: Names) -> frozenset[int | str]:
@@ -138,7 +139,7 @@ def _parameters(function: Callable[..., object]) -> Parameters | None:
 
 
 def _positional(parameters: Parameters) -> tuple[str, ...]:
-    """The names of the positional parameters; empty if the function takes any number."""
+    """The names of the positional parameters; empty if the function takes any number of them."""
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return ()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -174,8 +175,8 @@ def _with_names(static: frozenset[int | str], names: tuple[str, ...]) -> frozens
     words = {w for w in static if isinstance(w, str)}
     if numbers and words:
         return frozenset({*numbers, *words})
-    known = {names[n] for n in numbers if 0 <= n < len(names)}
-    return frozenset({*numbers, *words, *known, *(i for i, name in enumerate(names) if name in words)})
+    numbered_names = {names[n] for n in numbers if 0 <= n < len(names)}
+    return frozenset({*numbers, *words, *numbered_names, *(i for i, name in enumerate(names) if name in words)})
 
 
 def _require_hashable(function: Callable[..., object], where: int | str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Programs that an earlier process has compiled: looked up by their text, and not lowered."""
+"""The keys of compiled programs on disk: a program with a stored key need not be lowered again."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ DUMP = "RUNE_DUMP"  # stages to print (lowering/explain.py), which only lowering
 
 
 def key_of(program: Program, device: Device, donated: tuple[int, ...]) -> bytes | None:
-    """Everything that the code of a program depends on; None if it has to be lowered anyway.
+    """A digest of everything that the code of a program depends on; None if it must be lowered.
 
-    Winners of searches may be different the next time.
+    That is so where searches store winners, which may differ in the next process.
     """
     if not isinstance(device.backend, KeepsCode) or disk_cache.current() is None:
         return None
     if os.environ.get(DUMP) or disk_cache.schedules(make=False) is not None:
         return None
-    # The code does not depend on where files are, nor on what is logged and counted.
+    # The code does not depend on these three settings: a path, a log, and the size of a cache.
     settings = replace(config.current(), cache_dir=None, log_compiles=False, compiled_bytes=0)
     words = program_words(program), value_words(settings), value_words(device.target), value_words(donated)
+    # A program with constants, say, has no words: another process could not compare them.
     known_words = [w for w in words if w is not None]
     return disk_cache.key_of("program", *known_words) if len(known_words) == len(words) else None

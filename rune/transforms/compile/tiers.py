@@ -3,12 +3,12 @@
 The fourteen operations of `gradient` of ten numbers take some µs each, one after another; a
 compiled call takes a fraction of one.
 
-But compiling takes as long as hundreds of calls, so it waits for as many similar ones: with equal
+But compiling takes as long as hundreds of calls, so it waits for as many similar calls: with equal
 settings, types and places of arrays, and all other arguments equal by value. The results do not
 reveal it: code is compiled only where it gives the bits of eager evaluation (exact.py), in one
 piece or in several, with the functions of eager evaluation between them (pieces.py). Functions that
-only move elements become a line of NumPy views. Anything else, and anything watched or on a device,
-continues as before, as do calls under a transformation.
+only move elements become a line of NumPy views. All other calls stay eager: those that cannot be
+compiled so, those under checks, on a device, or under a transformation.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Specialised = Callable[..., R]  # only on the arrays among the arguments
 
-OFTEN = 256  # calls of a kind until it is compiled
-KINDS = 256  # that a function remembers
+OFTEN = 256  # calls of a kind before it is compiled
+KINDS = 256  # the most kinds that are counted for a function
 SMALL = 1 << 14  # up to this many elements the overhead of an operation exceeds its computation
 SMALL_RESULT = 1 << 16  # the same for intermediate values
 # NumPy gives views for these, at less than the cost of a copy: not worth compiling.
 _VIEWS = frozenset({movement.reshape, movement.transpose, movement.reverse, movement.slice_})
-_BY_VALUE = frozenset({bool, int, str, type(None)})  # of arguments: equal ones are the same
+_BY_VALUE = frozenset({bool, int, str, type(None)})  # types of arguments that are compared by value
 
 
 def tiered(function: Callable[P, R]) -> Callable[P, R]:
@@ -54,6 +54,7 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
     >>> [float(twice(rnp.array(1.5))) for _ in range(OFTEN + 2)] == [3.0] * (OFTEN + 2)
     True
     """
+    # For each kind of call: how often it was made, its compiled code, or None if it stays eager.
     kinds: dict[Hashable, int | Specialised[R] | None] = {}
 
     @functools.wraps(function)
@@ -64,32 +65,32 @@ def tiered(function: Callable[P, R]) -> Callable[P, R]:
         key = (config.current(), *[_kind(x, arrays) for x in args])
         if kwargs:
             key = (*key, *kwargs, *[_kind(x, arrays) for x in kwargs.values()])
-        known = kinds.get(key, 0)
-        if known is None or None in key:
+        state = kinds.get(key, 0)
+        if state is None or None in key:
             return function(*args, **kwargs)
-        if not isinstance(known, int):
+        if not isinstance(state, int):
             try:
-                return known(*arrays)
+                return state(*arrays)
             except RuneError:  # the function itself gives a better error
                 return function(*args, **kwargs)
         result = function(*args, **kwargs)
         if len(kinds) >= KINDS:
             _forget_seldom(kinds)
-        kinds[key] = _next(known, function, args, kwargs, arrays)
+        kinds[key] = _next(state, function, args, kwargs, arrays)
         return result
 
     return call
 
 
 def _kind(argument: object, arrays: list[Array]) -> Hashable:
-    """What a call depends on in an argument, whose arrays join the others; None if unknown."""
+    """The key of an argument, whose arrays are appended to `arrays`; None if it has no key."""
     if type(argument) is Array:
         arrays.append(argument)
         return argument.type if argument.place is CPU else None
     if type(argument) in _BY_VALUE:
         return type(argument), argument
     if type(argument) is float:
-        return float, argument.hex()  # -0.0 == 0.0
+        return float, argument.hex()  # tells -0.0 from 0.0, which are equal
     if type(argument) is tuple or type(argument) is list:
         parts = [_kind(x, arrays) for x in argument]
         return None if None in parts else (type(argument), *parts)
@@ -98,24 +99,24 @@ def _kind(argument: object, arrays: list[Array]) -> Hashable:
 
 def _forget_seldom(kinds: dict[Hashable, int | Specialised[R] | None]) -> None:
     """Drop the kinds that are not compiled; if nearly all are, drop everything."""
-    for key, known in list(kinds.items()):
-        if not callable(known):
+    for key, state in list(kinds.items()):
+        if not callable(state):
             kinds.pop(key, None)
     if len(kinds) > KINDS // 2:
         kinds.clear()
 
 
 def _next(
-    known: int, function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
+    count: int, function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
 ) -> int | Specialised[R] | None:
-    """The record of a kind of calls after one more call."""
-    if known == 0 and not _is_worth_it(arrays):
+    """The state of a kind of calls after one more call."""
+    if count == 0 and not _is_worth_it(arrays):
         return None
-    return known + 1 if known < OFTEN else _specialised(function, args, kwargs, arrays)
+    return count + 1 if count < OFTEN else _specialised(function, args, kwargs, arrays)
 
 
 def _is_worth_it(arrays: Sequence[Array]) -> bool:
-    """Whether arrays are small, and no check needs single operations."""
+    """Whether the arrays are small, and no setting needs operations one by one."""
     s = config.current()
     is_watched = s.check_nans or s.check_infs or s.check_bounds or s.check_keys or s.check_leaks
     is_other = s.device or s.disable_jit or s.checkified or s.profile
@@ -144,18 +145,18 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
     places = [k for k, x in enumerate(leaves) if type(x) is Array]
 
     def of_arrays(*arrays: object) -> R:
-        filled = list(static_leaves)
+        full_leaves = list(static_leaves)
         for place, array in zip(places, arrays, strict=True):
-            filled[place] = array
-        positional, named = tree.unflatten(treedef, filled)
-        return function(*positional, **named)
+            full_leaves[place] = array
+        positional, keywords = tree.unflatten(treedef, full_leaves)
+        return function(*positional, **keywords)
 
     of_arrays.__name__ = of_arrays.__qualname__ = getattr(function, "__name__", "function")
     return of_arrays
 
 
 def _in_line(traced: Traced) -> Specialised[R] | None:
-    """Only NumPy's functions; None if they cannot compute it."""
+    """The function as a line of NumPy functions; None if they cannot compute it."""
     line = straight_line(traced.program)
     return None if line is None or len(_captured(traced)) < len(traced.captured) else _on_buffers(line, traced)
 
@@ -181,7 +182,7 @@ def _in_pieces(traced: Traced) -> Specialised[R] | None:
         by_pieces = by_functions if line is None else _on_buffers(line, traced)
 
     def call(*arrays: Array) -> R:
-        # Pieces were compiled for C order; NumPy's functions read views of any.
+        # Pieces were compiled for C order; NumPy's functions read views in any order.
         is_plain = all([x.buffer.flags.c_contiguous for x in arrays])
         return by_pieces(*arrays) if is_plain else by_functions(*arrays)
 

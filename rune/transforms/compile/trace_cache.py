@@ -1,4 +1,4 @@
-"""The cache of traces: which jitted functions share them, and how much memory they may take.
+"""The cache of traces: which jitted functions share them, and how much memory they may use.
 
 The traces of a function belong to the function (decision 0044): every `jit(f)` with the same
 options shares them, so a library may write `rune.jit(f)(x)` in each call. They live as long as the
@@ -33,7 +33,7 @@ from rune.transforms.compile import automatic_sizes
 from rune.transforms.inspect.cache_misses import Key
 
 TRACE_BYTES = 16 << 10  # estimate for a trace with its plan, and ...
-EQUATION_BYTES = 2 << 10  # ... more for each equation
+EQUATION_BYTES = 2 << 10  # ... this many bytes more for each equation
 EVICTED_SHARE = 4  # a quarter of all traces is dropped at once: returning memory is expensive
 
 
@@ -49,12 +49,12 @@ class Traced:
     needs: tuple[effects.Need, ...] = ()  # the hidden inputs, which come last
     leaks: bool = False  # an effect was answered for one call alone
     axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # the named axes around it
-    key: Key = (None, (), (), None)  # what it was traced for
-    on_cpu: Executable | None = None  # stored here so that a cached call looks nothing up
+    key: Key = (None, (), (), None)  # the key under which it is stored
+    on_cpu: Executable | None = None  # stored here so that a cached call needs no other look-up
     place: Place | None = None  # of the last call, if that ran nothing but compiled code on a device
     descriptions: int = 0  # attempts to describe a call to native code
     was_used: bool = True  # since the last eviction
-    is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'
+    is_symbolic: bool = field(init=False)  # whether the size of a result depends on the arguments
 
     def __post_init__(self) -> None:
         self.is_symbolic = any(t.is_symbolic for t in self.out_types)
@@ -76,7 +76,7 @@ class User(Protocol):
     """A jitted function, as its traces see it."""
 
     def forget_calls(self) -> None:
-        """Drop the traces that it holds itself."""
+        """Drop the traces that it stores for itself."""
         ...
 
 
@@ -104,6 +104,7 @@ class Traces:
     def keep(self, key: Key, traced: Traced) -> None:
         """Store a trace, if other calls can use it, and drop others to make room if necessary."""
         if not traced.serves_one_call:
+            # The user may change static data of a registered class later; the key has a copy.
             treedef, *others = key
             traced.key = key = (treedef.settled(), *others)  # type: ignore[assignment]
             self.by_key[key] = [*self.by_key.get(key, ()), traced]
@@ -123,7 +124,7 @@ class Traces:
         self.forget_calls()
 
     def forget_calls(self) -> None:
-        """Have every jitted function drop the traces that it holds itself."""
+        """Make every jitted function drop the traces that it stores for itself."""
         for user in list(self.users):
             user.forget_calls()
 
@@ -140,12 +141,12 @@ def traces_of(function: Callable[..., object], options: Hashable, name: str) -> 
     """
     with _lock:
         try:
-            known = _shared.setdefault(function, {})
+            by_options = _shared.setdefault(function, {})
         except TypeError:
             return Traces(name)
-        if options not in known:
-            known[options] = Traces(name)
-        return known[options]
+        if options not in by_options:
+            by_options[options] = Traces(name)
+        return by_options[options]
 
 
 def clear_all() -> None:
@@ -166,10 +167,10 @@ class _Recent:
     def __init__(self) -> None:
         self.lock = locks.reentrant()
         self.traces: dict[weakref.ref[Traced], weakref.ref[Traces]] = {}
-        # Finalisers run at any time, even under the lock, so they only leave notes.
+        # Finalisers run at any time, even under the lock, so they only append to queues.
         self.dead: deque[weakref.ref[Traced]] = deque()
         self.changes: deque[int] = deque()
-        self.bytes, self.next = 0, 0  # total bytes, and the number that starts the next eviction
+        self.bytes, self.next = 0, 0  # total bytes, and the total that starts the next eviction
 
     def count(self, thing: object, nbytes: int) -> None:
         """Count these bytes for as long as an object lives."""
@@ -203,12 +204,12 @@ class _Recent:
     def evict(self) -> None:
         """Drop a share of the traces: those not used since the last eviction, oldest first."""
         alive = [(r(), home()) for r, home in [*self.traces.items()]]
-        known = [(t, home) for t, home in alive if t is not None and home is not None]
-        known.sort(key=lambda pair: pair[0].was_used)
-        for traced, home in known[: -(-len(known) // EVICTED_SHARE)]:
+        stored = [(t, home) for t, home in alive if t is not None and home is not None]
+        stored.sort(key=lambda pair: pair[0].was_used)
+        for traced, home in stored[: -(-len(stored) // EVICTED_SHARE)]:
             home.forget(traced)
             next(counts.evictions)
-        for traced, _ in known:
+        for traced, _ in stored:
             traced.was_used = False
 
 
@@ -226,6 +227,6 @@ def compiled_bytes() -> int:
 
 
 def give_back() -> None:
-    """Return free memory to the system; programs are cyclic, so only the collector frees them."""
+    """Return free memory to the system. Programs are cyclic, so only the collector frees them."""
     gc.collect()
     heap.trim()

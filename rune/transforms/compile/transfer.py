@@ -1,7 +1,7 @@
 """to_device: a value on another device, as an equation.
 
     %1 = to_device %0 {device="opencl:0"}       committed to that device
-    %1 = to_device %0 {device=None}             free again: wherever it is needed, else at home
+    %1 = to_device %0 {device=None}             free again: on the device of its reader, or at home
 
 `device_put` of a traced value binds it. The transpose of a move makes the cotangent free, so that
 derivatives of operations before the move run where their own operands are. When compiled, a program
@@ -43,7 +43,7 @@ to_device: Direct = Direct(
     lambda x, device: x,
     reference=lambda x, device: x,
     jvp=(lambda dx, x, y, device: to_device(dx, device=device),),
-    # Free rather than back on x's device, which is not known here.
+    # The cotangent is free, not moved back: the device of x is not known here.
     transpose=lambda ct, linear, x, device: [to_device(ct, device=None)],
     batch=_batch,
     run=_run,
@@ -59,12 +59,12 @@ def has_moves(program: Program) -> bool:
 def devices_within(program: Program) -> frozenset[str | None]:
     """The devices of jitted functions that have their own; and None if a value is moved."""
     # Programs may be shared, so each is visited once.
-    pending, visited, devices = [program], set(), set()
+    pending, visited_programs, devices = [program], set(), set()
     while pending:
         inner = pending.pop()
-        if inner in visited:
+        if inner in visited_programs:
             continue
-        visited.add(inner)
+        visited_programs.add(inner)
         for equation in inner.equations:
             if equation.primitive is to_device:
                 devices.add(None)

@@ -1,1 +1,1 @@
-"""Users' own derivative rules, and hidden arguments made explicit."""
+"""Users' own rules for derivatives and lanes, and closed-over values as explicit arguments."""

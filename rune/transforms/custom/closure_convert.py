@@ -1,7 +1,7 @@
-"""closure_convert: a function's hidden arguments made explicit.
+"""closure_convert: the values that a function closes over, as explicit arguments.
 
-A rule that must not close over values that are being differentiated takes them as arguments
-instead: `closure_convert` finds them by tracing.
+A rule must not close over values that are being differentiated; it can take them as arguments
+instead, and `closure_convert` finds them by tracing.
 """
 
 from __future__ import annotations
@@ -42,25 +42,26 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
     """
     leaves, flat = flatten("closure_convert", fun, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)
+    # Tracing on types alone finds what the function closes over: these values are captured.
     staged = stage(flat, types, function_name(fun))
     treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
-    hidden = [_is_hidden(v) for v in staged.captured]
-    # Integers and concrete arrays stay inside, since they are not differentiated.
-    fixed_values = [None if h else v for v, h in zip(staged.captured, hidden, strict=True)]
+    is_argument = [_is_hidden(v) for v in staged.captured]
+    # Integers and concrete arrays remain constants of the function: they are not differentiated.
+    fixed_values = [None if h else v for v, h in zip(staged.captured, is_argument, strict=True)]
 
     def converted(*args: object) -> Any:
-        count = len(args) - sum(hidden)
+        count = len(args) - sum(is_argument)
         arg_leaves, arg_tree = tree.flatten(tuple(args[:count]))
         if arg_tree != treedef:
             raise TransformError(
                 f"closure_convert: cannot match arguments to the examples ({_difference(treedef, arg_tree)})"
             )
         values = iter(args[count:])
-        filled = [next(values) if h else v for v, h in zip(fixed_values, hidden, strict=True)]
-        results = eval_program(program, [*filled, *arg_leaves])
+        captured = [next(values) if h else v for v, h in zip(fixed_values, is_argument, strict=True)]
+        results = eval_program(program, [*captured, *arg_leaves])
         return tree.unflatten(out_tree, map(_result, program.outputs, results))
 
-    return converted, [v for v, h in zip(staged.captured, hidden, strict=True) if h]
+    return converted, [v for v, h in zip(staged.captured, is_argument, strict=True) if h]
 
 
 def _result(atom: Atom, value: Value) -> Value:

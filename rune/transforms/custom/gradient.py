@@ -23,8 +23,8 @@ KIND = "custom_gradient"
 def custom_gradient(fun: Callable[..., tuple[object, Callable[..., object]]]) -> custom_vjp:
     """The function of the results; `fun` returns (result, vjp), and vjp is used for derivatives.
 
-    vjp(cotangent) gives the cotangent of the only argument, or a tuple with one for each. It may
-    close over what `fun` has computed. For derivatives of any order, all of it is traced.
+    vjp(cotangent) returns the cotangent of the only argument, or a tuple with one for each. It may
+    close over values that `fun` has computed. It is traced, so it has derivatives of any order.
 
     Errors: TransformError if `fun` returns no such pair; for forward mode, as custom_vjp.
     Source: JAX's function of that name, and TensorFlow's.
@@ -46,6 +46,7 @@ def custom_gradient(fun: Callable[..., tuple[object, Callable[..., object]]]) ->
         outs, out_tree = tree.flatten(out)
         types = [tangent_type(typeof(x)) for x in outs]
         flat = Flat(KIND, lambda ct: vjp(ct), tree.structure((out,)))
+        # Traced here, where the values that it closes over are alive: these are the residuals.
         staged = stage(flat, types, f"vjp_{name}")
         backwards = _Backwards(staged.program, len(staged.captured), flat.out_tree, out_tree)
         return out, tree.Partial(backwards, *staged.captured)
@@ -69,12 +70,12 @@ def _pair(name: str, answer: object) -> tuple[object, Callable[..., object]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Backwards:
-    """A vjp as a program: of the values that it closes over, and a cotangent."""
+    """A vjp as a program of the values that it closes over and a cotangent."""
 
     program: Program
     captured: int
     in_tree: tree.TreeDef  # of the cotangents that it returns
-    out_tree: tree.TreeDef  # of the one that it takes
+    out_tree: tree.TreeDef  # of the cotangent that it takes
 
     def __call__(self, *args: Value) -> object:
         """The cotangents of the arguments."""

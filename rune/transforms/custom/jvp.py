@@ -89,6 +89,7 @@ class custom_jvp(CustomFunction[P, R]):
 
     def defjvps(self, *rules: Callable[..., object] | None) -> None:
         """Set one rule(tangent, result, *primals) per argument; None if its derivative is 0."""
+        # rule(tangent, result, *primals) has no place for arguments that are not differentiated.
         if self.nondiff:
             raise TransformError("custom_jvp: cannot use defjvps with nondiff_argnums (use defjvp)")
 
@@ -124,7 +125,7 @@ class custom_jvp(CustomFunction[P, R]):
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
         rule.expected_tree = flat.out_tree
-        # Captured values and size witnesses, which the rule does not take.
+        # The number of captured values and size witnesses, which the rule does not take.
         hidden = len(operands) - len(leaves)
         outs = custom_jvp_call(*operands, program=program, rule=rule, hidden=hidden)
         return outs, flat.out_tree
@@ -147,23 +148,24 @@ def _is_traced(leaf: object) -> bool:
 
 
 def _by_operands(custom: custom_jvp[..., Any], arguments: Arguments) -> Any:
-    """The call where arguments that are not differentiated hold traced values.
+    """A call in which arguments that are not differentiated contain traced values.
 
-    A rule outlives the trace of its call. So the traced values become operands of the equation,
-    each under its own transformations, and their tangents have to be zero.
+    A rule outlives the trace of its call, so the traced values cannot be part of it: they become
+    operands of the equation, where every transformation handles them, and their tangents must be
+    zero.
     """
     leaves, treedef = tree.flatten(arguments.static_values)
-    traced = [_is_traced(x) for x in leaves]
-    constants = [None if t else x for x, t in zip(leaves, traced)]
+    is_traced = [_is_traced(x) for x in leaves]
+    constants = [None if t else x for x, t in zip(leaves, is_traced)]
 
     def statics(operands: Sequence[object]) -> tuple[object, ...]:
         values = iter(operands)
-        return tree.unflatten(treedef, [next(values) if t else x for x, t in zip(constants, traced)])
+        return tree.unflatten(treedef, [next(values) if t else x for x, t in zip(constants, is_traced)])
 
     places, form = [place for place, _ in arguments.statics], arguments.form()
 
-    def function(operands: Sequence[object], *chosen: object) -> object:
-        return custom.function(*replace(form, statics=tuple(zip(places, statics(operands)))).all(chosen))
+    def function(operands: Sequence[object], *active: object) -> object:
+        return custom.function(*replace(form, statics=tuple(zip(places, statics(operands)))).all(active))
 
     def rule(primals: Sequence[Sequence[Value]], tangents: Sequence[Sequence[object]]) -> object:
         assert custom.rule is not None
@@ -176,7 +178,7 @@ def _by_operands(custom: custom_jvp[..., Any], arguments: Arguments) -> Any:
     call = custom_jvp(function)
     call.name = custom.name
     call.defjvp(rule, symbolic_zeros=True)
-    return call([x for x, t in zip(leaves, traced) if t], *arguments.trees(arguments.leaves))
+    return call([x for x, t in zip(leaves, is_traced) if t], *arguments.trees(arguments.leaves))
 
 
 def _instantiated(tangent: object) -> object:
@@ -212,37 +214,37 @@ class _Rule(Rule[custom_jvp[..., Any]]):
         """The same, and the tree of the results."""
         custom, arguments = self.custom, self.arguments
         types = [tangent_type(type_of(p)) for p in primals]
-        filled = [
+        full_tangents = [
             symbolic_or_zeros(custom.symbolic_zeros, type) if t is None else t
             for t, type in zip(tangents, types, strict=True)
         ]
         assert custom.rule is not None
-        trees = arguments.trees(as_arrays(primals)), arguments.trees(as_arrays(filled))
+        trees = arguments.trees(as_arrays(primals)), arguments.trees(as_arrays(full_tangents))
         rule_result = run_rule(KIND, custom.name, custom.rule, *arguments.static_values, *trees)
         if not isinstance(rule_result, tuple | list) or len(rule_result) != 2:
             self._refuse(f"a pair of results and tangents required, not {kind_of(rule_result)}")
         outs, out_tree = tree.flatten(rule_result[0])
         out_tangents, tangent_tree = tree.flatten(rule_result[1])
         if out_tree != tangent_tree:
-            how = mismatch(
+            difference = mismatch(
                 out_tree,
                 tangent_tree,
                 "result{} has no tangent".format,
                 "tangent{} belongs to no result".format,
                 "results {}, and tangents {}",
             )
-            self._refuse(how)
+            self._refuse(difference)
         outs = array_leaves(KIND, outs, out_tree)
-        checked = [self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))]
-        return outs, checked, out_tree
+        tangent_leaves = [self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))]
+        return outs, tangent_leaves, out_tree
 
     def _checked(self, out: object, tangent: object, number: int, out_tree: tree.TreeDef) -> Any:
-        expected, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
+        expected_type, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
         actual = type_of(tangent)
-        if not is_layout(actual, expected):
+        if not is_layout(actual, expected_type):
             path = key_path(number, out_tree)
             self._refuse(f"result{path} is {type_of(out)}, its tangent {actual}")
-        is_zero = isinstance(tangent, SymbolicZero) or expected.dtype == dtypes.float0
+        is_zero = isinstance(tangent, SymbolicZero) or expected_type.dtype == dtypes.float0
         return None if is_zero else tangent
 
     def _refuse(self, why: str) -> NoReturn:
@@ -279,7 +281,7 @@ class _OnLanes:
         lanes = [*self.batched, *(b for t, b in zip(tangents, self.batched) if t is not None)]
         results, batched = batch_flat(one, size, [*primals, *nonzero_tangents], lanes, self.axis)
         results = [x if b else repeat_lane(x, size) for x, b in zip(results, batched, strict=True)]
-        # There is one entry of `nonzero` per result, and a tangent only for some of them.
+        # `nonzero` has one entry per result; the tangents that follow the results are fewer.
         tangent_results = iter(results[len(nonzero) :])
         return results[: len(nonzero)], [next(tangent_results) if n else None for n in nonzero]
 
@@ -293,8 +295,9 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
         if tangent is not None:
             refuse_hidden(KIND, program.name, type_of(value))
     outs, out_tangents = params["rule"](primals[hidden:], tangents[hidden:])
-    expected = call_rules.type_rule(*map(type_of, primals), program=program)
-    require_types(KIND, program.name, expected, outs)
+    # Later equations were traced for the types of the function, so the rule's results must fit.
+    expected_types = call_rules.type_rule(*map(type_of, primals), program=program)
+    require_types(KIND, program.name, expected_types, outs)
     return outs, out_tangents
 
 
@@ -309,7 +312,7 @@ def _batch(
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)
-    more = hidden + len(operands) - len(args)
+    more = hidden + len(operands) - len(args)  # batching may have added witnesses in front
     on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
     return custom_jvp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
 
@@ -317,7 +320,7 @@ def _batch(
 def _partial(
     partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Value]:
-    # Splitting into known and unknown parts comes after jvp, so the rule is not needed any more.
+    # Partial evaluation comes after jvp, so the rule is no longer needed.
     with use(partial):
         return eval_program(params["program"], args)
 

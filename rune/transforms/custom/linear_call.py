@@ -35,11 +35,11 @@ Function = Callable[[Any, Any], object]
 def linear_call(fun: Function, fun_transpose: Function, residual_args: object, linear_args: object) -> Any:
     """`fun(residual_args, linear_args)`, linear in the latter, with its own transpose.
 
-    fun_transpose(residual_args, cotangent) gives a cotangent of `linear_args`. Neither closes over
-    values that are differentiated, and the residuals are not differentiated.
+    fun_transpose(residual_args, cotangent) returns a cotangent of `linear_args`. Neither function
+    may close over values that are differentiated, and the residuals are not differentiated.
 
-    Errors: TransformError if the transpose returns something unlike `linear_args`; MissingRule
-            for a derivative with respect to the residuals.
+    Errors: TransformError if the transpose returns a tree or types unlike `linear_args`;
+            MissingRule for a derivative with respect to the residuals.
 
     >>> import rune, rune.numpy as rnp
     >>> def scaled(scale, x):
@@ -58,6 +58,7 @@ def linear_call(fun: Function, fun_transpose: Function, residual_args: object, l
     out_types = [tangent_type(t) for t in staged.output_types]
     out = tree.unflatten(forward.out_tree, range(len(out_types)))
     backward = Flat(KIND, fun_transpose, tree.structure((residual_args, out)))
+    # Both are traced at once: the equation must hold its own transpose, to be transposed twice.
     transposed = stage(backward, [*res_types, *out_types], function_name(fun_transpose)).closed()
     _check(function_name(fun), backward.out_tree, transposed, lin_tree, lin_types)
     outs = linear_call_primitive(*values, program=staged, transposed=transposed, residuals=len(res_types))
@@ -67,12 +68,12 @@ def linear_call(fun: Function, fun_transpose: Function, residual_args: object, l
 def _check(
     name: str, in_tree: tree.TreeDef, transposed: Program, lin_tree: tree.TreeDef, lin_types: Sequence[ArrayType]
 ) -> None:
-    expected = [tangent_type(t) for t in lin_types]
-    if in_tree != lin_tree or not all(map(is_layout, transposed.output_types, expected)):
+    expected_types = [tangent_type(t) for t in lin_types]
+    if in_tree != lin_tree or not all(map(is_layout, transposed.output_types, expected_types)):
         actual = ", ".join(map(str, transposed.output_types))
-        required = ", ".join(map(str, expected))
+        required_text = ", ".join(map(str, expected_types))
         raise TransformError(
-            f"{KIND}: cannot use the transpose of {name} (it gives {actual}, and {required} is required)"
+            f"{KIND}: cannot use the transpose of {name} (it gives {actual}, and {required_text} is required)"
         )
 
 
@@ -80,12 +81,14 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
     count = params["residuals"]
     if any(t is not None for t in tangents[:count]):
         raise MissingRule(f"{KIND}: cannot differentiate {params['program'].name} with respect to its residuals")
-    filled = [
+    full_tangents = [
         zeros_of(tangent_type(type_of(p))) if t is None else t
         for p, t in zip(primals[count:], tangents[count:], strict=True)
     ]
+    # The equation is linear in these operands, so the derivative is the equation itself on
+    # tangents.
     outs = linear_call_primitive(*primals, **params)
-    return outs, linear_call_primitive(*primals[:count], *filled, **params)
+    return outs, linear_call_primitive(*primals[:count], *full_tangents, **params)
 
 
 def _transpose(
@@ -98,9 +101,11 @@ def _transpose(
 ) -> list[Value | None]:
     if any(linear[:residuals]):
         raise MissingRule(f"{KIND}: cannot transpose {program.name} with respect to its residuals")
-    filled = [zeros_of(tangent_type(t)) if ct is None else ct for ct, t in zip(cts, program.output_types, strict=True)]
+    full_cts = [
+        zeros_of(tangent_type(t)) if ct is None else ct for ct, t in zip(cts, program.output_types, strict=True)
+    ]
     outs = linear_call_primitive(
-        *inputs[:residuals], *filled, program=transposed, transposed=program, residuals=residuals
+        *inputs[:residuals], *full_cts, program=transposed, transposed=program, residuals=residuals
     )
     return [*(None for _ in range(residuals)), *outs]
 
@@ -108,13 +113,15 @@ def _transpose(
 def _batch(
     batched: Sequence[bool], size: Size, *args: Value, program: Program, transposed: Program, residuals: int
 ) -> tuple[list[Any], list[bool]]:
-    known, inner = tuple(batched[:residuals]), own_size(size, program)
-    # All linear values have lanes, forwards and backwards; one without gets them from its sum.
+    residual_flags, inner = tuple(batched[:residuals]), own_size(size, program)
+    # All linear values have lanes, forwards and backwards. An operand without lanes is repeated, so
+    # its cotangent is a sum over the lanes.
     lanes = (True,) * (len(args) - residuals)
-    spread = [x if b else repeat_lane(x, size) for x, b in zip(args[residuals:], batched[residuals:])]
-    forward, _ = batch_program(program, (*known, *lanes), inner, (True,) * len(program.outputs))
-    backward, _ = batch_program(transposed, (*known, *(True for _ in program.outputs)), inner, lanes)
-    outs = linear_call_primitive(*args[:residuals], *spread, program=forward, transposed=backward, residuals=residuals)
+    lane_operands = [x if b else repeat_lane(x, size) for x, b in zip(args[residuals:], batched[residuals:])]
+    forward, _ = batch_program(program, (*residual_flags, *lanes), inner, (True,) * len(program.outputs))
+    backward, _ = batch_program(transposed, (*residual_flags, *(True for _ in program.outputs)), inner, lanes)
+    operands = [*args[:residuals], *lane_operands]
+    outs = linear_call_primitive(*operands, program=forward, transposed=backward, residuals=residuals)
     return outs, [True] * len(outs)
 
 

@@ -1,8 +1,8 @@
-"""What custom_jvp and custom_vjp share: how they are called, and what their rules may not do.
+"""The common part of custom_jvp, custom_vjp and custom_vmap: calls, and checks of rules.
 
-A call reaches the rule at the level of the interpreters where differentiation happens. If concrete
-values are differentiated, the user's rule runs at once, on values, and the function itself is not
-traced; inside jit and vmap the function is a program in an equation that carries the rule along.
+A call reaches the rule at the interpreter that differentiates. If concrete values are
+differentiated, the user's rule runs at once, on values, and the function itself is not traced;
+inside jit and vmap the function is a program in an equation that also holds the rule.
 
 A rule covers only the arguments. A value that the function closes over may be traced, but not
 differentiated: that is refused, since its derivative would be lost silently.
@@ -124,14 +124,15 @@ class Arguments:
         return tree.unflatten(self.treedef, leaves)
 
     def all(self, active: Sequence[object]) -> list[object]:
-        """All arguments in their places; `chosen` are those to differentiate."""
+        """All arguments in their places; `active` are those to differentiate."""
         args = list(active)
+        # In ascending order, so that each position is the one in the full list.
         for position, value in self.statics:
             args.insert(position, value)
         return args
 
     def form(self) -> Arguments:
-        """The same without values, which a rule must not hold, since it outlives the call."""
+        """The same without leaves, which a rule must not hold, since it outlives the call."""
         return replace(self, leaves=[])
 
     def is_like(self, other: Arguments) -> bool:
@@ -172,6 +173,7 @@ class CustomFunction(Generic[P, R]):
 
     def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
         """The arguments of a call, with keywords and defaults in their places."""
+        # A rule takes arguments by position, so a keyword must not hide which argument it is.
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
         positions = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
@@ -197,6 +199,7 @@ class Rule(Generic[F]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
+        # Equal rules make equal programs, so a function in a loop finds its compiled code again.
         return self.custom is other.custom and self.arguments.is_like(other.arguments)
 
     def __hash__(self) -> int:
@@ -208,16 +211,15 @@ class Rule(Generic[F]):
 
 
 def _positions(function: Callable[..., object], names: Sequence[str]) -> Iterator[int]:
-    known = list(inspect.signature(function).parameters) if names else []
+    parameters = list(inspect.signature(function).parameters) if names else []
     for name in names:
-        if name not in known:
-            of = function_name(function)
-            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {of}")
-        yield known.index(name)
+        if name not in parameters:
+            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {function_name(function)}")
+        yield parameters.index(name)
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature | None:
-    """None for a builtin that has none."""
+    """The signature; None for a builtin without one."""
     try:
         return inspect.signature(function)
     except ValueError:
@@ -250,7 +252,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
     tangents for the leaves. otherwise(leaves) -> (results, tree): used if no derivative is taken.
     """
     level = current()
-    # Known values pass through partial evaluation unchanged.
+    # Partial evaluation has no part in a call on known values: they are those of its parent.
     if isinstance(level, Partial) and level.parent and not any(map(level.owns, leaves)):
         with use(level.parent):
             return on_level(leaves, rule, otherwise)
@@ -269,6 +271,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
 def check_closure(kind: str, name: str, *holders: object) -> None:
     """Refuse a function that closes over a value which is being differentiated."""
     levels = list(_derivatives())
+    # The search through closures is only worth its time while a derivative is taken.
     if levels:
         for value in _tracers_in(holders):
             if value.interpreter in levels:
@@ -278,6 +281,9 @@ def check_closure(kind: str, name: str, *holders: object) -> None:
 def _derivatives() -> Iterator[Interpreter]:
     """The derivatives being taken around the current context, up to any other transformation."""
     level: Interpreter | None = current()
+    # Beyond any other transformation, such as jit, a rule cannot lose a derivative: there the
+    # equation of the call has the closed-over value as an operand, which is checked when it is
+    # differentiated.
     while isinstance(level, Jvp | Partial):
         if isinstance(level, Jvp):
             yield level
@@ -334,18 +340,19 @@ def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
     """Traced values in closures, and in the attributes and containers inside them."""
     # The search has a limited depth: closures may reach all of a program's data.
     pending = [(x, 0) for x in holders]
-    visited: set[int] = set()
+    visited_ids: set[int] = set()
     while pending:
         item, depth = pending.pop()
         value = opened(item)
         if isinstance(value, Tracer):
             yield value
-        elif depth < LEVELS and id(value) not in visited:
-            visited.add(id(value))
+        elif depth < LEVELS and id(value) not in visited_ids:
+            visited_ids.add(id(value))
             pending += [(x, depth + 1) for x in _held_by(value)]
 
 
 def _held_by(value: object) -> Sequence[object]:
+    # Closures, objects and containers; a class or module belongs to no single call.
     match value:
         case functools.partial():
             return [value.func, *value.args, *value.keywords.values()]
@@ -370,11 +377,11 @@ def _contents(cell: CellType) -> Sequence[object]:
         return ()
 
 
-def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Value]) -> None:
+def require_types(kind: str, name: str, function_types: Sequence[ArrayType], results: Sequence[Value]) -> None:
     """Raise TransformError unless a rule returns results of the same types as the function."""
     types = [type_of(x) for x in results]
-    if len(types) != len(expected) or not all(map(is_layout, types, expected)):
-        actual_text, expected_text = (", ".join(map(str, ts)) for ts in (types, expected))
+    if len(types) != len(function_types) or not all(map(is_layout, types, function_types)):
+        actual_text, expected_text = (", ".join(map(str, ts)) for ts in (types, function_types))
         raise TransformError(
             f"{kind}: cannot use the rule of {name} (its results are {actual_text}, the function's {expected_text})"
         )
@@ -383,7 +390,7 @@ def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: 
 def transpose_of_program(
     cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
 ) -> list[Array | None]:
-    """The transposition rule of a primitive that holds a program and means its computation."""
+    """The transpose rule of a primitive whose results are those of its program."""
     known = {v: x for v, x, is_linear in zip(program.inputs, inputs, linear, strict=True) if not is_linear}
     linear_cts = iter(backward(program, known, cts))
     return [next(linear_cts) if is_linear else None for is_linear in linear]

@@ -1,7 +1,8 @@
 """Cotangents in rules that run in the body of a shard_map: shares of devices, and their sums.
 
-There the cotangent of a value that all devices share is the same on all of them: the sum of what
-each computes (core/varying.py). Elsewhere both functions return their argument.
+There the cotangent of a value that is the same on all devices is the same on all of them, too: the
+sum of the shares that the devices compute (core/varying.py). Elsewhere both functions return their
+argument.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """custom_vjp: a function with its own reverse rule.
 
     f(x)             the function itself runs
-    vjp(f)           fwd(x) -> (result, residuals) runs in its place, and `custom_lin` stands for
-                     the linear map from tangents; transposing that calls bwd(residuals, cotangent)
+    vjp(f)           fwd(x) -> (result, residuals) runs in its place, and `custom_lin` represents
+                     the linear map from tangents; its transpose calls bwd(residuals, cotangent)
     jvp(f)           refused: the rules do not define the linear map on tangents
     jit(f), vmap(f)  one equation holding the program of f and both rules, batched if need be
     lowering         the program, inlined
@@ -94,10 +94,10 @@ class custom_vjp(CustomFunction[P, R]):
         bwd returns a tuple with a cotangent for every differentiated argument; None, for an
         argument or a part of its tree, means zero.
 
-        symbolic_zeros: fwd takes CustomVJPPrimal objects, which say whether they are perturbed,
-            and bwd takes SymbolicZero objects for cotangents that are zero.
-        optimize_remat: lets a checkpoint in JAX drop unneeded parts of fwd. It changes nothing
-            here: a checkpoint always recomputes only what is needed.
+        symbolic_zeros: fwd takes CustomVJPPrimal objects, which say whether the value is
+            differentiated, and bwd takes SymbolicZero objects for cotangents that are zero.
+        optimize_remat: without effect. In JAX it lets a checkpoint drop unneeded parts of fwd; here
+            a checkpoint always recomputes only values that are needed.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
@@ -134,7 +134,7 @@ class custom_vjp(CustomFunction[P, R]):
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
         rule.out_tree = flat.out_tree
-        # Captured values and size witnesses, which the rules do not take.
+        # The number of captured values and size witnesses, which the rules do not take.
         hidden = len(operands) - len(leaves)
         outs = custom_vjp_call(*operands, program=program, rule=rule, hidden=hidden)
         return outs, flat.out_tree
@@ -153,8 +153,9 @@ _NUMBERS = (bool, int, float, complex, references.Ref)
 
 # --- the rules, as the interpreters see them ----------------------------------------------------
 
-# forward(primals, perturbed) -> (results, residuals, pullback), all flat
-# pullback(residuals, cotangents of the results) -> cotangents of the primals; None is zero
+# A rule, of one call or on lanes, has two parts, both on flat values; None is a zero cotangent:
+#     forward(primals, perturbed) -> (results, residuals, pullback)
+#     pullback(residuals, cotangents of the results) -> cotangents of the primals
 
 
 class _Rule(Rule[custom_vjp[..., Any]]):
@@ -183,6 +184,7 @@ class _Rule(Rule[custom_vjp[..., Any]]):
         # bwd takes trees, but between the rules there are only flat values of the interpreters.
         self.out_tree = out_tree
         leaves, residual_tree = tree.flatten(fwd_result[1])
+        # As traced values Python numbers would be of no use to a bwd that branches on them.
         numbers = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in _NUMBERS}
         outs = array_leaves(KIND, outs, out_tree)
         arrays = array_leaves(KIND, [0 if i in numbers else x for i, x in enumerate(leaves)], residual_tree)
@@ -201,7 +203,7 @@ class _Pullback:
 
     rule: _Rule
     residual_tree: tree.TreeDef
-    numbers: Mapping[int, object]  # those of its leaves that are Python numbers, which bwd may branch on, or references
+    numbers: Mapping[int, object]  # leaves of that tree that are Python numbers or references
     out_tree: tree.TreeDef
     out_types: tuple[ArrayType, ...]
     in_types: tuple[ArrayType, ...]
@@ -212,15 +214,15 @@ class _Pullback:
     def __call__(self, residuals: Sequence[Value], cts: Sequence[Value | None]) -> list[Value | None]:
         """Cotangents of the arguments, None for zero."""
         custom, arguments = self.rule.custom, self.rule.arguments
-        filled = [
+        full_cts = [
             symbolic_or_zeros(custom.symbolic_zeros, tangent_type(t)) if ct is None else ct
             for t, ct in zip(self.out_types, cts, strict=True)
         ]
         assert custom.bwd is not None
-        ct = tree.unflatten(self.out_tree, as_arrays(filled))
+        ct = tree.unflatten(self.out_tree, as_arrays(full_cts))
         bwd_args = (*arguments.static_values, self._residuals(as_arrays(residuals)), ct)
         bwd_result = run_rule(KIND, custom.name, custom.bwd, *bwd_args)
-        # A list is accepted for the tuple.
+        # As in JAX, a list is accepted for the tuple.
         leaves = self._leaves(tuple(bwd_result) if isinstance(bwd_result, list) else bwd_result)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
 
@@ -242,25 +244,26 @@ class _Pullback:
                 return [ct for ct, t in zip(cts, types, strict=True) if not isinstance(t, references.Ref)]
         except ValueError:
             pass
-        how = mismatch(
+        difference = mismatch(
             tree.structure(arguments),
             tree.structure(bwd_result),
             "argument{} has no cotangent".format,
             "cotangent{} belongs to no argument".format,
             "a tuple like {} required, not {}",
         )
-        return self.rule.refuse("bwd", how)
+        return self.rule.refuse("bwd", difference)
 
-    def _checked(self, number: int, expected: ArrayType, ct: Value) -> Any:
+    def _checked(self, number: int, type: ArrayType, ct: Value) -> Any:
+        """The cotangent of an argument of this type; None for zero."""
         # An integer has no cotangent, whatever bwd returns for it.
-        if ct is None or isinstance(ct, SymbolicZero) or expected.dtype not in dtypes.INEXACT:
+        if ct is None or isinstance(ct, SymbolicZero) or type.dtype not in dtypes.INEXACT:
             return None
-        ct = host_as(ct, expected)
+        ct = host_as(ct, type)
         actual = type_of(ct)
-        if not is_layout(actual, expected):
+        if not is_layout(actual, type):
             path = key_path(number, self.rule.arguments.treedef)
-            self.rule.refuse("bwd", f"argument{path} is {expected}, its cotangent {actual}")
-        excess = actual.varying - expected.varying
+            self.rule.refuse("bwd", f"argument{path} is {type}, its cotangent {actual}")
+        excess = actual.varying - type.varying
         if excess:
             path, axes = key_path(number, self.rule.arguments.treedef), ", ".join(sorted(map(repr, excess)))
             self.rule.refuse("bwd", f"argument{path} is the same along {axes}, its cotangent is not; psum it there")
@@ -283,7 +286,7 @@ class _OnLanes:
         self, primals: Sequence[Value], perturbed: Sequence[bool]
     ) -> tuple[list[Value], list[Value], _PullbackOnLanes]:
         """Results and residuals, lanes leading, and the pullback of all lanes."""
-        one_lane: list[Any] = []
+        one_lane: list[Any] = []  # the number of results, and the pullback of one lane
         # A symbolic size has another name in each program; the arguments have the current one.
         sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
         size = next(sizes, self.size)
@@ -324,8 +327,8 @@ class _PullbackOnLanes:
 
         def one(*values: Value) -> list[Value]:
             lane_cts = iter(values[len(residuals) :])
-            filled = [None if ct is None else next(lane_cts) for ct in cts]
-            lane_in_cts = self.pullback(values[: len(residuals)], filled)
+            full_cts = [None if ct is None else next(lane_cts) for ct in cts]
+            lane_in_cts = self.pullback(values[: len(residuals)], full_cts)
             nonzero.extend(ct is not None for ct in lane_in_cts)
             return [ct for ct in lane_in_cts if ct is not None]
 
@@ -343,9 +346,9 @@ def _of_argument(is_batched: bool, ct: Value, has_lanes: bool, size: Size) -> Va
     """The cotangent of an argument that has lanes, or that all lanes share."""
     if is_batched:
         return _with_lanes(ct, has_lanes, size)
-    # The cotangents of results have lanes, and so has whatever is linear in them. A value without
-    # lanes is not a derivative but a new value, such as the next scale of an 8-bit product: it
-    # counts once, as in JAX.
+    # The cotangents of results have lanes, and so do all values that are linear in them. A value
+    # without lanes is not a derivative but a new value, such as the next scale of an 8-bit product:
+    # it counts once, as in JAX.
     return reduce_sum(ct, axes=(0,)) if has_lanes else ct
 
 
@@ -365,7 +368,7 @@ def linearized(
     # Zero tangents are left out, so that nothing is computed for them.
     nonzero_tangents = [t for t in tangents if t is not None]
     types = tuple(type_of(o).strong() for o in outs if is_differentiable(o))
-    # An operation that is linear and has no rule but a transpose: bwd.
+    # A linear operation whose only rule is its transpose, which calls bwd.
     linear_results = iter(
         custom_lin(
             *residuals,
@@ -427,8 +430,9 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
         if tangent is not None:
             refuse_hidden(KIND, program.name, type_of(value))
     outs, out_tangents = linearized(params["rule"], primals[hidden:], tangents[hidden:])
-    expected = call_rules.type_rule(*map(type_of, primals), program=program)
-    require_types(KIND, program.name, expected, outs)
+    # Later equations were traced for the types of the function, so the rule's results must fit.
+    expected_types = call_rules.type_rule(*map(type_of, primals), program=program)
+    require_types(KIND, program.name, expected_types, outs)
     return outs, out_tangents
 
 

@@ -1,13 +1,13 @@
 """custom_vmap: a function with its own rule for lanes.
 
     f(x)                the function itself runs
-    vmap(f)             rule(axis_size, in_batched, x) -> (result, out_batched), outside of it
+    vmap(f)             rule(axis_size, in_batched, x) -> (result, out_batched), outside the vmap
     jit(f)              one equation holding the program of f and the rule
-    jvp(f), vmapped     the derivative of the rule; of an f that is not, that of f
+    jvp(f)              the derivative of f; under vmap, that of the rule
     grad(f), vmapped    the rule for the values, and the derivative of f for the cotangents
     lowering            the program, inlined
 
-Under several vmaps the innermost asks the rule, and the next one batches what the rule does.
+Under several vmaps the innermost calls the rule, and the next one batches the rule's operations.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ KIND = "custom_vmap"
 class custom_vmap(CustomFunction[P, R]):
     """Give a function its own batch rule: a decorator, then `.def_vmap(rule)`.
 
-    rule(axis_size, in_batched, *args) -> (result, out_batched): in_batched says for each argument,
-    as a tree like it, whether it has lanes, which then lead; out_batched says so of the result.
+    rule(axis_size, in_batched, *args) -> (result, out_batched): in_batched has for each argument a
+    tree of bools, whether a leaf has lanes, which then lead; out_batched has the same for the
+    result.
 
     Errors: TransformError without a rule, for a rule whose trees differ from the function's, and
             for lanes of a value that the function closes over.
@@ -98,6 +99,7 @@ class _Rule(Rule[custom_vmap]):
 
     def __call__(self, size: Size, batched: Sequence[bool], values: Sequence[Value]) -> tuple[list[Any], list[bool]]:
         """Flat results, and which of them have lanes."""
+        # The rule takes only arguments, so lanes of other values would be lost.
         if any(batched[: self.hidden]):
             self.refuse("it closes over a value that has lanes")
         args = self.arguments.trees([*map(as_value, values[self.hidden :])])
@@ -125,9 +127,9 @@ class _Rule(Rule[custom_vmap]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _JvpRule:
-    """The derivative of a rule: on primals, and tangents of those that have one.
+    """The derivative of a rule, on primals and their nonzero tangents.
 
-    program: that of the primals, with `rule`.
+    program: the program of the primals, whose rule is `rule`.
     """
 
     program: Program
@@ -141,23 +143,25 @@ class _JvpRule:
         """Results, tangents of those that have one, and which of all have lanes."""
         count = len(self.nonzero)
         tangents, lanes = iter(values[count:]), iter(batched[count:])
-        primals, directions, together = [], [], []
+        # A primal and its tangent are one value of the function, so both have lanes or neither has.
+        primals, directions, lane_flags = [], [], []
         for primal, is_batched, has_tangent in zip(values[:count], batched[:count], self.nonzero, strict=True):
             tangent, on_lanes = (next(tangents), next(lanes)) if has_tangent else (None, False)
-            together.append(is_batched or on_lanes)
-            primals.append(_with_lanes(primal, together[-1] and not is_batched, size))
-            directions.append(None if tangent is None else _with_lanes(tangent, together[-1] and not on_lanes, size))
+            lane_flags.append(is_batched or on_lanes)
+            primals.append(_with_lanes(primal, lane_flags[-1] and not is_batched, size))
+            directions.append(None if tangent is None else _with_lanes(tangent, lane_flags[-1] and not on_lanes, size))
         out_batched: list[bool] = []
 
         def on_primals(*xs: Value) -> list[Value]:
-            outs, of_outs = self.rule(size, together, xs)
-            out_batched[:] = of_outs
+            outs, out_flags = self.rule(size, lane_flags, xs)
+            out_batched[:] = out_flags
             return outs
 
         outs, out_tangents = jvp_flat(on_primals, primals, directions)
         pairs = [(o, t, b) for o, t, b in zip(outs, out_tangents, out_batched, strict=True) if is_differentiable(o)]
-        filled = [zeros_like(o) if t is None else t for o, t, _ in pairs]
-        return [*outs, *filled], [*out_batched, *(b for *_, b in pairs)]
+        # The equation has a tangent for every differentiable result, zero or not.
+        full_tangents = [zeros_like(o) if t is None else t for o, t, _ in pairs]
+        return [*outs, *full_tangents], [*out_batched, *(b for *_, b in pairs)]
 
 
 def _with_lanes(value: Value, needs_lanes: bool, size: Size) -> Any:
@@ -175,6 +179,7 @@ def _batch(
 
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     program: Program = params["program"]
+    # Every differentiable result has a tangent, since the rule on lanes returns them all.
     nonzero, active = tuple(t is not None for t in tangents), tuple(map(is_differentiable, program.outputs))
     rewritten, out_nonzero = jvp_program(program, nonzero, active)
     rule = _JvpRule(program, params["rule"], nonzero)
@@ -192,7 +197,7 @@ def _partial(
         outs = eval_program(params["program"], args)
     if not isinstance(rule, _JvpRule) or any(unknown[: len(rule.nonzero)]):
         return outs
-    # Values are known: they come by the rule, and the tangents from the function.
+    # The values are known: the rule computes them on lanes, the function only the tangents.
     values = custom_vmap_call(*args[: len(rule.nonzero)], program=rule.program, rule=rule.rule)
     return [*values, *outs[len(values) :]]
 

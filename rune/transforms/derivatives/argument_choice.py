@@ -1,4 +1,4 @@
-"""Which arguments a derivative is taken with respect to, and which dtypes it accepts."""
+"""The arguments that a derivative is taken with respect to, and the dtypes that it accepts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rune.transforms.arguments import key_path, value_leaves
 
 
 class Chosen:
-    """A function of the arguments that `argnums` chooses, with the others fixed."""
+    """A function of the arguments that `argnums` selects, with the others fixed."""
 
     def __init__(
         self,
@@ -31,18 +31,18 @@ class Chosen:
         self.values = tuple(args[i] for i in self.numbers)
 
     def __call__(self, *values: object) -> Any:
-        """The result for other values of the chosen arguments."""
-        full = list(self.args)
+        """The result for other values of the selected arguments."""
+        full_args = list(self.args)
         for i, value in zip(self.numbers, values, strict=True):
-            full[i] = value
-        return self.function(*full, **self.kwargs)
+            full_args[i] = value
+        return self.function(*full_args, **self.kwargs)
 
-    def require(self, name: str, allowed: frozenset[np.dtype], kind: str) -> None:
+    def require(self, name: str, allowed_dtypes: frozenset[np.dtype], kind: str) -> None:
         """Raise TransformError, with the path, unless every leaf has an allowed dtype."""
         for number, argument in zip(self.numbers, self.values, strict=True):
             leaves, treedef = tree.flatten(argument)
             for i, leaf in enumerate(value_leaves(name, leaves, treedef)):
-                if type_of(leaf).dtype not in allowed:
+                if type_of(leaf).dtype not in allowed_dtypes:
                     raise _undifferentiable(name, number, key_path(i, treedef), leaf, kind)
 
 
@@ -82,8 +82,8 @@ def require_inputs(name: str, chosen: Chosen, holomorphic: bool, allow_int: bool
 
 def require_result(name: str, result_type: ArrayType, holomorphic: bool) -> None:
     """Raise TransformError for a result that reverse mode cannot differentiate."""
-    allowed, kind = _RESULTS[holomorphic]
-    if result_type.dtype not in allowed:
+    allowed_dtypes, kind = _RESULTS[holomorphic]
+    if result_type.dtype not in allowed_dtypes:
         raise TransformError(
             f"{name}: cannot differentiate a result {result_type} ({kind} required)",
             hint="for a holomorphic function pass holomorphic=True, otherwise use rune.vjp"
@@ -98,6 +98,7 @@ _RESULTS = {False: (dtypes.FLOATING, "real floating"), True: (dtypes.COMPLEX, "c
 def one_for(value: object, holomorphic: bool) -> Array:
     """The cotangent 1 of a scalar. Errors: TransformError if the value is anything else."""
     leaves, _ = tree.flatten(value)
+    # A tree of one array is refused as well: the gradient is defined for a bare scalar.
     if len(leaves) != 1 or leaves[0] is not value:
         raise TransformError(
             f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",
@@ -110,4 +111,5 @@ def one_for(value: object, holomorphic: bool) -> Array:
             hint="reduce it with rune.numpy.sum or mean, or use rune.jacrev",
         )
     require_result("grad", value_type, holomorphic)
+    # The cotangent has the type of a tangent: weak if the value is.
     return Array(np.ones((), value_type.dtype), value_type.to_tangent())

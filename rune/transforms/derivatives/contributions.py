@@ -1,8 +1,8 @@
 """Contributions of the readers of a value to its cotangent, in a program run backwards.
 
-In a typed body of a shard_map (core/varying.py) a reader may contribute a share per device to a
-value that is the same on all of them. Shares are added up on each device before they are summed
-over the devices, so that all readers of a weight together need one sum for its gradient.
+In a typed body of a shard_map (core/varying.py) a reader may contribute a share per device to the
+cotangent of a value that is the same on all of them. Each device adds up its shares before they are
+summed over the devices, so the gradient of a weight needs one sum for all its readers together.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Contributions(dict[Var, Any]):
         return self.pop(variable, None)
 
     def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Array | None]:
-        """The cotangents of an equation's results. linear: which operands have a cotangent."""
+        """The cotangents of the results of an equation. linear: which operands have a cotangent."""
         return [self.take(v) for v in equation.results]
 
 
@@ -44,6 +44,7 @@ class Shares(Contributions):
     def add(self, variable: Var, ct: Value) -> None:
         """Add the contribution of one reader."""
         sums: dict[Axes, Value] = self.setdefault(variable, {})
+        # Shares along different axes need different sums, so they are not added to each other.
         axes = type_of(ct).varying
         sums[axes] = add(sums[axes], ct) if axes in sums else ct
 
@@ -53,9 +54,9 @@ class Shares(Contributions):
         return functools.reduce(add, (cotangent(ct, variable.type.varying) for ct in sums)) if sums else None
 
     def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Array | None]:
-        """The cotangents of an equation's results; shares stay shares if they may wait.
+        """The cotangents of the results of an equation; shares that may be summed later as shares.
 
-        linear: which operands have a cotangent; shares of several would be as many sums
+        linear: which operands have a cotangent; with several, each would need a sum of its own
         """
         sums = self.get(equation.results[0], {}) if len(equation.results) == 1 else {}
         if len(sums) == 1 and NONE not in sums and sum(linear) == 1 and _passes_shares_on(equation):
@@ -69,8 +70,8 @@ def _passes_shares_on(equation: Equation) -> bool:
     The result is the same for an operation that all devices do alike, on operands of at most that
     size.
     """
-    alike = not equation.results[0].type.varying and not equation.primitive.multiple_results
-    if not alike or isinstance(equation.primitive, Collective):
+    is_same = not equation.results[0].type.varying and not equation.primitive.multiple_results
+    if not is_same or isinstance(equation.primitive, Collective):
         return False
     size = dims.product(equation.results[0].type.shape)
     return all(dims.at_most(dims.product(a.type.shape), size) for a in equation.operands)

@@ -45,9 +45,9 @@ def jvp(
     leaves, flat = flatten("jvp", main, primals)
     directions = _directions("jvp", [*map(type_of, leaves)], flat.treedef, tangents)
     outs, out_tangents = jvp_flat(flat, leaves, directions)
-    filled_tangents = [filled(o, t) for o, t in zip(outs, out_tangents, strict=True)]
-    # Inside, a zero is None; users get arrays of zeros, or float0.
-    pair = tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, filled_tangents)
+    # Rules use None for zero; users get arrays of zeros, or float0.
+    full_tangents = [filled(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+    pair = tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, full_tangents)
     return (*pair, main.aux) if isinstance(main, Aux) else pair
 
 
@@ -57,14 +57,14 @@ def _directions(
     """One tangent per leaf of these types, None for an integer leaf."""
     leaves, tangent_tree = tree.flatten(tuple(tangents))
     if tangent_tree != treedef:
-        how = mismatch(
+        difference = mismatch(
             treedef,
             tangent_tree,
             "primal{} has no tangent".format,
             "tangent{} belongs to no primal".format,
             "{} required, not {}",
         )
-        raise TransformError(f"{name}: cannot match tangents to primals ({how})")
+        raise TransformError(f"{name}: cannot match tangents to primals ({difference})")
     # The trees are equal, so the leaves are in the same order.
     return [tangent_of(name, p, t) for p, t in zip(types, leaves, strict=True)]
 
@@ -107,6 +107,7 @@ def linearize(fun: Callable[..., object], *primals: object, has_aux: bool = Fals
     """
     main = Aux(fun) if has_aux else fun
     leaves, flat = flatten("linearize", main, primals)
+    # Integers have no tangents, so the linear program has no inputs for them.
     active = [is_differentiable(x) for x in leaves]
     outs, linear = linearize_flat(flat, leaves, active)
     tangent_map = LinearFunction.of(linear, leaves, outs, flat)

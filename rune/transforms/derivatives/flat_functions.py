@@ -1,4 +1,4 @@
-"""Functions of trees as functions of their leaves, which is what derivatives work on."""
+"""Functions of trees as functions of leaves, on which derivatives are defined."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class Aux:
 
     @property
     def aux(self) -> Any:
-        """The second part; users' nodes are built when it is asked for, outside the trace."""
+        """The second part. Users' nodes are built here, outside the trace of the derivative."""
         return tree.unflatten(self.treedef, self.leaves)

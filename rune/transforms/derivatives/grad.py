@@ -154,12 +154,13 @@ def _value_and_gradient(
         main = Aux(fun) if has_aux else fun
         chosen = Chosen(main, argnums, args, kwargs)
         require_inputs("grad", chosen, holomorphic, allow_int)
+        # As vjp does, without its checks of the cotangent, which is known to be 1.
         leaves, flat = flatten("vjp", chosen, chosen.values)
         outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
         value = flat.out_tree.unflatten(outs)
         cts = pull_back(linear, [one_for(value, holomorphic)], [type_of(x) for x in leaves])
         gradients = flat.treedef.unflatten(cts)
-        picked = gradients[0] if isinstance(argnums, int) else gradients
-        return ((value, main.aux) if isinstance(main, Aux) else value), picked
+        gradient = gradients[0] if isinstance(argnums, int) else gradients
+        return ((value, main.aux) if isinstance(main, Aux) else value), gradient
 
     return value_and_gradient

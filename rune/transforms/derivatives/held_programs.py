@@ -1,8 +1,9 @@
 """Derivatives of the programs that equations hold: the jvp, the known part and the transpose.
 
 Eager derivatives run a function under an interpreter (jvp.py, linearize.py, transpose.py). A jitted
-function or a loop is one equation that holds a program, and its rules need that program rewritten.
-Each function here traces the eager transformation of a program, so that one equation stays one.
+function or a loop is one equation that holds a program, and its rules need derivatives of that
+program. Each function here traces the eager transformation of a program, so that one equation stays
+one.
 
 Cost: a program is rewritten once for each pattern of zeros; the result lives as long as the
       program.
@@ -31,7 +32,7 @@ from rune.transforms.programs.memo import per_program
 def jvp_program(
     program: Program, nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
-    """primals, nonzero tangents -> outputs, nonzero output tangents; and which those are.
+    """primals, nonzero tangents -> outputs, nonzero output tangents; and which outputs have one.
 
     forced: which output tangents are written out even if they are zero; none by default.
     """
@@ -70,7 +71,7 @@ class SplitProgram:
 
 @per_program
 def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[bool, ...] = ()) -> SplitProgram:
-    """Partial evaluation of a program. Elementwise derivatives land on the known side.
+    """Partial evaluation of a program. Derivatives of elementwise functions are in the known part.
 
     forced: which outputs are unknown even if they could be computed; none by default.
     """
@@ -87,8 +88,8 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
 
         def evaluate() -> tuple[Staged, tuple[bool, ...], list[Any]]:
             outs = eval_program(program, args)
-            free = forced or (False,) * len(outs)
-            is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, free, strict=True))
+            is_forced = forced or (False,) * len(outs)
+            is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, is_forced, strict=True))
             unknown_outs = [o for o, k in zip(outs, is_known, strict=True) if not k]
             known_outs = [o for o, k in zip(outs, is_known, strict=True) if k]
             return finish(partial, unknown_outs, f"{program.name}_unknown"), is_known, known_outs
@@ -98,8 +99,8 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
         # An input that is a residual is not also returned: the caller of both parts has it.
         sources = tuple(_position(known, r) for r in linear.residuals)
         parts.extend((linear.program, sources, is_known))
-        computed = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
-        return [*known_outs, *computed]
+        computed_residuals = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
+        return [*known_outs, *computed_residuals]
 
     staged = stage(run, known_types, f"{program.name}_known")
     return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
@@ -114,7 +115,7 @@ def _position(values: Sequence[Value], value: Value) -> int | None:
 def transpose_program(
     program: Program, linear: tuple[bool, ...], nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
-    """known inputs, nonzero output cotangents -> nonzero input cotangents; and which those are.
+    """known inputs, nonzero output cotangents -> nonzero input cotangents; and which have one.
 
     forced: which cotangents of linear inputs are written out even if they are zero.
     """

@@ -50,7 +50,7 @@ class _At:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """How a Jacobian was requested. mode None: the cheaper one."""
+    """The arguments of the function that asked for a Jacobian. mode None: the cheaper one."""
 
     name: str
     argnums: int | Sequence[int]
@@ -69,6 +69,7 @@ def _jacobian(function: Callable[..., object], options: _Options) -> Callable[..
         _require_inputs(chosen, options)
         leaves, flat = flatten(options.name, chosen, chosen.values)
         active = tuple(map(is_differentiable, leaves))
+        # The function runs once, whichever mode follows: both apply the same linear map.
         at = _At(leaves, *linearize_flat(flat, leaves, active), active)
         rows = [tree.unflatten(flat.treedef, row) for row in _blocks(at, options)]
         if isinstance(options.argnums, int):
@@ -99,13 +100,14 @@ def _blocks(at: _At, options: _Options) -> list[list[Any]]:
 
 def _cheaper(at: _At) -> Mode:
     """Forward if there are no more inputs than outputs, and forward mode can be applied."""
+    # jacfwd refuses complex arguments unless holomorphic, and the bwd of a custom_vjp has no jvp.
     complex_in = any(type_of(x).dtype in dtypes.COMPLEX for x in at.leaves)
     if complex_in or _is_reverse_only(at.linear.program):
         return "reverse"
     numbers_in, numbers_out = (
         sum((product(type_of(x).shape) for x in side if is_differentiable(x)), 0) for side in (at.leaves, at.outs)
     )
-    # Forward also if symbolic sizes leave the comparison open.
+    # `less` is None if symbolic sizes leave the comparison open: then forward, too.
     return "reverse" if less(numbers_out, numbers_in) else "forward"
 
 
@@ -123,7 +125,8 @@ def _is_reverse_only(program: Program) -> bool:
 
 def _basis(type: ArrayType) -> Array:
     count = product(type.shape)
-    if isinstance(count, int):  # a symbolic basis is computed where its size is known
+    # A basis of symbolic size is built from operations, to be computed when the size is known.
+    if isinstance(count, int):
         rows = np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
         return Array(rows, ArrayType(rows.shape, type.dtype))
     row, column = (iota(shape=(count, count), axis=axis, dtype=dtypes.i32) for axis in (0, 1))
@@ -133,6 +136,7 @@ def _basis(type: ArrayType) -> Array:
 def _on_lanes(function: Callable[[Any], Any], basis: Value) -> list[Value]:
     """The results of `function` on every row of the basis, lanes leading."""
     count = type_of(basis).shape[0]
+    # A result without lanes is the same for every row of the basis.
     outs, batched = batch_flat(function, count, [basis], [True])
     return [o if b else repeat_lane(o, count) for o, b in zip(outs, batched, strict=True)]
 
@@ -145,8 +149,8 @@ def _column(at: _At, number: int) -> list[Value]:
 
     def along(direction: Value) -> list[Value]:
         # One leaf at a time, because a basis of all leaves together would be much larger.
-        every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
-        out_tangents = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
+        directions = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
+        out_tangents = at.linear([t for t, a in zip(directions, at.active, strict=True) if a])
         pairs = zip(at.outs, out_tangents, strict=True)
         return [filled(o, t) for o, t in pairs if is_differentiable(o)]
 
@@ -312,6 +316,7 @@ def hessian(
     >>> rune.hessian(lambda x: rnp.sum(x ** 3))(rnp.arange(2.0)).tolist()
     [[0.0, 0.0], [0.0, 6.0]]
     """
+    # Reverse mode inside: a gradient costs one pass, whatever the number of arguments.
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
@@ -328,6 +333,7 @@ def hvp(function: Callable[..., object], primals: Sequence[object], tangents: Se
     >>> rune.hvp(lambda x: rnp.sum(x ** 3), (rnp.arange(2.0),), (rnp.ones(2),)).tolist()
     [0.0, 6.0]
     """
-    every = tuple(range(len(primals)))
-    gradient = grad(function, argnums=every[0] if len(every) == 1 else every)
+    numbers = tuple(range(len(primals)))
+    # With a tuple of one number, the product would be a tuple, too.
+    gradient = grad(function, argnums=numbers[0] if len(numbers) == 1 else numbers)
     return jvp(gradient, primals, tangents)[1]

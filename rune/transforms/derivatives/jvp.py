@@ -1,4 +1,4 @@
-"""Forward mode: a primal and its tangent travel together.
+"""Forward mode: a tracer holds a primal and its tangent.
 
 A tangent of None is a symbolic zero: it costs nothing and is never materialised. Rules run in
 the parent context, so derivatives of derivatives, batched and staged derivatives follow by nesting.
@@ -68,8 +68,8 @@ class Jvp(Interpreter):
         with use(parent):
             if primitive.jvp_equation is not None:
                 pairs = zip(*primitive.jvp_equation(primals, tangents, params), strict=True)
-                joined = [self.join(*pair) for pair in pairs]
-                return joined if primitive.multiple_results else joined[0]
+                results = [self.join(*pair) for pair in pairs]
+                return results if primitive.multiple_results else results[0]
             out = primitive(*primals, **params)
             return self.join(out, push(primitive, primals, tangents, out, params) if is_differentiable(out) else None)
 

@@ -1,9 +1,9 @@
-"""Linear functions as nodes of trees: what `vjp` and `linearize` return.
+"""Linear functions as nodes of trees: the functions that `vjp` and `linearize` return.
 
 The residuals are the leaves; the linear program, and the trees and types of inputs and outputs, are
-static data. So jit, vmap and scan can take and return such a function, like its residuals. Two of
-them have the same structure if they have the same program: a jitted function that takes one is
-traced for that program.
+static data. So jit, vmap and scan can take and return such a function, like its residuals. Two
+functions have the same structure if they have the same program: a jitted function that takes a
+linear function is traced once for each program.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ class Form:
 
 
 class LinearNode:
-    """A linear map between trees; it holds the residuals, and dropping it frees them."""
+    """A linear map between trees. It holds the residuals, so their memory is freed with it."""
 
     __slots__ = ("form", "linear")
 
     def __init__(self, form: Form, residuals: Sequence[Value]):
         self.form = form
+        # Built from the form and the leaves alone: a transformation may have replaced the
+        # residuals.
         self.linear = LinearMap(form.program, tuple(residuals), form.nonzero)
 
     @classmethod
@@ -57,7 +59,7 @@ class LinearNode:
         return f"{type(self).__name__}({' -> '.join(types)})"
 
     def _ends(self) -> tuple[Sequence[ArrayType], Sequence[ArrayType]]:
-        """The types of what the map takes and returns."""
+        """The types of the arguments and of the results of the map."""
         return self.form.types, self.form.out_types
 
     def tree_flatten(self) -> tuple[tuple[Value, ...], Form]:

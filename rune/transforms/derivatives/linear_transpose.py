@@ -1,8 +1,8 @@
 """linear_transpose: the transpose of a linear function, without evaluating it anywhere.
 
-A linear function is its own derivative, so the derivative is transposed; it must not depend on
-where it is taken, and every operation in it must be transposable. An affine function x + c counts
-as linear, as in JAX: its constant does not matter.
+A linear function is its own derivative, so the derivative is transposed; it must not depend on the
+point where it is taken, and every operation in it must have a transpose. An affine function x + c
+counts as linear, as in JAX: the derivative drops the constant.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def linear_transpose(
     def transposed(cotangent: object) -> tuple[Any, ...]:
         cts = cotangents_of(NAME, out_types, out_tree, cotangent)
         nonzero_cts = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
-        pulled = backward(linear, known, nonzero_cts)
-        return tree.unflatten(treedef, map(filled_as, types, pulled))
+        in_cts = backward(linear, known, nonzero_cts)
+        return tree.unflatten(treedef, map(filled_as, types, in_cts))
 
     return transposed
 
@@ -82,7 +82,8 @@ def _require_inexact(types: Sequence[ArrayType], treedef: tree.TreeDef) -> None:
 
 
 def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, ...]]:
-    """captured values, tangents -> nonzero tangents of the outputs; and which those are."""
+    """captured values, tangents -> nonzero tangents of the outputs; and which outputs have one."""
+    # Checked first, for an error that names the operation: jvp would just return zero for some.
     _require_linear(program, [i >= captured for i in range(len(program.inputs))])
     mask = tuple(i >= captured for i in range(len(program.inputs)))
     # The derivative of a linear function is the function itself, written in linear equations only.

@@ -1,4 +1,4 @@
-"""linearize: forward mode, partly evaluated. Primals are computed; tangents are written down.
+"""linearize: forward mode, partially evaluated. Primals are computed; tangents are written down.
 
 `Partial` computes every operation on known values in its parent and stages the rest. Under a
 `Jvp` whose tangents are unknown, what it stages is the linear map from tangents to tangents; the
@@ -42,7 +42,7 @@ class Spread:
 
 
 class Partial(Stage):
-    """Known values are computed in the parent; operations on unknown ones are written down.
+    """Known values are computed in the parent; operations on unknown values are written down.
 
     A known value computed from numbers alone is not a residual: if it is combined with an unknown
     value, its steps are written down too.

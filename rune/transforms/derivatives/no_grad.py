@@ -40,8 +40,8 @@ def _stopped(parent: Interpreter, value: Value) -> Value:
 def no_grad() -> Iterator[None]:
     """Inside the block nothing is differentiated: its results are constants of any derivative.
 
-    Values are the same as without it, and code outside is differentiated as usual. Also a
-    decorator. `rune.lax.stop_gradient` does the same for one value.
+    Values do not change, and code outside is differentiated as usual. It is also a decorator.
+    `rune.lax.stop_gradient` does the same for one value.
     Errors: none.
 
     >>> import rune

@@ -1,6 +1,6 @@
 """Taylor series: values along a curve as coefficients, each computed from earlier ones.
 
-A series is c0 + c1 t + c2 t² + …. Operations have no rules for it: their records contain enough.
+A series is c0 + c1 t + c2 t² + …. Operations need no rules for it: their records are enough.
 
     linear         each coefficient by the operation's derivative, which is the operation itself
     bilinear       v_n = sum of op(a_j, b_(n-j)): a product, a contraction, a convolution
@@ -43,7 +43,6 @@ Term = Callable[[int], "Value | None"]
 # Results of an operation on rows of coefficients, as rows: a constant is a row of one.
 Rows = list[list[Value]]
 OfRows = Callable[[int, Rows], Rows]
-
 
 _MANY = 1 << 10  # more operands than any operation has that is linear in all of them
 
@@ -125,7 +124,8 @@ class Taylor(Interpreter):
             return series
         for n in range(1, self.order + 1):
             series.coefficient(n)
-        series.term = _no_more  # frees what the terms were made from
+        series.term = _no_more  # frees the operands of the terms
+        # A typed body tells which values are the same on all devices; terms vary as the value does.
         if self.is_typed:
             axes = type_of(first).varying
             series.coefficients = [None if c is None else varying(c, axes) for c in series.coefficients]
@@ -176,7 +176,8 @@ class Taylor(Interpreter):
             Series(self, [o], operation.term(i)) if is_differentiable(o) else o for i, o in enumerate(outs)
         ]
         operation.results = results
-        self.under_way[key] = args, results  # the operands are kept alive, since they are identified by their ids
+        # With the operands, which must live as long as their ids identify them.
+        self.under_way[key] = args, results
         return results if self.rules else [self.finished(x) for x in results]
 
     def finished(self, value: Value) -> Value:
@@ -194,13 +195,13 @@ class Taylor(Interpreter):
 
         if not self.rules:
             return [Series(self, row) if len(row) > 1 else row[0] for row in rows(self.order)]
-        # A rule asks for one term after another, and operands are known no further than that.
-        known = functools.cache(rows)
+        # A rule asks for one term after another, and operands are known only as far as that term.
+        rows_up_to = functools.cache(rows)
 
         def term(number: int) -> Term:
-            return lambda n: known(n)[number][n]
+            return lambda n: rows_up_to(n)[number][n]
 
-        firsts = [row[0] for row in known(0)]
+        firsts = [row[0] for row in rows_up_to(0)]
         return [Series(self, [x], term(i)) if is_differentiable(x) else x for i, x in enumerate(firsts)]
 
     def row(self, value: Value, order: int) -> list[Value]:
@@ -233,6 +234,7 @@ class _Operation:
     def term(self, number: int) -> Term:
         """The terms of one result."""
         primitive, interpreter = self.primitive, self.interpreter
+        # The cheapest of the ways in the table above for the operands that vary.
         moving = frozenset(n for n, x in enumerate(self.args) if interpreter.owns(x) and is_differentiable(x))
         groups = _linear_groups(primitive)
         if any(moving <= g for g in groups):
@@ -255,9 +257,11 @@ class _Operation:
         return computed
 
     def linear(self, n: int) -> Value | None:
+        """The operation on the coefficients of t^n."""
         return self.pushed([self.interpreter.at(x, n) for x in self.args], self.outs[0])
 
     def product(self, n: int) -> Value | None:
+        """Cauchy's product: the sum of a_j b_(n-j)."""
         a, b = self.args
         at = self.interpreter.at
         pairs = ((at(a, j), at(b, n - j)) for j in range(n + 1))
@@ -267,11 +271,11 @@ class _Operation:
         """a v = b, solved for the last coefficient: a_0 v_n = b_n - a_1 v_(n-1) - ... - a_n v_0."""
         at, right = self.interpreter.at, frozenset(*self.primitive.linear_in)
         (result,) = self.results
-        of_right = [at(x, n) if i in right else None for i, x in enumerate(self.args)]
-        terms = [self.pushed(of_right, self.outs[0])]
+        right_terms = [at(x, n) if i in right else None for i, x in enumerate(self.args)]
+        terms = [self.pushed(right_terms, self.outs[0])]
         for j in range(1, n + 1):
-            of_left = [None if i in right else at(x, j) for i, x in enumerate(self.args)]
-            terms.append(self.pushed(of_left, at(result, n - j)))
+            left_terms = [None if i in right else at(x, j) for i, x in enumerate(self.args)]
+            terms.append(self.pushed(left_terms, at(result, n - j)))
         return total([t for t in terms if t is not None])
 
     def pushed(self, directions: Sequence[Value | None], out: Value | None) -> Value | None:
@@ -287,7 +291,7 @@ class _Operation:
             interpreter.rules += 1
             try:
                 with use(interpreter):
-                    self.slopes = self.asked()
+                    self.slopes = self.result_slopes()
             finally:
                 interpreter.rules -= 1
         slope = self.slopes[number]
@@ -300,8 +304,8 @@ class _Operation:
         finally:
             interpreter.rules -= 1
 
-    def asked(self) -> Sequence[Value | None]:
-        """The derivatives of all results, by the rule."""
+    def result_slopes(self) -> Sequence[Value | None]:
+        """The derivatives of all results, by the jvp rule."""
         primitive, args = self.primitive, self.args
         slopes = [self.interpreter.slope(x) for x in args]
         if primitive.jvp_equation is not None:
@@ -310,12 +314,12 @@ class _Operation:
 
 
 def _linear_groups(primitive: Primitive) -> Sequence[frozenset[int]]:
-    """The groups of operands in which it is jointly linear, as far as its record says so."""
+    """The groups of operands in which it is jointly linear, as far as its record tells."""
     if primitive.transpose is None or primitive.jvp is None or primitive.jvp_equation is not None:
         return ()
     if primitive.linear_in:
         return [frozenset(group) for group in primitive.linear_in]
-    # A user's operation has a transpose for its linear operands, but does not say which.
+    # The record of a user's operation has a transpose, but does not tell for which operands.
     return [frozenset(range(_MANY))] if type(primitive) in (Primitive, Collective) else ()
 
 
@@ -337,7 +341,7 @@ def scaled(value: Value | None, factor: float) -> Value | None:
 
 
 def _hashed(params: Mapping[str, object]) -> object:
-    """What distinguishes parameters: their values, or their identities."""
+    """A hashable key of parameters: their values, or their identities if a value has no hash."""
     items = tuple(sorted(params.items()))
     try:
         hash(items)
@@ -379,7 +383,7 @@ def full_row(interpreter: Taylor, value: Value, order: int) -> list[Value]:
 
 
 def widened(row: list[Value], order: int) -> list[Value]:
-    """The row with zeros, if it is of a constant that could vary."""
+    """The row, with zeros if it is that of a constant which could vary."""
     if len(row) <= order and is_differentiable(row[0]):
         return [*row, *[zeros_like(row[0])] * order]
     return row

@@ -16,7 +16,7 @@ X = TypeVar("X")  # the argument: an array, or a tree of them
 Y = TypeVar("Y")  # the second one
 W_contra = TypeVar("W_contra", contravariant=True)  # the first, where it has no gradient
 R = TypeVar("R")
-A = TypeVar("A")  # what else a function returns
+A = TypeVar("A")  # the aux that a function returns
 R_co = TypeVar("R_co", covariant=True)
 
 Loss: TypeAlias = Callable[Concatenate[Any, P], R]
@@ -26,7 +26,7 @@ LossOfTwo: TypeAlias = Callable[Concatenate[W_contra, Any, P], R]
 class Gradient(Protocol[P]):
     """The gradient of a function with respect to its first argument."""
 
-    __wrapped__: Callable[..., object]  # that function, so that no other one passes for a gradient
+    __wrapped__: Callable[..., object]  # the function; a plain one has none, and is no gradient
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
 
@@ -44,13 +44,13 @@ class Gradients(Protocol[P]):
 
 
 class GradientAndAux(Protocol[P, R_co]):
-    """The gradient with respect to the first argument, and what else the function returned."""
+    """The gradient with respect to the first argument, and aux."""
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X, R_co]: ...
 
 
 class Jacobian(Protocol[P]):
-    """The Jacobian of an array with respect to the first argument: an array, where that is one."""
+    """The Jacobian of an array with respect to the first argument: an array if that is an array."""
 
     @overload
     def __call__(self, x: Array, /, *args: P.args, **kwargs: P.kwargs) -> Array: ...

@@ -1,7 +1,7 @@
-"""Tangents and cotangents: as users pass and receive them, and as derivatives use them.
+"""Tangents and cotangents, as users pass and receive them, and as derivatives use them.
 
 A tangent or cotangent has the shape and dtype of its value. An integer or bool has none: users see
-float0, an array of no bytes, which internally is None, the symbolic zero.
+float0, an array of no bytes, which is None, the symbolic zero, inside derivatives.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rune.transforms.tree_difference import mismatch
 
 
 def tangent_type(type: ArrayType) -> ArrayType:
-    """The type of a tangent: weak as the value, and float0 for one without a derivative."""
+    """The type of a tangent: weak if the value is, and float0 for a value without a derivative."""
     return type.to_tangent()
 
 
@@ -40,24 +40,25 @@ def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Array | None:
     primal:  the type of the value that it belongs to.
     Errors: TransformError if shape or dtype does not fit the primal.
     """
-    expected = tangent_type(primal)
-    tangent = host_as(tangent, expected)
+    expected_type = tangent_type(primal)
+    tangent = host_as(tangent, expected_type)
     if not is_array(tangent):
         raise no_array(name, "tangent", tangent)
+    # The weakness of a tangent does not matter: results get that of their values (`weak_as`).
     actual = type_of(tangent)
-    if not is_layout(actual, expected):
+    if not is_layout(actual, expected_type):
         raise TransformError(
             f"{name}: cannot use a tangent {actual} for a primal {primal}",
-            hint=_FLOAT0 if expected.dtype == dtypes.float0 else None,
+            hint=_FLOAT0 if expected_type.dtype == dtypes.float0 else None,
         )
-    return None if expected.dtype == dtypes.float0 else tangent
+    return None if expected_type.dtype == dtypes.float0 else tangent
 
 
 _FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
 
 
 def host_as(value: object, expected: ArrayType) -> Any:
-    """NumPy data as an array: in its own dtype if that is expected, otherwise in the canonical one.
+    """NumPy data as an array: of its own dtype if that is expected, otherwise of the canonical one.
 
     An object that stands for an array becomes that array, and so does a Python number.
     """
@@ -88,7 +89,7 @@ def filled(primal: Value, tangent: Value | None) -> Value:
 
 
 def weak_as(type: ArrayType, tangent: Value) -> Value:
-    """The tangent, weak if a value of this type is: so the derivative of a Python number is."""
+    """The tangent, weak if a value of this type is, as for the derivative of a Python number."""
     return convert(tangent, dtype=type.dtype, weak=True) if type.weak and not type_of(tangent).weak else tangent
 
 
@@ -123,14 +124,14 @@ def cotangents_of(
     """
     leaves, cotangent_tree = tree.flatten(cotangents)
     if cotangent_tree != treedef:
-        how = mismatch(
+        difference = mismatch(
             treedef,
             cotangent_tree,
             "output{} has no cotangent".format,
             "cotangent{} belongs to no output".format,
             "{} required, not {}",
         )
-        raise TransformError(f"{name}: cannot match cotangents to outputs ({how})")
+        raise TransformError(f"{name}: cannot match cotangents to outputs ({difference})")
     return [_cotangent_of(name, t, ct, i, treedef) for i, (t, ct) in enumerate(zip(types, leaves, strict=True))]
 
 
@@ -146,6 +147,7 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tre
         raise TransformError(
             f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)})"
         )
+    # A cotangent that differs between devices cannot be that of a value that is the same on all.
     if not actual.varying <= type.varying:
         raise TransformError(
             f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)}), "

@@ -32,8 +32,8 @@ def jet(
 
     primals:  the arguments x, arrays
     series:   for each argument the first, second, … derivative of the curve; equally many for all
-    factorial_scaled: False: coefficients of Taylor's series instead, derivatives over k!
-    The second result has for each array of f's result the list of its derivatives.
+    factorial_scaled: if False, `series` and the results are Taylor coefficients: derivatives / k!
+    The second result has, in place of each array of f's result, the list of its derivatives.
 
     Shapes: each term like its argument. Types: like its argument; integers are unchanged.
     Errors: ArgumentError if the terms do not match; those of `jvp`.
@@ -50,6 +50,7 @@ def jet(
     values = value_leaves("jet", list(primals), tree.structure(list(primals)))
     coefficients = [[_coefficient(term, k, factorial_scaled) for k, term in enumerate(terms, 1)] for terms in series]
 
+    # The interpreter computes with coefficients; users pass and get derivatives, k! times as large.
     interpreter = Taylor(current(), order)
     args = [_curve(interpreter, x, terms) for x, terms in zip(values, coefficients, strict=True)]
     result, rows = interpreter.trace(_run, interpreter, fun, args)
@@ -72,6 +73,7 @@ def _run(
 
 def _curve(interpreter: Taylor, x: Value, coefficients: Terms) -> Value:
     """The series of an argument; integers are unchanged."""
+    # An integer cannot vary along a curve, and a curve without terms is a point.
     is_still = type_of(x).dtype not in dtypes.INEXACT or not coefficients
     return x if is_still else Series(interpreter, [x, *(convert(c, dtype=type_of(x).dtype) for c in coefficients)])
 
@@ -83,6 +85,7 @@ def _order(primals: Sequence[Operand], series: Sequence[Terms]) -> int:
             f"jet: cannot take terms of {len(series)} arguments for {len(primals)} (as many terms for each required)"
         )
     for x, terms in zip(primals, series, strict=True):
+        # As in JAX, each argument is one array.
         if any(tree.structure(v).num_nodes != 1 or v is None for v in (x, *terms)):
             raise ArgumentError("jet: cannot take trees (arrays required)", hint="rune.flatten_util.ravel_pytree")
         for term in terms:

@@ -3,7 +3,7 @@
 ⟨ȳ, J ẋ⟩ = ⟨Jᵀ ȳ, ẋ⟩. A cotangent of None is a symbolic zero. Equations that do not depend on a
 linear input are computed first, forwards; the others are transposed by their primitives' rules,
 or skipped if all cotangents are zero. A user's rule (`transposes_zeros`) is called even then, if an
-output with a cotangent depends on its results. contributions.py adds up what readers contribute.
+output with a cotangent depends on its results. contributions.py adds up the parts of a cotangent.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ def _backward(program: Program, known: Mapping[Var, Value], cotangents: Values) 
     sums = Shares() if current().is_typed else Contributions()
     for atom, ct in zip(program.outputs, cotangents, strict=True):
         _contribute(sums, atom, ct, env)
-    asks = any(e.primitive.transposes_zeros for e in linear_equations)
-    alive = _alive(program.outputs, cotangents, linear_equations) if asks else frozenset()
+    # Only a user's rule needs the live values, so most programs are not walked for them.
+    has_user_rules = any(e.primitive.transposes_zeros for e in linear_equations)
+    alive = _alive(program.outputs, cotangents, linear_equations) if has_user_rules else frozenset()
     for equation in reversed(linear_equations):
-        is_asked = equation.primitive.transposes_zeros and not alive.isdisjoint(equation.results)
-        _transpose_equation(equation, env, sums, is_asked)
-    # Cotangents of results have been used up; those of the inputs remain.
+        is_forced = equation.primitive.transposes_zeros and not alive.isdisjoint(equation.results)
+        _transpose_equation(equation, env, sums, is_forced)
+    # Each equation took the cotangents of its results; those of the inputs remain.
     return [sums.take(v) for v in program.inputs if v not in known]
 
 
 def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
-    """Compute what depends only on known values; return the other equations, in order."""
+    """Compute the values that depend only on known ones; return the other equations, in order."""
     linear: list[Equation] = []
     for equation in program.equations:
         if any(_is_linear(a, env) for a in equation.operands):
@@ -66,7 +67,7 @@ def _is_linear(atom: Atom, env: Mapping[Var, object]) -> TypeGuard[Var]:
 
 
 def _alive(outputs: Sequence[Atom], cotangents: Values, equations: Sequence[Equation]) -> set[Atom]:
-    """Everything on which the outputs with a cotangent depend."""
+    """All values on which the outputs with a cotangent depend."""
     alive = {atom for atom, ct in zip(outputs, cotangents, strict=True) if ct is not None}
     for equation in reversed(equations):
         if not alive.isdisjoint(equation.results):
@@ -84,11 +85,11 @@ def _contribute(sums: Contributions, atom: Atom, ct: Value | None, env: Mapping[
         sums.add(atom, ct)
 
 
-def _transpose_equation(equation: Equation, env: Mapping[Var, Any], sums: Contributions, is_asked: bool) -> None:
+def _transpose_equation(equation: Equation, env: Mapping[Var, Any], sums: Contributions, is_forced: bool) -> None:
     # All readers of the results come later in the program, so these cotangents are complete.
     linear = [_is_linear(a, env) for a in equation.operands]
     cts = sums.of_results(equation, linear)
-    if all(ct is None for ct in cts) and not is_asked:
+    if all(ct is None for ct in cts) and not is_forced:
         return
     primitive = equation.primitive
     if primitive.transpose is None:
@@ -112,9 +113,9 @@ def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
     if any(set(dependent) <= set(group) for group in groups):
         return
     operation = f"{equation.primitive} of {types_text([a.type for a in equation.operands])}"
-    allowed = " or ".join(_operands(group) for group in groups)
+    allowed_operands = " or ".join(_operands(group) for group in groups)
     together = " together" * (len(dependent) > 1)
-    raise not_linear(operation, f"it is linear in {allowed}, not in {_operands(dependent)}{together}")
+    raise not_linear(operation, f"it is linear in {allowed_operands}, not in {_operands(dependent)}{together}")
 
 
 def _operands(numbers: Sequence[int]) -> str:

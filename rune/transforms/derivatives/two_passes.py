@@ -19,9 +19,10 @@ def fwd_and_bwd(
 ) -> tuple[Forward, Backward]:
     """Functions forward(*args) -> (outputs, residuals) and backward(residuals, cotangents).
 
-    argnums: whose cotangents backward returns: a tuple of them, or a single one for a number
+    argnums: the arguments whose cotangents backward returns, as a tuple; for a number as a single
+             tree
     has_aux: whether the function returns (outputs, aux); forward then returns aux as well
-    jitted:  whether both are compiled
+    jitted:  whether both functions are compiled
     Errors:  those of `vjp`; ArgumentError if `argnums` has a number beyond the arguments.
 
     >>> import rune, rune.numpy as rnp
@@ -35,15 +36,16 @@ def fwd_and_bwd(
     def forward(*args: object, **kwargs: object) -> tuple:
         places = [_place(n, args) for n in numbers]
 
-        def of_chosen(*chosen: object) -> object:
+        def of_active(*active: object) -> object:
             inputs = list(args)
-            for place, value in zip(places, chosen, strict=True):
+            for place, value in zip(places, active, strict=True):
                 inputs[place] = value
             return fun(*inputs, **kwargs)
 
         options: dict[str, Any] = {"has_aux": has_aux}
-        return vjp(of_chosen, *(args[p] for p in places), **options)
+        return vjp(of_active, *(args[p] for p in places), **options)
 
+    # The pullback is a tree of its residuals, so a jitted function can return it and take it.
     def backward(residuals: Callable[[object], tuple], cotangents: object) -> object:
         results = residuals(cotangents)
         return results[0] if isinstance(argnums, int) else results

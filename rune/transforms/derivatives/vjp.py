@@ -1,6 +1,6 @@
 """Reverse mode: vjp linearizes a function and transposes the linear map.
 
-The forward pass runs once and saves exactly the residuals that the transposed map reads. As in
+The forward pass runs once and saves only the residuals that the transposed map reads. As in
 JAX, the transposed map is linear over the complex numbers, without conjugation: the gradient of a
 real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goes along its conjugate.
 `grad` pulls back one cotangent, 1, which needs no checks (grad.py).
@@ -71,8 +71,10 @@ def vjp(
 
 
 class VjpFunction(LinearNode, Generic[*Xs]):
-    """The map from cotangents of the outputs to cotangents of the inputs: a tree of residuals.
-    Call it any number of times."""
+    """The map from cotangents of the outputs to those of the inputs: a tree of residuals.
+
+    It may be called any number of times.
+    """
 
     def __call__(self, cotangents: object) -> tuple[*Xs]:
         """One cotangent tree per argument. Errors: TransformError, naming the path that differs."""

@@ -26,7 +26,7 @@ from rune.tree import TreeDef
 T = TypeVar("T")
 
 PROMPT = "(rune) "
-AROUND = 5  # lines before and after that `list` shows
+AROUND = 5  # lines before and after the current one that `list` shows
 HELP = """\
 p EXPRESSION    print its value; so does an expression alone      a    the names here, and their types
 u, d            to the caller, and back                           w    where this is
@@ -38,8 +38,9 @@ q               end the program with bdb.BdbQuit                  h    this help
 class Stopped:
     """A frame of user code where the program stopped.
 
-    names:   local variables in order; leaves that were traced are numbers of operands
-    module:  the variables of its module, at the time they are asked for
+    names:   the names of the local variables, in order
+    leaves:  of their values; a traced leaf is the number of an operand
+    module:  the variables of its module, when they are looked up
     """
 
     file: str
@@ -77,11 +78,11 @@ def breakpoint(
     caller and back, `l` shows the lines, `c` continues, `q` ends the program, `h` lists all.
     backend:        None or "cli"
     filter_frames:  without effect: the package's own frames are never shown
-    num_frames:     how many frames can be inspected; None: all
-    ordered:        whether it keeps its place among ordered callbacks
+    num_frames:     the number of frames that can be inspected; None for all
+    ordered:        whether it keeps its position among ordered callbacks
     token:          a value that is returned unchanged
     stdin, stdout:  for input and output; by default those of the terminal or notebook
-    Errors: ArgumentError for another backend; bdb.BdbQuit for `q`, and where the input ends.
+    Errors: ArgumentError for another backend; bdb.BdbQuit for `q`, and at the end of the input.
 
     >>> import io, rune
     >>> @rune.jit
@@ -97,6 +98,7 @@ def breakpoint(
     """
     if backend not in (None, "cli"):
         raise ArgumentError(f"debug.breakpoint: cannot use backend {backend!r} (there is 'cli' alone)")
+    # Traced locals become operands of the callback, so the prompt has their values in this run.
     operands: list[object] = []
     frames = [_stopped(f, operands) for f in _users_frames(num_frames)]
     debug_callback(_Prompt(tuple(frames), stdin, stdout), *operands, ordered=ordered)
@@ -115,7 +117,7 @@ def _users_frames(most: int | None) -> Iterator[FrameType]:
 
 def _stopped(frame: FrameType, operands: list[object]) -> Stopped:
     code = frame.f_code
-    # The variables of a module are globals, which are looked up when they are asked for.
+    # At module level the local variables are the globals, which are looked up at the prompt.
     variables = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
     leaves, treedef = tree.flatten(tuple(variables.values()))
     values = tuple(_leaf(x, operands) for x in leaves)
@@ -157,18 +159,19 @@ class Session:
         """Prompt until the program continues. Errors: bdb.BdbQuit."""
         self.where()
         while True:
-            word, _, argument = self.asked().partition(" ")
+            word, _, argument = self.next_line().partition(" ")
             if word in ("c", "cont", "continue"):
                 return
             if word in ("q", "quit", "exit"):
+                # The exception of pdb, which ends the program.
                 raise bdb.BdbQuit
-            known = _COMMANDS.get(word)
-            if known is not None:
-                known(self, argument)
+            command = _COMMANDS.get(word)
+            if command is not None:
+                command(self, argument)
             elif word:
                 self.evaluate(f"{word} {argument}")
 
-    def asked(self) -> str:
+    def next_line(self) -> str:
         """The next line; the end of the input quits."""
         if self.stdin is None:
             try:
@@ -176,7 +179,7 @@ class Session:
             except EOFError:
                 return "q"
         line = (self.stdin.readline() or "q").strip()
-        self.say(f"{PROMPT}{line}")  # no terminal does it
+        self.say(f"{PROMPT}{line}")  # a terminal would echo the line
         return line
 
     def say(self, text: str) -> None:
@@ -187,7 +190,8 @@ class Session:
         """Print the value of an expression, or its error."""
         try:
             self.say(repr(eval(expression.strip(), {**self.frames[self.number].module}, self.names)))
-        except Exception as error:  # whatever the user's expression raises is shown, followed by another prompt
+        # An error in the user's expression is shown, and the prompt comes back.
+        except Exception as error:
             self.say("".join(traceback.format_exception_only(error)).strip())
 
     def show_names(self, _: str = "") -> None:
@@ -201,7 +205,7 @@ class Session:
         self.say(f"> {cell_name(frame.file) or frame.file}({frame.line}){frame.function}()")
 
     def show_lines(self, _: str = "") -> None:
-        """The lines around the frame's, which has an arrow."""
+        """The lines around that of the frame, which has an arrow."""
         frame = self.frames[self.number]
         for line in range(max(1, frame.line - AROUND), frame.line + AROUND + 1):
             text = linecache.getline(frame.file, line).rstrip()
@@ -216,7 +220,7 @@ class Session:
 
 
 def _commands() -> Mapping[str, Callable[[Session, str], None]]:
-    named: dict[tuple[str, ...], Callable[[Session, str], None]] = {
+    aliases: dict[tuple[str, ...], Callable[[Session, str], None]] = {
         ("p", "pp"): Session.evaluate,
         ("a", "args", "names"): Session.show_names,
         ("w", "where", "bt"): Session.where,
@@ -225,7 +229,7 @@ def _commands() -> Mapping[str, Callable[[Session, str], None]]:
         ("d", "down"): lambda session, _: session.move(-1),
         ("h", "help", "?"): lambda session, _: session.say(HELP),
     }
-    return {word: command for words, command in named.items() for word in words}
+    return {word: command for words, command in aliases.items() for word in words}
 
 
 _COMMANDS = _commands()

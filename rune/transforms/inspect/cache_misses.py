@@ -33,7 +33,7 @@ class Collectors(tuple[list[str], ...]):
     __slots__ = ()
 
 
-_traced: WeakSet[CodeType] = WeakSet()  # the code that some jitted function has been traced from
+_traced: WeakSet[CodeType] = WeakSet()  # code from which a jitted function has been traced
 _ABSENT = object()
 _log = logging.getLogger("rune")
 
@@ -58,7 +58,7 @@ def explain_cache_misses() -> Iterator[list[str]]:
 
 
 def note(function: Callable[..., object], key: Key, known: Collection[Key]) -> None:
-    """Record why a trace is about to be made, if an enclosing block collects reasons."""
+    """Record the reason for a trace that is about to be made, if a block collects reasons."""
     code = _code(function)
     if collectors := innermost(Collectors):
         why = "; ".join(_differences(key, known)) if known else _first(function, code)
@@ -90,6 +90,7 @@ def _differences(key: Key, known: Collection[Key]) -> list[str]:
     # The key exists, but the trace does not fit: it was made for other handlers or axes.
     if key in known:
         return ["the handlers of effects around the call differ"]
+    # Reversed, since `min` returns the first of several: the latest trace.
     return min((list(_between(old, key)) for old in reversed([*known])), key=len)
 
 
@@ -106,14 +107,15 @@ def _between(before: Key, key: Key) -> Iterator[str]:
 
 
 def _of_trees(old: TreeDef, new: TreeDef) -> str:
-    before, now = (dict.fromkeys(paths(treedef)) for treedef in (old, new))
-    missing = next((path for path in before if path not in now), None)
-    gained = next((path for path in now if path not in before), None)
-    if missing is None and gained is None:
+    old_paths, new_paths = (dict.fromkeys(paths(treedef)) for treedef in (old, new))
+    missing = next((path for path in old_paths if path not in new_paths), None)
+    extra = next((path for path in new_paths if path not in old_paths), None)
+    # Equal paths in other containers, such as a list for a tuple.
+    if missing is None and extra is None:
         return f"the arguments are {shown(old)} before, {shown(new)} now"
-    if missing is None or gained is None:
-        return f"{_argument(missing)} is gone" if gained is None else f"{_argument(gained)} is new"
-    return f"{_argument(missing)} before, {_argument(gained)} now"
+    if missing is None or extra is None:
+        return f"{_argument(missing)} is gone" if extra is None else f"{_argument(extra)} is new"
+    return f"{_argument(missing)} before, {_argument(extra)} now"
 
 
 def _argument(path: str | None) -> str:
@@ -145,7 +147,7 @@ def _settings(config: Config) -> dict[str, object]:
 
 def _of_values(role: str, old: Mapping[Any, object], new: Mapping[Any, object]) -> Iterator[str]:
     for where in {**old, **new}:
-        before, now = old.get(where, _ABSENT), new.get(where, _ABSENT)
-        if type(before) is not type(now) or before != now:
-            texts = ("absent" if x is _ABSENT else repr(x) for x in (before, now))
+        old_value, new_value = old.get(where, _ABSENT), new.get(where, _ABSENT)
+        if type(old_value) is not type(new_value) or old_value != new_value:
+            texts = ("absent" if x is _ABSENT else repr(x) for x in (old_value, new_value))
             yield "{} {}: {} before, {} now".format(role, where, *texts)

@@ -30,9 +30,9 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
     """A function from arguments to the explanation of `function` compiled for them.
 
     The function is traced and compiled, not run. The result is an `Explanation`; for a function
-    that moves values between devices a `SpanningExplanation`; and for one on a mesh a
-    `MeshExplanation`, which says how arrays are split, what the devices send and, after
-    `rune.measure_devices()`, how long the parts take.
+    that moves values between devices a `SpanningExplanation`; and for a function on a mesh a
+    `MeshExplanation`, with the splits of arrays, the data that devices send and, after
+    `rune.measure_devices()`, predicted times.
     Errors: TransformError if an argument is not a function.
 
     >>> import rune, rune.numpy as rnp
@@ -44,6 +44,7 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
       return %2
     }
     """
+    # A jitted function is explained with its own trace, device and schedules.
     jitted = function if isinstance(function, Jitted) else jit(function)
 
     def of_call(*args: object, **kwargs: object) -> Explanation | SpanningExplanation | MeshExplanation:
@@ -67,6 +68,7 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
 
 
 def _on_mesh(program: Program, call: OnMesh, donated: tuple[int, ...]) -> MeshExplanation:
+    # Devices of one kind run the same code. Reversed, so that the first of each kind remains.
     kinds = {d.name.partition(":")[0]: d for d in reversed(call.mesh.local_devices)}
     return MeshExplanation(program, call, tuple(_explained(call.local, d, donated) for d in kinds.values()))
 
@@ -76,5 +78,5 @@ def _explained(program: Program, where: Device, donated: tuple[int, ...], schedu
     # `record` renders and compiles; the other stages were timed as they ran.
     start = perf_counter()
     executable = where.backend.record(lowered.plan)
-    spent = perf_counter() - start
-    return Explanation(program.name, where.name, lowered, executable.sources(), spent, profiling.current())
+    compile_seconds = perf_counter() - start
+    return Explanation(program.name, where.name, lowered, executable.sources(), compile_seconds, profiling.current())

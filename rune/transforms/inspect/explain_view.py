@@ -94,14 +94,14 @@ def _count(size: Size) -> str:
 
 
 def _figures(costs: Costs, seconds: Mapping[str, float]) -> str:
-    spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in seconds.items())
+    stage_times = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in seconds.items())
     figures = [
         (_count(costs.launches), "kernel" if costs.launches == 1 else "kernels", "started in one run"),
         (_count(costs.calls + costs.copies), "calls and copies", "of routines, of values"),
         (_bytes(costs.bytes_moved), "read and written", f"{costs.bytes_moved} bytes"),
         (_count(costs.flops), "operations", f"{costs.flops}"),
         (_bytes(costs.arena_bytes), "arena", f"{costs.live_peak_bytes} bytes alive at once"),
-        (f"{1e3 * sum(seconds.values()):.0f} ms", "to compile", spent),
+        (f"{1e3 * sum(seconds.values()):.0f} ms", "to compile", stage_times),
     ]
     spans = (f'<span title="{html.escape(t)}"><b>{n}</b> {unit}</span>' for n, unit, t in figures)
     return f'<div class="figures">{"".join(spans)}</div>'
@@ -163,9 +163,10 @@ def _reasons(not_fused: Sequence[NotFused]) -> str:
 
 
 def _pair(names: str, values: Sequence[str]) -> str:
-    """`a → b (%5: f32[3])`, or how many values there are."""
-    different = dict.fromkeys(values)
-    return f"{names} ({len(different)} values)" if len(different) > 1 else f"{names} ({values[0]})"
+    """`a → b (%5: f32[3])`, or the number of values."""
+    distinct_values = dict.fromkeys(values)
+    count = len(distinct_values)
+    return f"{names} ({count} values)" if count > 1 else f"{names} ({values[0]})"
 
 
 def _fold(title: str, text: str) -> str:
@@ -179,7 +180,7 @@ def _fold(title: str, text: str) -> str:
 def mesh_view(title: str, summary: str, parts: Sequence[tuple[str, float]], sections: Iterable[tuple[str, str]]) -> str:
     """The view of a call on a mesh: the parts of its time, and folded texts.
 
-    parts: what takes time, with its seconds; none where nothing was measured.
+    parts: the parts of the time, with their seconds; none where nothing was measured.
     """
     head = f"<h4>{html.escape(title)}</h4><div>{html.escape(summary.partition(chr(10))[0])}</div>"
     folds = "".join(_fold(*section) for section in sections)

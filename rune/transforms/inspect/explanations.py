@@ -52,11 +52,11 @@ class Explanation:
         return self.lowered.text(stage)
 
     def times(self) -> tuple[StepTime, ...]:
-        """The time of each step: predicted, and measured where a profile has seen it run."""
+        """The time of each step: predicted, and measured if a profile has recorded it."""
         return step_times(self.lowered, self.device, self.profile)
 
     def measured(self, profile: Profile) -> Explanation:
-        """The same, with a profile's measured times next to the predicted ones.
+        """The same, with the measured times of a profile next to the predicted ones.
 
         >>> import rune, rune.numpy as rnp
         >>> f, x = rune.jit(lambda x: rnp.sum(rnp.sin(x))), rnp.ones(1000)
@@ -93,8 +93,8 @@ class Explanation:
 
     def summary(self) -> str:
         """The costs of a run, and the time of each stage."""
-        spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in self.seconds.items())
-        return f"{costs_text(self.costs)}\n{spent}"
+        stage_times = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in self.seconds.items())
+        return f"{costs_text(self.costs)}\n{stage_times}"
 
     def graph(self, stage: str) -> Graph:
         """The graph of "program", "simplified", "kernels" or "plan".
@@ -162,9 +162,9 @@ def _section(title: str, text: str) -> str:
 class MeshExplanation:
     """A call that the devices of a mesh run together.
 
-    program: on arrays, as it was traced
-    on_mesh: the mesh, the specs, and what each device runs on its blocks
-    device:  the stages of that on one device of each kind
+    program: the program on arrays, as it was traced
+    on_mesh: the mesh, the specs, and the program of each device on its blocks
+    devices: the stages of that program on one device of each kind
 
     >>> import rune, rune.numpy as rnp
     >>> from rune.sharding import P, make_mesh
@@ -186,9 +186,11 @@ class MeshExplanation:
 
     @property
     def prediction(self) -> Prediction | None:
-        """How long a call takes; None before `rune.measure_devices` has measured the devices."""
+        """The predicted time of a call; None before `rune.measure_devices` has been called."""
         mesh = self.on_mesh.mesh
         record = storage.covering(mesh.in_order)
+        # Predictions need measurements of these devices; without them the view shows how to get
+        # them.
         if record is None:
             return None
         return predicted(mesh, {d.device.partition(":")[0]: d.lowered for d in self.devices}, self.exchanges, record)
@@ -213,10 +215,11 @@ class MeshExplanation:
 
     def _exchanges(self) -> Iterator[str]:
         yield from map(str, self.exchanges)
-        known = [e.bytes_sent * e.steps for e in self.exchanges if e.steps is not None]
-        loops = len(self.exchanges) - len(known)
+        counted_bytes = [e.bytes_sent * e.steps for e in self.exchanges if e.steps is not None]
+        # Only a run tells how often the loops with a condition send.
+        loops = len(self.exchanges) - len(counted_bytes)
         besides = f", and {loops} in loops whose steps only a run tells" * bool(loops)
-        yield f"each device sends {sum(known)} B in {len(known)} collectives{besides}"
+        yield f"each device sends {sum(counted_bytes)} B in {len(counted_bytes)} collectives{besides}"
 
     @property
     def _title(self) -> str:

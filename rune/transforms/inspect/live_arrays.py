@@ -12,7 +12,7 @@ from rune.profiling import aligned, bytes_text, counted, late_modules
 from rune.records import dataclass
 from rune.sharding.memory import Blocks
 
-SHOWN = 40  # rows that are printed
+SHOWN = 40  # the most rows that are printed
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
@@ -26,6 +26,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     >>> any(y is x for y in rune.live_arrays("cpu"))
     True
     """
+    # The collector knows all arrays; a registry of them would slow every creation.
     alive = [x for x in gc.get_objects() if type(x) is Array and not x.is_deleted()]
     backend = platform_name(platform)
     return alive if backend is None else [x for x in alive if x.device.target.backend == backend]
@@ -62,8 +63,8 @@ class LiveArrays(tuple[LiveArray, ...]):
         return [("array", "size", "device", "line"), *rows]
 
     def __str__(self) -> str:
-        hidden = len(self) - SHOWN
-        more = [f"and {hidden} smaller ones"] if hidden > 0 else []
+        omitted_count = len(self) - SHOWN
+        more = [f"and {omitted_count} smaller ones"] if omitted_count > 0 else []
         return "\n".join([self._head(), *aligned(self._rows()), *more])
 
     __repr__ = __str__
@@ -93,7 +94,8 @@ def live_arrays_with_lines(platform: str | None = None) -> LiveArrays:
 
 
 def _line(array: Array) -> str:
+    # A profile notes memory, not arrays: several arrays may be views of one allocation.
     buffers = array.buffer.local if isinstance(array.buffer, Blocks) else (array.buffer,)
     memories = [allocations.root(b) for b in buffers]
-    known = (p.memory.of(m) for p in profiling.gathers for m in memories)
-    return next((allocation.line for allocation in known if allocation is not None), "")
+    records = (p.memory.of(m) for p in profiling.gathers for m in memories)
+    return next((allocation.line for allocation in records if allocation is not None), "")

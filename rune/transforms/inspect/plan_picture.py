@@ -1,8 +1,8 @@
 """A picture of a memory plan: steps from left to right, bytes of the arena from top to bottom.
 
-A step is a dotted line with its name. A value is a bar from the step that writes it to the last one
-that reads it, as high as its bytes. So bars never overlap, and where a kernel works in place, one
-bar begins where another ends. Symbolic sizes are drawn at typical values.
+A step is a dotted line with its name. A value is a bar from the step that writes it to the last
+step that reads it, as high as its bytes. So bars never overlap, and where a kernel works in place,
+one bar begins where another ends. Symbolic sizes are drawn at typical values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Bar:
 def bars(plan: Plan) -> list[Bar]:
     """The live range of every value in the arena; a slot written again is a new value."""
     ranges: list[tuple[Slot, int, int]] = []
-    newest: dict[tuple, int] = {}
+    newest: dict[tuple, int] = {}  # for each piece of memory, the number of its last value's range
     for number, step in enumerate(plan.steps):
         for key in map(memory, slots_read(plan, step)):
             if key in newest:  # a read prolongs the value written there last
@@ -89,26 +89,26 @@ class _Scale:
 
     @property
     def left(self) -> float:
-        """Where the plot begins: far enough for the first names, which lean to the left."""
-        leaning = (_reach(n) - (i + 0.5) * self.column for i, n in enumerate(self.names))
-        return max(LEFT, *leaning)
+        """The left end of the plot, with room for the first names, which lean to the left."""
+        reaches = (_reach(n) - (i + 0.5) * self.column for i, n in enumerate(self.names))
+        return max(LEFT, *reaches)
 
     @property
     def right(self) -> float:
-        """Where the plot ends."""
+        """The right end of the plot."""
         return self.left + len(self.names) * self.column
 
     def x(self, step: int) -> float:
-        """Where a step is."""
+        """The position of a step."""
         return self.left + (step + 0.5) * self.column
 
     def y(self, offset: int) -> float:
-        """Where a byte is."""
+        """The position of a byte."""
         return TOP + HEIGHT * offset / self.arena_bytes
 
 
 def _reach(name: str) -> float:
-    """How far a name at 45 degrees reaches to the left and down."""
+    """The extent of a name at 45 degrees, to the left and down."""
     return (len(name) * LETTER + LINE) * math.sqrt(0.5)
 
 

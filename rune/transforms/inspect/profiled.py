@@ -1,4 +1,4 @@
-"""How an eager CPU operation reports to the current profile."""
+"""Reports of eager CPU operations to the current profile."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def tell(name: str, operands: Sequence[Value], results: Sequence[Array], begin: 
         return
     event, frame = ended(Kind.EAGER, name, begin, here("cpu:0"), scope()), user_frame()
     profile.add_total(event if frame is None else event._replace(line=frame.place))
-    known = {id(allocations.root(x)) for x in operands}
+    # A result may be a view of an operand, which is no new memory.
+    operand_ids = {id(allocations.root(x)) for x in operands}
     for result in results:
-        allocations.note(result.buffer, result.type, None, known)
+        allocations.note(result.buffer, result.type, None, operand_ids)

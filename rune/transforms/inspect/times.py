@@ -1,4 +1,4 @@
-"""How long the steps of a program take: predicted, and measured by a profile."""
+"""The times of the steps of a program: predicted, and measured by a profile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StepTime:
     """One launch or call of a step. Units: s.
 
     predicted:  None for a step that is not a kernel
-    measured:   None where no profile has seen it run
+    measured:   None if no profile has recorded it
     """
 
     name: str
@@ -32,18 +32,21 @@ class StepTime:
 
 def step_times(lowered: Lowered, device: str, profile: Profile | None) -> tuple[StepTime, ...]:
     """The times of each step of a plan, by name, in the order of the plan."""
-    predicted = {name: cost.seconds for name, cost in lowered.predictions().items()}
+    predictions = {name: cost.seconds for name, cost in lowered.predictions().items()}
     names = dict.fromkeys(step_name(s) for s in all_steps(lowered.plan))
+    # Plans have no identity in a profile, so the name and the steps tell which one was measured.
     record = _of_plan(lowered.plan.name, device, list(names), profile)
-    measured = {s.name: s.seconds / s.calls for s in (record.steps if record else ()) if s.calls}
-    return tuple(StepTime(n, predicted.get(n), measured.get(n)) for n in names if n in predicted or n in measured)
+    measurements = {s.name: s.seconds / s.calls for s in (record.steps if record else ()) if s.calls}
+    return tuple(
+        StepTime(n, predictions.get(n), measurements.get(n)) for n in names if n in predictions or n in measurements
+    )
 
 
 def _of_plan(name: str, device: str, steps: Sequence[str], profile: Profile | None) -> PlanProfile | None:
     """The measurements of the plan: those of the last program with its name and steps."""
     plans = () if profile is None else profile.plans
-    alike = [p for p in plans if (p.name, p.device) == (name, device) and _has_steps(p.steps, steps)]
-    return alike[-1] if alike else None
+    matches = [p for p in plans if (p.name, p.device) == (name, device) and _has_steps(p.steps, steps)]
+    return matches[-1] if matches else None
 
 
 def _has_steps(measured: Sequence[StepProfile], steps: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Curves: how many seconds an amount of work takes, as measured at a few amounts.
+"""Curves: the seconds that an amount of work takes, measured at a few amounts.
 
 Between two measurements a curve is linear; beyond the last one it continues at its rate. It never
 falls, so that more work is never predicted to take less time.
@@ -20,23 +20,25 @@ class Curve:
 
     def seconds(self, amount: float) -> float:
         """The time of an amount. Units: s."""
-        amounts = [known for known, _ in self.points]
+        amounts = [amount for amount, _ in self.points]
         right = bisect_left(amounts, amount)
         if right == 0:
             return self.latency
         if right == len(amounts):
+            # Beyond the measurements latency does not matter, so time is proportional to the
+            # amount.
             return self.points[-1][1] * amount / self.points[-1][0]
         (a, before), (b, after) = self.points[right - 1 : right + 1]
         return before + (after - before) * (amount - a) / (b - a)
 
     @property
     def latency(self) -> float:
-        """The time of the least amount, also used for smaller ones. Units: s."""
+        """The time of the least amount, also used for smaller amounts. Units: s."""
         return self.points[0][1]
 
     @property
     def rate(self) -> float:
-        """The amount that takes a second, where it is large."""
+        """The amount per second, for large amounts."""
         amount, seconds = self.points[-1]
         return amount / seconds
 
@@ -54,12 +56,13 @@ class Curve:
 
 
 def curve(record: Iterable[tuple[float, float]]) -> Curve:
-    """The curve through measurements, which noise may have put out of order.
+    """The curve through measurements, of which noise may have made some larger ones faster.
 
     >>> curve([(1, 2e-6), (100, 1e-6), (1000, 8e-6)]).points
     ((1, 2e-06), (100, 2e-06), (1000, 8e-06))
     """
     points: list[tuple[float, float]] = []
+    # Not 0, since rates divide by it.
     longest = 1e-9
     for amount, seconds in sorted(record):
         longest = max(longest, seconds)

@@ -1,6 +1,6 @@
-"""measure_devices: what devices can do, measured by programs that rune runs on them.
+"""measure_devices: the speeds of devices, measured by programs that rune runs on them.
 
-Everything is the median of several calls, and the overhead of a call is subtracted.
+Each time is the median of several calls, less the overhead of a call.
 Devices compute alone first, and then the first two, four, ... and all of them at the same time:
 they may share cores or memory.
 """
@@ -30,9 +30,9 @@ from rune.transforms.placement.curves import Curve, curve
 from rune.transforms.placement.records import Group, Link, Measurements, Speed
 from rune.transforms.sharding.shard_map import shard_map
 
-Step = Callable[[Value], Value]  # keeps shape and dtype, so that it can follow itself
+Step = Callable[[Value], Value]  # does not change shape and dtype, so that it can be repeated
 
-SAMPLES, SAMPLE_S = 7, 0.015  # of each program: at least this many calls, and for at least this long
+SAMPLES, SAMPLE_S = 7, 0.015  # each program is called at least this often, for at least this long
 LONG_S = 0.05  # once an amount takes this long, larger ones are not tried
 CHAIN = 5  # steps of the longer programs
 PRODUCTS = (32, 128, 512, 1024)  # rows of square matrices
@@ -48,17 +48,17 @@ BYTES = dtypes.f32.itemsize
 
 
 def measure_devices(devices: Sequence[str | Device] | None = None, *, again: bool = False) -> Measurements:
-    """What devices can do, alone, together and between each other: measured once, stored on disk.
+    """The speeds of devices, alone, together and between each other: measured once, then stored.
 
-    `rune.explain` predicts the time of programs on a mesh from it, and `rune.plan_sharding`
+    `rune.explain` predicts the time of programs on a mesh from them, and `rune.plan_sharding`
     chooses meshes. It takes a few seconds for two devices, and more with more links. Other work on
-    the machine affects the figures. They are stored with compiled kernels, for these devices with
-    these drivers.
+    the machine affects the figures. They are stored on disk with compiled kernels, for these
+    devices with these drivers.
 
-    devices: which; None for those of the default device's kind
-    again:   whether to repeat known measurements
+    devices: the devices; None for those of the default device's kind
+    again:   whether to repeat measurements that are stored
     Units:   seconds, bytes and operations per second; a multiply-add is two operations.
-    Errors:  DeviceError for a device that is not there, ArgumentError for none or one given twice.
+    Errors:  DeviceError for an unknown device, ArgumentError for no device or one named twice.
 
     >>> import rune
     >>> measured = rune.measure_devices(["cpu:0"])
@@ -66,11 +66,11 @@ def measure_devices(devices: Sequence[str | Device] | None = None, *, again: boo
     (('cpu:0',), True)
     """
     machines = devices_of("measure_devices", devices)
-    known = None if again else storage.load(machines)
-    if known is None:
-        known = _measured(machines)
-        storage.store(known, machines)
-    return known
+    record = None if again else storage.load(machines)
+    if record is None:
+        record = _measured(machines)
+        storage.store(record, machines)
+    return record
 
 
 def devices_of(name: str, devices: object) -> tuple[Device, ...]:
@@ -131,7 +131,7 @@ def _speed(device: Device) -> Speed:
 
 
 def _prefix_sums(x: Value) -> Array:
-    return ops.cumsum(x, axis=0, reverse=False)  # which is never fused with the next
+    return ops.cumsum(x, axis=0, reverse=False)  # never fused with another step
 
 
 def _increment(x: Value) -> Array:
@@ -159,7 +159,7 @@ def _link(first: Device, second: Device) -> Link:
 
 
 def _group(machines: Sequence[Device], speeds: Sequence[Speed]) -> Group:
-    """What they do at the same time, compared with what each of them does alone."""
+    """The speeds of devices that work at the same time, compared with each of them alone."""
     call, by_bytes = _collectives(machines, lambda x: ops.psum(x, axis_name="i"), MESSAGES)
     share = 2 * (len(machines) - 1) / len(machines)  # the share of a psum's input that is sent
     sums = Curve(tuple((share * amount, seconds) for amount, seconds in by_bytes.points))
@@ -181,11 +181,12 @@ def _ring(devices: int) -> Step:
 
 
 def _collectives(machines: Sequence[Device], step: Step, sizes: Sequence[int]) -> tuple[float, Curve]:
-    """The cost of a call in which devices meet, and that of each meeting, by its bytes."""
+    """The cost of a call in which devices meet, and of each meeting, by its bytes."""
 
     def together(elements: int, times: int) -> float:
         return _seconds(*_on_all(machines, partial(_chained, step, times), np.zeros(elements, np.float32)))
 
+    # Of a chain of small collectives, one more costs only its meeting; a call costs the rest.
     once = together(sizes[0], 1)
     least = max(1e-9, (together(sizes[0], CHAIN) - once) / (CHAIN - 1))
     call = max(1e-9, once - least)
@@ -218,7 +219,7 @@ def _seconds(function: Callable[[Array], object], x: Array) -> float:
 
 
 def _chained(step: Step, times: int, x: Value) -> Value:
-    """A step, and again on its result."""
+    """The result of a step repeated on its own results."""
     for _ in range(times):
         x = step(x)
     return x

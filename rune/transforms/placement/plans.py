@@ -30,12 +30,12 @@ from rune.transforms.sharding.localize import meshes_within
 from rune.transforms.tree_difference import paths
 
 FINALISTS = 5  # the best guesses, which are lowered and predicted in full
-UNEVEN = 1.25  # devices that differ by more are said to
+UNEVEN = 1.25  # the ratio of speeds beyond which the reason says that devices differ
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A mesh that was tried, how inputs are split on it, and its time."""
+    """A mesh that was tried, the splits of inputs on it, and its time."""
 
     mesh: Mesh
     cuts: str
@@ -51,12 +51,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class ShardingPlan:
-    """What `rune.plan_sharding` proposes; printing it shows what else was tried.
+    """The proposal of `rune.plan_sharding`; its text also shows the other meshes that were tried.
 
     mesh:         the devices
     in_shardings: of the positional arguments, for `rune.jit`
-    reason:       why these
-    options:      what was predicted in full, the fastest first
+    reason:       why these are the fastest
+    options:      the meshes that were predicted in full, the fastest first
     """
 
     name: str
@@ -86,8 +86,8 @@ class ShardingPlan:
 def _cells(option: Option) -> tuple[str, ...]:
     p = option.prediction
     times = map(time_text, (p.seconds, p.compute_seconds, p.exchange_seconds))
-    sent = sum(e.bytes_sent * (e.steps or 1) for e, _ in p.exchanges)
-    return option.name, *times, f"{sent} B", option.cuts
+    bytes_sent = sum(e.bytes_sent * (e.steps or 1) for e, _ in p.exchanges)
+    return option.name, *times, f"{bytes_sent} B", option.cuts
 
 
 def plan_sharding(
@@ -102,7 +102,7 @@ def plan_sharding(
     plan.
 
     avals:   the positional arguments: arrays, numbers, or ShapeDtypeStructs
-    devices: which may be used; None for those of the default device's kind
+    devices: the devices that may be used; None for those of the default device's kind
     Errors:  DeviceError if the devices have not been measured; ArgumentError for symbolic sizes,
              and for a function that already mentions a mesh.
 
@@ -122,25 +122,26 @@ def plan_sharding(
         )
     program, inputs = _traced(function, avals)
     alone = _alone(program, machines, record)
-    ordered = sorted(machines, key=lambda d: round(math.log(alone[d], UNEVEN)))
-    guesses = candidates(program, inputs, ordered, record)
+    # Rounded, so that devices of about the same speed stay in their order.
+    ranking = sorted(machines, key=lambda d: round(math.log(alone[d], UNEVEN)))
+    guesses = candidates(program, inputs, ranking, record)
     single = next(c for c in guesses if c.mesh.size == 1)
     finalists = dict.fromkeys([*guesses[:FINALISTS], single])
     options = {candidate: _option(candidate, inputs, record) for candidate in finalists}
     best = min(options, key=lambda c: options[c].prediction.seconds)
-    ranking = tuple(sorted(options.values(), key=lambda o: o.prediction.seconds))
+    by_time = tuple(sorted(options.values(), key=lambda o: o.prediction.seconds))
     shardings = [NamedSharding(best.mesh, best.specs[n]) for n in inputs.numbers]
     return ShardingPlan(
         program.name,
         best.mesh,
         tree.unflatten(tree.flatten(avals)[1], shardings),
-        "; ".join(_reasons(ranking, alone, record)),
-        ranking,
+        "; ".join(_reasons(by_time, alone, record)),
+        by_time,
     )
 
 
 def _traced(function: Callable[..., object], avals: tuple[object, ...]) -> tuple[Program, Inputs]:
-    """The program for these arguments, and what its inputs are."""
+    """The program for these arguments, and the description of its inputs."""
     leaves, treedef = tree.flatten(avals)
     types = leaf_types("plan_sharding", leaves, treedef)
     for number, type in enumerate(types):
@@ -169,7 +170,7 @@ def _places(avals: tuple[object, ...], captured: int) -> tuple[dict[int, str], t
 
 
 def _alone(program: Program, machines: Sequence[Device], record: Measurements) -> dict[Device, float]:
-    """How long each device takes for all of it."""
+    """The time of each device for the program alone."""
     lowered = {d.target.backend: stages(program, d.target, ()) for d in machines}
     return {d: computation(lowered[d.target.backend], record.speed(d.name)).seconds + 1e-9 for d in machines}
 
@@ -203,10 +204,10 @@ def _why_one(ranking: Sequence[Option]) -> Iterator[str]:
         yield "one device: nothing can be cut into equal blocks, or there is only one"
         return
     second = ranking[1].prediction
-    shared = second.exchange_seconds + second.call_seconds
+    overhead = second.exchange_seconds + second.call_seconds
     yield (
         f"one device: {_kind(ranking[1])} would take {time_text(second.seconds)}, "
-        f"{time_text(shared)} of it to synchronise and send"
+        f"{time_text(overhead)} of it to synchronise and send"
     )
 
 
@@ -216,7 +217,7 @@ def _kind(option: Option) -> str:
 
 
 def _uneven(best: Option, alone: Mapping[Device, float]) -> str:
-    """Which of the differing devices are taken, and what share each should have."""
+    """The devices that the plan takes of unequal ones, and the share that each should have."""
     total = sum(1 / seconds for seconds in alone.values())
     shares = ", ".join(f"{d.name} {1 / seconds / total:.0%}" for d, seconds in alone.items())
     names = ", ".join(d.name for d in best.mesh.in_order)

@@ -1,9 +1,9 @@
-"""Predictions: how long a program takes on a mesh, from its plan and from what its devices can do.
+"""Predictions: the time of a program on a mesh, from its plan and the speeds of the devices.
 
 A step of a plan takes as long as its arithmetic or its memory, whichever is slower; steps follow
 one another, and collectives follow them. All devices of a mesh compute at the same time, so the
-slowest decides. Symbolic sizes count as typical ones, loops of unknown length as one step, and of
-branches the slowest. Not counted: routines other than matrix products, and moving arguments.
+slowest decides. Symbolic sizes count as typical ones, loops of unknown length as one step, and
+branches as their slowest. Not counted: routines other than matrix products, and moving arguments.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _parts(computation: Computation) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How long a program takes on a mesh; printing it says what bounds it. Units: s.
+    """The time of a program on a mesh; its text tells what bounds it. Units: s.
 
-    call_seconds: until all devices have begun, and the caller goes on
-    devices:      what each device computes, by its name
+    call_seconds: until all devices have begun, and until the caller continues
+    devices:      the computation of each device, by its name
     exchanges:    the collectives, each with its time in all steps
     """
 
@@ -99,7 +99,7 @@ class Prediction:
 
     @property
     def bound(self) -> str:
-        """What takes the most time."""
+        """The part that takes the most time."""
         return max(self.parts(), key=lambda part: part[1])[0]
 
     def parts(self) -> Iterator[tuple[str, float]]:
@@ -140,11 +140,12 @@ class Prediction:
 def predicted(
     mesh: Mesh, lowered: Mapping[str, Lowered], exchanges: Iterable[Exchange], record: Measurements
 ) -> Prediction:
-    """How long the program of one device, lowered for each kind of device, takes on a mesh.
+    """The time on a mesh of the program of one device, lowered for each kind of device.
 
-    lowered: by the kind of device that they are for, "cpu"
+    lowered: by kind of device, "cpu"
     Errors:  KeyError for devices that were not measured.
     """
+    # A program is lowered once for each kind of device, but devices of a kind may differ in speed.
     names = [d.name for d in mesh.in_order]
     speeds = {name: record.speed_among(name, len(names)) for name in names}
     computing = {name: computation(lowered[name.partition(":")[0]], speed) for name, speed in speeds.items()}
@@ -156,23 +157,26 @@ def predicted(
 
 
 def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> float:
-    """How long a collective takes, in all its steps: waiting, and moving or summing.
+    """The time of a collective in all its steps: waiting, and moving or summing.
 
-    It waits like a group of its size; its bytes move as when all devices of the mesh take part, at
-    the speed of the slowest link between neighbours.
+    It waits as long as a group of its size; its bytes move as fast as when all devices of the mesh
+    take part, scaled to the slowest link between neighbours along its axis.
     """
     if exchange.devices == 1:
         return 0.0
     waiting, busy = record.group(exchange.devices), record.group(mesh.size)
     sums = exchange.kind in SUMS
     least, curve = (waiting.sums.latency, busy.sums) if sums else (waiting.moves.latency, busy.moves)
+    # The latency comes from a group of its size, the rate from the full mesh: links are shared.
     sending = curve.seconds(estimate(exchange.bytes_sent)) - curve.latency
     steps = 1 if exchange.steps is None else exchange.steps
     return steps * (least + sending * _slowness(exchange, mesh, record, busy))
 
 
 def _slowness(exchange: Exchange, mesh: Mesh, record: Measurements, busy: Group) -> float:
-    """How many times slower the slowest link along an axis is than the slowest of all."""
+    """The ratio of the slowest of all links to the slowest link along an axis, at least 1."""
+    # The measured group contains the slowest link of all, so only a better link along the axis
+    # counts.
     along = {_rate(link) for link in _links_along(exchange, mesh, record)}
     everywhere = {_rate(record.link(a, b)) for a, b in _neighbours(record.devices[: busy.devices])}
     return max(1.0, min(everywhere) / min(along)) if along and everywhere else 1.0
@@ -183,6 +187,7 @@ def _links_along(exchange: Exchange, mesh: Mesh, record: Measurements) -> Iterat
     if exchange.axis not in mesh.axis_names:
         return
     place = mesh.axis_names.index(exchange.axis)
+    # Each line of devices along the axis is a group of its own, which exchanges as a ring.
     lines = mesh.devices.swapaxes(place, -1).reshape(-1, mesh.axis_sizes[place])
     for line in lines:
         yield from (record.link(a, b) for a, b in _neighbours([d.name for d in line]))
@@ -216,10 +221,11 @@ def _of_plan(kernels: KernelProgram, plan: Plan, speed: Speed) -> Computation:
 def _of_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Computation:
     match step:
         case Loop(count=count):
-            each = [_of_plan(kernels, inner, speed) for inner in inner_plans(step)]
+            steps = [_of_plan(kernels, inner, speed) for inner in inner_plans(step)]
             times = 1 if count is None else estimate(count)
-            return reduce(Computation.__add__, each).times(times)
+            return reduce(Computation.__add__, steps).times(times)
         case Branch(branches=branches):
+            # Which branch runs is not known before the run.
             return max((_of_plan(kernels, b, speed) for b in branches), key=lambda c: c.seconds)
         case Call(routine=routine) if routine == CALLBACK:
             return Computation(steps=speed.step_seconds)  # collectives have their own times
@@ -240,6 +246,7 @@ def _of_simple_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed
 
 def _bounded(memory: float, speed: Speed, products: float = 0.0, arithmetic: float = 0.0) -> Computation:
     steps = speed.step_seconds
+    # Arithmetic and memory overlap in a kernel, so the slower one is its time.
     if memory >= products + arithmetic:
         return Computation(memory=memory, steps=steps)
     return Computation(products=products, arithmetic=arithmetic, steps=steps)
@@ -247,11 +254,12 @@ def _bounded(memory: float, speed: Speed, products: float = 0.0, arithmetic: flo
 
 def kernel_work(kernel: Kernel) -> Size:
     """The cost of all scalar operations of a kernel, in additions."""
+    # A handwritten kernel has no body of expressions to count.
     if kernel.code:
         return code_work(kernel.code)
     work: Size = 0
     for statement in kernel.body:
         for count, exprs, combined in evaluations(statement):
-            each = sum(operation(part.name) for e in exprs for part in walk_expr(e) if isinstance(part, Op))
-            work = work + count * (each + combined)
+            operations = sum(operation(part.name) for e in exprs for part in walk_expr(e) if isinstance(part, Op))
+            work = work + count * (operations + combined)
     return points(kernel.domain) * work

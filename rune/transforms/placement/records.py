@@ -1,4 +1,4 @@
-"""Records: what devices can do alone, together, and for each other. Nothing is measured here."""
+"""Records of the speeds of devices, alone, together and between each other."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the first few of the devices do together.
+    """The speeds of the first few of the devices together.
 
     call_seconds: a call of a program in which they have to meet, without the meeting [s]
-    products:     how many times longer than alone a matrix product takes, when all compute one
+    products:     the time of a matrix product while all devices compute one, over that of one alone
     streams:      an elementwise kernel of each, by the bytes that it reads and writes
     moves:        a ppermute in a ring, by the bytes that each device sends
     sums:         a psum, by the bytes that each would send (Exchange.bytes_sent)
@@ -61,7 +61,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """What `rune.measure_devices` found: printing it gives tables."""
+    """The results of `rune.measure_devices`; their text is a set of tables."""
 
     speeds: tuple[Speed, ...]
     links: tuple[Link, ...]
@@ -78,10 +78,11 @@ class Measurements:
 
     def link(self, first: str, second: str) -> Link:
         """The link between two devices. Errors: KeyError as for `speed`."""
+        # A link is measured once, in both directions at the same time.
         return {frozenset((k.first, k.second)): k for k in self.links}[frozenset((first, second))]
 
     def group(self, devices: int) -> Group:
-        """What a number of devices do together: that of the smallest measured group with as many.
+        """The record of a number of devices together: that of the smallest measured group of them.
 
         Beyond the largest, waits grow like the depth of a tree, with the logarithm of the number.
         """
@@ -90,6 +91,7 @@ class Measurements:
             return enough[0]
         largest = self.groups[-1]
         levels = math.log2(devices) / math.log2(largest.devices) - 1
+        # The rates of the largest group remain: a larger one has not been measured.
         moves, sums = (c.delayed(levels * c.latency) for c in (largest.moves, largest.sums))
         return replace(largest, devices=devices, moves=moves, sums=sums)
 
@@ -100,16 +102,18 @@ class Measurements:
         return self.group(len(devices)).call_seconds
 
     def speed_among(self, device: str, devices: int) -> Speed:
-        """The speed of a device while so many devices compute, itself included, sharing memory."""
+        """The speed of a device while this number of devices compute, itself included."""
         alone = self.speed(device)
         if devices == 1:
             return alone
         group = self.group(devices)
         speeds = self.speeds[: group.devices]
 
+        # In a group the slowest device decides, so it is compared with the slowest one alone.
         def slower(amount: float) -> float:
-            known = group.streams.clamped(amount)
-            return max(1.0, group.streams.seconds(known) / max(s.streams.seconds(known) for s in speeds))
+            measured_amount = group.streams.clamped(amount)
+            alone_seconds = max(s.streams.seconds(measured_amount) for s in speeds)
+            return max(1.0, group.streams.seconds(measured_amount) / alone_seconds)
 
         return replace(
             alone,
@@ -173,6 +177,7 @@ def rate_text(rate: float, unit: str) -> str:
     ('4.32 GB/s', '12 /s')
     """
     for prefix, power in (("T", 12), ("G", 9), ("M", 6), ("k", 3)):
+        # Rounded to three digits, 0.9995 of a unit is 1 of it.
         if rate >= 0.9995 * 10**power:
             return f"{rate / 10**power:.3g} {prefix}{unit}"
     return f"{rate:.3g} {unit}"

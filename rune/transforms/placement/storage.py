@@ -39,14 +39,15 @@ def load(machines: Sequence[Device]) -> Measurements | None:
 def covering(machines: Sequence[Device]) -> Measurements | None:
     """The measurements of these devices, or of all devices of their kinds."""
     kinds = {d.target.backend for d in machines}
-    every = tuple(d for d in devices() if d.target.backend in kinds)
+    all_of_kinds = tuple(d for d in devices() if d.target.backend in kinds)
     exact = load(machines)
     if exact is not None:
         return exact
     names = {d.name for d in machines}
     with _lock:
+        # Measurements of more devices contain those of each of them.
         larger = [m for m in _known.values() if names <= set(m.devices)]
-    return larger[-1] if larger else load(every)
+    return larger[-1] if larger else load(all_of_kinds)
 
 
 def forget() -> None:
@@ -85,7 +86,7 @@ def to_text(record: Measurements) -> str:
 
 
 def from_text(text: str) -> Measurements | None:
-    """The record that a text holds; None if it holds none."""
+    """The record in a text; None if the text is not that of a record."""
     try:
         fields: _Fields = json.loads(text)
         return Measurements(

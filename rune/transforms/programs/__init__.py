@@ -1,1 +1,1 @@
-"""Programs: made from functions, with memos that live as long, and held by equations."""
+"""Programs of functions: making them, memos that live as long as they do, rules of equations."""

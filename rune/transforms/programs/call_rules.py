@@ -1,4 +1,4 @@
-"""Primitives that call one program on their operands: the rules that jit and checkpoint share.
+"""Rules of primitives that call one program on their operands, such as jit and checkpoint.
 
 Each rule rewrites the program and binds the primitive again, with its other parameters unchanged.
 So a call stays one equation under any order of transformations.
@@ -29,11 +29,11 @@ from rune.transforms.programs.size_witnesses import own_size, with_witnesses
 from rune.transforms.programs.variation import axes_of, typed
 
 Params = Mapping[str, Any]
-Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is itself made from its rules
+Itself = Callable[[], Primitive]  # the primitive of a rule, by a function: it is made after its rules
 
 
 def type_rule(*types: ArrayType, program: Program, **_: object) -> tuple[ArrayType, ...]:
-    """The program's output types, with its symbolic sizes as the arguments have them."""
+    """The program's output types, with the values of its symbolic sizes from the arguments."""
     sizes = sizes_of(program, types)
     return tuple(type_with_sizes(t, sizes) for t in program.output_types) if sizes else program.output_types
 
@@ -59,7 +59,7 @@ def series(interpreter: object, args: Sequence[Value], params: Params) -> list[V
 
 
 def vary(axes: Sequence[Axes], params: Params) -> Variation:
-    """The program for operands that vary so."""
+    """The program for operands that vary along these axes."""
     program = typed(params["program"], tuple(axes))
     return {**params, "program": program}, axes_of(program.outputs)
 
@@ -86,6 +86,7 @@ def closed_call(program: Program, sizes: Sizes, args: Sequence[Value]) -> tuple[
     if is_closed(program):
         return program, [*args]
     closed_program, witnesses = with_witnesses(program, sizes)
+    # Arrays that a custom rule closes over lead, then witnesses: both are operands of the equation.
     closed_program, values = opened(closed_program)
     return closed_program, [*values, *witnesses, *args]
 
@@ -115,9 +116,9 @@ def jvp_rule(itself: Itself) -> Callable[..., Any]:
 
     def jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
         program: Program = params["program"]
-        rewritten, nonzero = jvp_program(program, tuple(t is not None for t in tangents))
+        both, nonzero = jvp_program(program, tuple(t is not None for t in tangents))
         nonzero_tangents = [t for t in tangents if t is not None]
-        outs = bind_call(itself(), params, rewritten, {}, [*primals, *nonzero_tangents])
+        outs = bind_call(itself(), params, both, {}, [*primals, *nonzero_tangents])
         count = len(program.outputs)
         out_tangents = iter(outs[count:])
         return outs[:count], [next(out_tangents) if n else None for n in nonzero]
@@ -126,19 +127,19 @@ def jvp_rule(itself: Itself) -> Callable[..., Any]:
 
 
 def transpose_rule(itself: Itself) -> Callable[..., Any]:
-    """transpose: call the transposed program on what is known and the cotangents."""
+    """transpose: call the transposed program on known inputs and cotangents."""
 
     def transpose(
         cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **params: object
     ) -> list[Value | None]:
         nonzero = tuple(ct is not None for ct in cts)
-        rewritten, out_nonzero = transpose_program(program, tuple(linear), nonzero)
-        # A linear input is given by its type alone.
+        transposed_program, out_nonzero = transpose_program(program, tuple(linear), nonzero)
+        # A type stands for each linear input.
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
         known = [x for x, lin in zip(inputs, linear, strict=True) if not lin]
         # A zero cotangent is not passed: the rewritten program has no input for it.
         args = [*known, *(ct for ct in cts if ct is not None)]
-        outs = iter(bind_call(itself(), params, rewritten, sizes_of(program, types), args))
+        outs = iter(bind_call(itself(), params, transposed_program, sizes_of(program, types), args))
         input_cts = iter([next(outs) if n else None for n in out_nonzero])
         return [next(input_cts) if lin else None for lin in linear]
 
@@ -150,20 +151,20 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
 
     def batch(batched: Sequence[bool], size: Size, *args: Value, program: Program, **params: object) -> Any:
         # A new symbolic size, so that one rewritten program serves every number of lanes.
-        rewritten, out_batched = batch_program(program, tuple(batched), own_size(size, program))
-        return bind_call(itself(), params, rewritten, {}, args), out_batched
+        lane_program, out_batched = batch_program(program, tuple(batched), own_size(size, program))
+        return bind_call(itself(), params, lane_program, {}, args), out_batched
 
     return batch
 
 
 def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
-    """The equation with a program of only the wanted results, and the operands that it takes."""
+    """The equation with a program of only the used results, and the operands that it takes."""
     smaller, used_inputs = of_results(equation.params["program"], tuple(used_results))
     return narrowed(equation, used_inputs, used_results, program=smaller)
 
 
 @per_program
 def of_results(program: Program, used_outputs: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
-    """The program of only the wanted results, and which inputs it needs."""
-    pruned, used_inputs = needed_inputs(program, used_outputs)
-    return with_inputs_picked(pruned, used_inputs), used_inputs
+    """The program of only the used results, and which inputs it needs."""
+    smaller, used_inputs = needed_inputs(program, used_outputs)
+    return with_inputs_picked(smaller, used_inputs), used_inputs

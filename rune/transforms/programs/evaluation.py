@@ -28,6 +28,7 @@ def eval_jaxpr(
     """
     if not isinstance(jaxpr, OpenProgram | Program):
         raise ArgumentError(f"eval_jaxpr: cannot evaluate {type(jaxpr).__name__} (a program required)")
+    # A closed program is opened if constants are passed for it; otherwise it has those it holds.
     if isinstance(jaxpr, Program):
         jaxpr = jaxpr.jaxpr if consts or not jaxpr.constants else OpenProgram(jaxpr, 0)
     if len(consts) != jaxpr.count or len(args) != len(jaxpr.inputs):
@@ -40,7 +41,7 @@ def eval_jaxpr(
 
 
 def jaxpr_as_fun(program: Program) -> Callable[..., list[Any]]:
-    """The program as a function of its inputs; it gives the list of its outputs.
+    """The program as a function from its inputs to the list of its outputs.
 
     Errors: as eval_jaxpr.
 

@@ -16,7 +16,8 @@ _alive: WeakValueDictionary[tuple[Hashable, ...], Program] = WeakValueDictionary
 def interned(program: Program) -> Program:
     """The first live program with the same text as this one."""
     first = _alive.setdefault(program_key(program), program)
-    # A jitted program keeps those within it alive. In eager code nothing would until the next call.
+    # A jitted program keeps the programs in it alive. In eager code nothing else would keep this
+    # one, with its compiled code, until the next call.
     return first if is_kept() else held(first)
 
 

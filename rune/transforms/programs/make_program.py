@@ -48,14 +48,14 @@ def make_program(
     """A function from arguments to the program of `function`. JAX calls this make_jaxpr.
 
     Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over values are the
-    program's explicit constants; traced ones among them belong to the transformation around. A
-    reference stands for its value, an input, and if it is written, its last value is an output.
+    program's explicit constants; traced ones among them belong to the enclosing transformation. The
+    value of a reference is an input, and if the function writes it, its last value is an output.
 
     static_argnums: positional arguments that are Python values, by number from either end.
     axis_env:       names and sizes of axes that collectives in `function` may mention.
-    return_shape:   give (program, tree of the results as ShapeDtypeStructs).
-    Errors: ArgumentError if an argument is not an array; TransformError if `function` is not a
-            function.
+    return_shape:   return (program, tree of the results as ShapeDtypeStructs).
+    Errors: ArgumentError if an argument is not an array; TransformError if `function` cannot be
+            called.
 
     >>> import rune, rune.numpy as rnp
     >>> print(rune.make_program(lambda x: rnp.sin(x) * 2.0)(rnp.ones(3)))
@@ -90,16 +90,20 @@ def program_maker(
         out_trees: list[tree.TreeDef] = []
 
         def flat(*values: Value) -> list[Value]:
-            unboxed, refs = references.unboxed(tree.unflatten(treedef, values))
-            before = [ref.value for ref in refs]
-            a, k = with_statics(unboxed, statics)
+            arguments, refs = references.unboxed(tree.unflatten(treedef, values))
+            first_values = [ref.value for ref in refs]
+            a, k = with_statics(arguments, statics)
             outs, out_tree = tree.flatten(function(*a, **k))
+            # Only references that the function has written are outputs, after the results.
             out_trees.append(out_tree)
-            written = (ref.value for ref, value in zip(refs, before, strict=True) if ref.value is not value)
-            return [*value_leaves("make_program", outs, out_tree), *written]
+            last_values = (ref.value for ref, value in zip(refs, first_values, strict=True) if ref.value is not value)
+            return [*value_leaves("make_program", outs, out_tree), *last_values]
 
+        # The axes of `axis_env` have a size and a name, but no lanes: operations belong to the
+        # parent.
         around = NamedAxes(current(), axes) if axes else current()
         staged = trace_program(kind(around), flat, types, function_name(function))
+        # Captured values become constants here, even traced ones, which `closed` would refuse.
         program = OpenProgram(staged.program, len(staged.captured)).with_constants(staged.captured)
         if not return_shape:
             return program

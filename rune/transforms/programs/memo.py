@@ -1,4 +1,4 @@
-"""Memos of rewritten programs, which live as long as the program does (decision 0004).
+"""Memos of rewritten programs, which live as long as the program (decision 0004).
 
 The result of rewriting a program depends only on the program and a hashable key, so a second
 `grad(jit(f))` gets the same rewritten programs, and their compiled code with them.

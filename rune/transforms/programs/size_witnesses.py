@@ -28,10 +28,10 @@ def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Value]
 
     sizes: the sizes in the current context, by name; a size that is missing means itself.
     """
-    completed = _completed(program)
-    if completed is None:
+    completion = _completed(program)
+    if completion is None:
         return program, []
-    closed_program, untold = completed
+    closed_program, untold = completion
     return closed_program, [_witness(sizes.get(name, dim)) for name, dim in untold.items()]
 
 
@@ -39,7 +39,7 @@ def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Value]
 def _completed(program: Program) -> tuple[Program, Sizes] | None:
     untold = untold_sizes(program)
     if not untold:
-        return None  # not the program: the memo, which it owns, would keep it alive
+        return None  # not the program itself, which would keep itself alive through its memo
     witnesses = (Var(ArrayType((dim, 0), dtypes.bool_)) for dim in untold.values())
     return replace(program, inputs=(*witnesses, *program.inputs)), untold
 

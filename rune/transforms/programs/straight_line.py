@@ -1,6 +1,6 @@
-"""A program as a straight line of NumPy functions: what eager evaluation computes.
+"""A program as a straight line of the NumPy functions that eager evaluation would call.
 
-Eager evaluation promotes, indexes and types each operation anew, which takes most of the time for
+Eager evaluation promotes, looks up and types each operation anew, which takes most of the time for
 small arrays. A line calls the same functions on the same operands, and so gives the same bits.
 """
 
@@ -22,7 +22,7 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 
 Line: TypeAlias = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 _Function: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
-# Takes a function's operands from all values so far.
+# Takes the operands of a function from all values so far.
 _Operands: TypeAlias = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 _Dtypes: TypeAlias = Sequence[np.dtype] | None  # for several results; None for one
 
@@ -63,7 +63,7 @@ def _run(
 def _taking(places: Sequence[int]) -> _Operands:
     """A function that takes the values at these places."""
     if len(places) == 1:
-        return itemgetter(slice(places[0], places[0] + 1))
+        return itemgetter(slice(places[0], places[0] + 1))  # of one index it would return no sequence
     return itemgetter(*places) if places else lambda values: ()
 
 
@@ -96,6 +96,7 @@ class LineWriter:
     def add(self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: _Dtypes) -> None:
         """Add a step; one on constants is run now. dtypes: for several results, None for one."""
         step = _Step(function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes)
+        # Constants are computed when the line is written, not in every call.
         if self.start.keys() >= {*step.operands}:
             values = [self.start[number] for number in step.operands]
             places = range(len(values), len(values) + len(results))
@@ -105,7 +106,7 @@ class LineWriter:
             self.steps.append(step)
 
     def can_write(self, equation: Equation) -> bool:
-        """Whether an equation is in the line now."""
+        """Add an equation to the line. Returns False if NumPy's functions cannot compute it."""
         inner = equation_program(equation)
         if inner is not None and equation.primitive.name in INLINED and not inner.constants:
             self._slots.update(zip(inner.inputs, map(self.slot, equation.operands), strict=True))
@@ -144,5 +145,5 @@ INLINED = ("custom_jvp", "custom_vjp")  # whose first program eager evaluation r
 
 def _is_plain(primitive: Primitive) -> bool:
     """Whether eager evaluation runs the primitive's NumPy meaning."""
-    runs_otherwise = isinstance(primitive, Direct) and primitive.run is not None
-    return not runs_otherwise and primitive.family != EXTENSION and primitive.effect is None
+    has_own_run = isinstance(primitive, Direct) and primitive.run is not None
+    return not has_own_run and primitive.family != EXTENSION and primitive.effect is None

@@ -1,4 +1,4 @@
-"""The primitives of this room, which hold programs or Python functions, and their records.
+"""The primitives of this folder, which hold programs or Python functions, and their records.
 
 A Python function in a parameter, such as a custom rule, prints as its name in angle brackets.
 """

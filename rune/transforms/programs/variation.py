@@ -1,4 +1,4 @@
-"""The programs of a typed body: for operands that vary in given ways, and, to be run, without."""
+"""Programs of the typed body of a shard_map: for operands that vary along axes, and untyped."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rune.transforms.programs.memo import per_program
 
 
 def axes_of(atoms: Sequence[Atom]) -> tuple[Axes, ...]:
-    """The axes along which each varies."""
+    """The axes along which each atom varies."""
     return tuple(a.type.varying for a in atoms)
 
 
 @per_program
 def typed(program: Program, inputs: tuple[Axes, ...], outputs: tuple[Axes, ...] = ()) -> Program:
-    """The program for inputs that vary in these ways; itself if they already do.
+    """The program for inputs that vary along these axes; itself if they already do.
 
     outputs: axes along which the results must vary; none by default.
     """
@@ -33,16 +33,20 @@ def typed(program: Program, inputs: tuple[Axes, ...], outputs: tuple[Axes, ...] 
     equations = []
     for equation in program.equations:
         operands = tuple(map(resolve, equation.operands))
+        # Variation of operands changes that of results, so types are computed anew from the inputs
+        # on.
         params, types = typed_equation(equation.primitive, [a.type for a in operands], equation.params)
         variables.update({v: _along(v, t.varying) for v, t in zip(equation.results, types, strict=True)})
         equations.append(_changed(equation, operands, params, tuple(map(resolve, equation.results))))
     results = tuple(map(resolve, program.outputs))
-    raised = _raised(results, outputs or axes_of(results), equations)
-    # The same program where nothing differs, so that memos of it are found again.
-    same = all(map(_is, equations, program.equations)) and all(map(_is, raised, program.outputs))
+    outputs_along_axes = _raised(results, outputs or axes_of(results), equations)
+    # The same program if nothing differs, since memos of rewrites belong to a program object.
+    same = all(map(_is, equations, program.equations)) and all(map(_is, outputs_along_axes, program.outputs))
     if same and len(equations) == len(program.equations) and all(variables[v] is v for v in program.inputs):
         return program
-    return replace(program, inputs=tuple(variables[v] for v in program.inputs)).with_equations(equations, raised)
+    return replace(program, inputs=tuple(variables[v] for v in program.inputs)).with_equations(
+        equations, outputs_along_axes
+    )
 
 
 def _is(a: object, b: object) -> bool:
@@ -62,7 +66,7 @@ def _changed(equation: Equation, operands: tuple[Atom, ...], params: Params, res
 
 
 def _raised(atoms: Sequence[Atom], target_axes: Sequence[Axes], equations: list[Equation]) -> tuple[Atom, ...]:
-    """The atoms by equations behind the others, so that each varies along the wanted axes, too."""
+    """The atoms, with equations appended so that each also varies along its target axes."""
     outputs = []
     for atom, axes in zip(atoms, target_axes, strict=True):
         for name in sorted(axes - atom.type.varying, key=str):
@@ -74,7 +78,7 @@ def _raised(atoms: Sequence[Atom], target_axes: Sequence[Axes], equations: list[
 
 
 def loop_of(body: Program, consts: Sequence[Axes], carry: Sequence[Axes], rows: Sequence[Axes] = ()) -> Program:
-    """The body of a loop whose carry varies at least as much as its start and its results."""
+    """The body of a loop whose carry varies along all axes of its first value and its results."""
     carry, count = tuple(carry), len(carry)
     while True:
         program = typed(body, (*consts, *carry, *rows))
@@ -88,10 +92,11 @@ def loop_of(body: Program, consts: Sequence[Axes], carry: Sequence[Axes], rows: 
 
 @per_program
 def without_sums(program: Program, count: int) -> Program:
-    """The program whose first results are each device's own, where they were sums over devices."""
+    """The program without sums over devices in its first results: each device returns its own."""
     sums = {e.results[0]: e.operands[0] for e in program.equations if _sums_devices(e)}
     outputs = list(program.outputs)
     for number, atom in enumerate(outputs[:count]):
+        # A value may be summed over several axes of the mesh, one after another.
         while isinstance(atom, Var) and atom in sums:
             atom = sums[atom]
         outputs[number] = atom
@@ -105,7 +110,7 @@ def _sums_devices(equation: Equation) -> bool:
 
 @per_program
 def untyped(program: Program) -> Program:
-    """The program as devices run it, with types that say nothing about variation."""
+    """The program as devices run it, with types that do not mention variation."""
     atoms: dict[Var, Atom] = {v: _along(v, NONE) for v in program.inputs}
 
     def resolve(atom: Atom) -> Atom:
@@ -114,6 +119,7 @@ def untyped(program: Program) -> Program:
     equations = []
     for equation in program.equations:
         operands = tuple(map(resolve, equation.operands))
+        # pvary changes only the type of a value, so without variation it does nothing.
         if equation.primitive is pvary:
             atoms[equation.results[0]] = operands[0]
             continue

@@ -18,6 +18,7 @@ from rune.transforms.sharding.blocks import Region
 
 def agreed(value: Value, region: Region) -> Value:
     """A truth value or an integer on which all devices of a region agree."""
+    # Identical devices compute identical bits, so nothing has to be exchanged.
     if len({(d.target.backend, d.target.description) for d in region.mesh.in_order}) == 1:
         return value
     largest: Value = convert(value, dtype=dtypes.i32)
@@ -27,6 +28,6 @@ def agreed(value: Value, region: Region) -> Value:
 
 
 def is_exact(program: Program) -> bool:
-    """Whether it computes only with integers and truth values."""
+    """Whether a program computes only with integers and truth values."""
     atoms = (a for e in program.equations for a in (*e.operands, *e.results))
     return not any(a.type.dtype in dtypes.INEXACT for a in atoms)

@@ -1,6 +1,6 @@
 """Sharded arrays made from their blocks, under JAX's names.
 
-On a mesh of several processes each process gives the blocks of its own devices.
+On a mesh of several processes each process passes the blocks of its own devices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def make_array_from_callback(
     """An array with blocks from a function, which is called once for each block of this process.
 
     data_callback: the slices of a block -> the block
-    dtype:         that of the array; None for that of the blocks
+    dtype:         the dtype of the array; None for that of the blocks
     Shapes:        -> `shape`.
     Errors:        ShapeError for a block of another shape.
 
@@ -45,6 +45,7 @@ def make_array_from_callback(
     arrays: list[Array] = []
     _require_fit(sharding, shape)
     for device, index in sharding.addressable_devices_indices_map(tuple(shape)).items():
+        # Replicas have equal indices; slices are not hashable, but their text is.
         if repr(index) not in blocks:
             blocks[repr(index)] = _array(data_callback(index), dtype)
         arrays.append(device_put(blocks[repr(index)], device))
@@ -57,7 +58,7 @@ def make_array_from_single_device_arrays(
     """The array whose blocks are already on the devices; nothing is copied.
 
     arrays: a block on each device of the sharding that belongs to this process, in any order
-    dtype:  that of the blocks, as a check
+    dtype:  the expected dtype of the blocks, which is checked
     Shapes: each [*block] -> `shape`.
     Errors: ShapeError for a block of another shape, DeviceError for a device without one.
 
@@ -68,22 +69,24 @@ def make_array_from_single_device_arrays(
     Array([1., 1.], f32[2], cpu:0)
     """
     _require_sharding(sharding)
+    # On a single device the block is the array.
     if not isinstance(sharding, NamedSharding):
         return device_put(_block_on(next(iter(sharding.device_set)), {a.device: a for a in arrays}), sharding)
     _require_fit(sharding, shape)
+    # The caller may pass blocks in any order; the array has them in the order of the mesh.
     by_device = {array.device: array for array in arrays}
-    ordered = [_block_on(device, by_device) for device in _local_devices(sharding)]
+    blocks = [_block_on(device, by_device) for device in _local_devices(sharding)]
     block_type = ArrayType(
-        sharding.shard_shape(tuple(shape)), ordered[0].type.dtype if dtype is None else np.dtype(dtype)
+        sharding.shard_shape(tuple(shape)), blocks[0].type.dtype if dtype is None else np.dtype(dtype)
     )
-    for array in ordered:
+    for array in blocks:
         if array.type.strong() != block_type:
             raise ShapeError(
                 f"make_array: cannot use {array.type} on {array.device.name} as a block of "
                 f"{list(shape)} by {sharding.spec!r} ({block_type} expected)"
             )
-    buffers = on_all_devices([array.buffer_on(on(array.device)) for array in ordered], sharding.mesh)
-    array_type = ordered[0].type.with_shape(tuple(shape))
+    buffers = on_all_devices([array.buffer_on(on(array.device)) for array in blocks], sharding.mesh)
+    array_type = blocks[0].type.with_shape(tuple(shape))
     return Array(Blocks(buffers, tuple(shape)), array_type, committed_to(spread(sharding)))
 
 
@@ -108,7 +111,7 @@ def _require_fit(sharding: Sharding, shape: Sequence[int]) -> None:
 
 
 def _array(data: ArrayLike, dtype: DTypeLike | None) -> Array:
-    """The data as an array. A rune array keeps its dtype, 64 bits too."""
+    """The data as an array. A rune array keeps its dtype, even one of 64 bits."""
     if dtype is not None:
         return as_array(data, np.dtype(dtype))
     return data if type(data) is Array else as_array(data)
@@ -126,9 +129,10 @@ def make_array_from_process_local_data(
     """An array from the part that this process has for its own devices.
 
     local_data:   the blocks of this process, side by side; or all of an axis that is split
-    global_shape: that of the whole array; None, for it or for an axis, to derive it from the blocks
+    global_shape: the shape of the array; None, for all of it or for an axis, to derive it from the
+                  blocks
     Shapes:       local_data [rows, *S] in each of n processes, split along the first axis, -> [n
-                  rows, *S]; axes that all processes hold whole keep their size.
+                  rows, *S]; axes that all processes have whole keep their size.
     Errors:       ShapeError if an axis of the data is neither whole nor the blocks of this process.
 
     >>> import rune
@@ -147,10 +151,10 @@ def make_array_from_process_local_data(
 
 @dataclass(frozen=True, slots=True)
 class _LocalParts:
-    """Which parts of an array the devices of a process have.
+    """The parts of an array that the devices of a process have.
 
-    counts:  into how many parts each axis is split
-    numbers: those of the parts of this process, along each axis, in order
+    counts:  the number of parts of each axis
+    numbers: the numbers of the parts of this process, along each axis, in order
     """
 
     counts: tuple[int, ...]
@@ -158,7 +162,8 @@ class _LocalParts:
 
     @classmethod
     def of(cls, sharding: Sharding, ndim: int) -> _LocalParts:
-        """Those of an array of this rank."""
+        """The parts of an array of this rank."""
+        # An array whose sizes are the counts has blocks of one element: its index is the number.
         counts = tuple(sharding.parts(a) for a in range(ndim)) if isinstance(sharding, NamedSharding) else (1,) * ndim
         blocks = sharding.addressable_devices_indices_map(counts).values()
         return cls(counts, tuple(tuple(sorted({b[axis].start or 0 for b in blocks})) for axis in range(ndim)))
@@ -173,6 +178,8 @@ class _LocalParts:
     def _size(self, axis: int, local: int, declared: int | None) -> int:
         """The size of an axis, from the part of it that this process has."""
         count, local_blocks = self.counts[axis], len(self.numbers[axis])
+        # The data may be the blocks of this process, or all of an axis, in which every process has
+        # all.
         blocks = None if local % local_blocks else local // local_blocks * count
         size = blocks if declared is None else declared
         if size is not None and size in (local, blocks):
@@ -186,7 +193,7 @@ class _LocalParts:
         )
 
     def within(self, block: Sequence[slice], shape: Sequence[int], local: Sequence[int]) -> tuple[slice, ...]:
-        """Where a block is in the data of this process."""
+        """The slices of a block in the data of this process."""
         return tuple(
             self._span(axis, *b.indices(shape[axis])[:2], shape[axis], n)
             for axis, (b, n) in enumerate(zip(block, local, strict=True))

@@ -39,8 +39,8 @@ class Outside:
 class Block(ValueTracer):
     """One device's part of an array; the type is the array's.
 
-    source: what blocks in other layouts are made from, if not from this one
-    copies: the blocks in other layouts that were asked for
+    source: the origin of blocks in other layouts, if not this block
+    copies: the blocks in other layouts that were needed so far
     """
 
     __slots__ = ("array_type", "copies", "layout", "source", "value")

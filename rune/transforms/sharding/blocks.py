@@ -15,9 +15,9 @@ Specs = tuple[PartitionSpec, ...]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where a body runs device by device: a mesh, and those of its axes that are split manually.
+    """The devices that run a body, each on its own: a mesh, and its axes that are split manually.
 
-    is_typed: whether types say along which of these axes the values of the body vary
+    is_typed: whether types tell along which of these axes the values of the body vary
     """
 
     mesh: Mesh
@@ -30,7 +30,7 @@ class Region:
         return set(self.manual) == set(self.mesh.axis_names)
 
     def size(self, names: Sequence[Name]) -> int:
-        """How many devices differ along these axes."""
+        """The number of devices along these axes."""
         return math.prod(self.mesh.shape[name] for name in names)
 
     def copied(self, spec: PartitionSpec) -> tuple[Name, ...]:
@@ -38,7 +38,7 @@ class Region:
         return tuple(name for name in self.manual if name not in spec.all_names())
 
     def copies(self, spec: PartitionSpec) -> int:
-        """How many devices have the same block."""
+        """The number of devices that have the same block."""
         return self.size(self.copied(spec))
 
     def block(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:

@@ -1,10 +1,10 @@
 """Branches whose operands and results keep their layouts.
 
-A result is split as the branches split theirs; where only some of them split it, the others do so
-too, which costs nothing. Operands that a branch needs in another layout are converted inside it,
-and so only if it runs.
+A result is split as the branches split it; if only some branches split it, the others do so too,
+which costs nothing. Operands that a branch needs in another layout are converted inside it, and so
+only if it runs.
 
-Invariant: all devices take the same branch, since its number is a whole value.
+Invariant: all devices take the same branch, since its number is an unsplit value.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 
 
 def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
-    """The results of the branch chosen by a number, when each device runs its part."""
+    """The results of the branch with this number, of which each device runs its part."""
     number, *operands = args
+    # Branches are first written in their own layouts, and again if their results must be converted.
     free = [_local(outside, b, operands, None) for b in branches]
     layouts = [functools.reduce(_joined, column) for column in zip(*(results for _, results in free), strict=True)]
-    staged = [
+    local_branches = [
         branch if results == layouts else _local(outside, program, operands, layouts)[0]
         for program, (branch, results) in zip(branches, free, strict=True)
     ]
     types = branches[0].output_types
-    outs = bind_branch(agreed(outside.everything(number), outside.region), (), staged)
+    outs = bind_branch(agreed(outside.everything(number), outside.region), (), local_branches)
     return [Block(outside, o, t, layout) for o, t, layout in zip(outs, types, layouts, strict=True)]
 
 
 def _joined(a: Layout, b: Layout) -> Layout:
-    """The layout of a result of two branches, which have it in layouts a and b."""
+    """The common layout of a result that two branches have in layouts a and b."""
     return cut_less(cut_more(a, b), cut_more(b, a))
 
 
@@ -53,12 +54,13 @@ def _local(
 ) -> tuple[Staged, list[Layout]]:
     """A branch without inputs that yields blocks in these layouts, and the layouts of its results.
 
-    layouts: None to keep the layouts that result.
+    layouts: None for the layouts that result from those of the operands
     """
     results: list[Layout] = []
 
     def run() -> list[Value]:
         inside = outside.within(current())
+        # A branch gets its operands as captured values, so each converts only those that it reads.
         blocks = [_within(inside, x) for x in operands]
         outs = inside.trace(eval_program, program, blocks)
         results.extend(inside.split(o)[1] for o in outs)

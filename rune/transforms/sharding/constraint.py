@@ -32,8 +32,9 @@ def _run(x: Value, *, sharding: NamedSharding) -> Array:
 
 
 def _batch(batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding) -> tuple[Array, bool]:
-    behind = NamedSharding(sharding.mesh, PartitionSpec(None, *sharding.spec))
-    return sharding_constraint(x, sharding=behind), batched[0]
+    # Lanes lead, and are not split.
+    lane_sharding = NamedSharding(sharding.mesh, PartitionSpec(None, *sharding.spec))
+    return sharding_constraint(x, sharding=lane_sharding), batched[0]
 
 
 sharding_constraint: Direct = Direct(

@@ -1,4 +1,4 @@
-"""Cuts: along which axes the devices split an operation, and its parameters for a block."""
+"""Cuts: the axes along which the devices split an operation, and its parameters for a block."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ Cuts = Mapping[Letter, tuple[Name, ...]]  # the mesh axes that cut each letter
 
 
 def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts:
-    """The mesh axes that split each letter: those of the operand that is split most, first."""
+    """The mesh axes that split each letter: those of the operand that is split most come first."""
     cuts: dict[Letter, tuple[Name, ...]] = {}
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
     for operand in order:
         for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
+            # A mesh axis can split only one letter: a device has one place along it.
             names_used = {name for others in cuts.values() for name in others}
             if letter is not None and names and letter not in cuts and not names_used & set(names):
                 cuts[letter] = _dividing(names, letters.parts.get(letter, 0), region)
@@ -36,7 +37,7 @@ def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts
 
 
 def cuts_for(target: Layout, letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts | None:
-    """The cuts that give the result in a layout; None if operands would have to be exchanged."""
+    """The cuts that yield the result in a layout; None if operands would have to be exchanged."""
     cuts = {letter: names for letter, names in zip(letters.results[0], target, strict=True) if names}
     if None in cuts or any(_dividing(n, letters.parts.get(x, 0), region) != n for x, n in cuts.items()):  # type: ignore[arg-type]
         return None
@@ -70,7 +71,7 @@ def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Par
 
 
 def _limit(start: int, stride: int, size: Size) -> Size:
-    """Where a slice of this size ends. Whether a symbolic one is empty is not known."""
+    """The end of a slice of this size. A symbolic size counts as not 0."""
     if stride == 1:
         return start + size
     return start + stride * (size - 1) + 1 if size else start

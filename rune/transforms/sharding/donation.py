@@ -20,7 +20,7 @@ from rune.sharding.memory import Blocks, Spread
 
 
 def lendable(args: Sequence[Value], donated: Sequence[int]) -> tuple[int, ...]:
-    """The donated arguments that are given once, and whose blocks nobody else reads."""
+    """The donated arguments that are passed once, and whose blocks have no other reader."""
     uses = Counter(map(id, args))
     return tuple(n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n]))
 
@@ -37,7 +37,7 @@ def _are_unshared(buffers: Sequence[Buffer | None]) -> bool:
 
 
 def _references(buffers: Sequence[Buffer | None]) -> int:
-    """How many there are to the block of a device of this process, of that which has the most."""
+    """The number of references to the block of this process that has the most."""
     return max(sys.getrefcount(b) for b in buffers if b is not None)
 
 
@@ -45,5 +45,5 @@ def _is_view(buffer: Buffer | None) -> bool:
     return type(buffer) is np.ndarray and type(buffer.base) is np.ndarray
 
 
-# What the interpreter itself adds is different in each release.
+# The interpreter itself adds references, a different number in each release: so it is counted.
 _REFERENCES_OF_ONE = _references(Blocks((object(),), ()).buffers)

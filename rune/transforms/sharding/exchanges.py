@@ -1,4 +1,4 @@
-"""What the program of one device sends to others: its collectives, in the order of the program."""
+"""The data that the program of one device sends to others: its collectives, in program order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Exchange:
     """A collective of one device, or several sent as one message.
 
     blocks: the types of its inputs
-    steps:  how often it runs; None in a loop whose length is known only at run time
+    steps:  the number of its runs; None in a loop whose length is known only at run time
     frame:  the user's line
     """
 
@@ -71,8 +71,8 @@ def _bytes(type: ArrayType) -> Size:
 
 @per_program
 def exchanges(program: Program, mesh: Mesh) -> tuple[Exchange, ...]:
-    """What a device sends when it runs the program, including loops and all branches."""
-    # A computation sends nothing, wherever it runs.
+    """The exchanges of a device that runs the program, including loops and all branches."""
+    # Library routines need not be decomposed: no computation sends anything.
     return tuple(_exchanges(merge_all(decompose(live(program), frozenset({LIBRARY}))), mesh))
 
 
@@ -87,15 +87,17 @@ def _exchanges(program: Program, mesh: Mesh) -> Iterator[Exchange]:
 
 def _of_equation(equation: Equation, mesh: Mesh) -> Exchange:
     call, blocks = equation.params["call"], tuple(a.type for a in equation.operands)
+    # Within groups a device exchanges with those of its group; the largest group takes longest.
     groups = dict(call.params).get("groups")
     devices = max(map(len, groups)) if groups else mesh.shape[call.axis_name]
     return Exchange(call.primitive.name, call.axis_name, devices, blocks, 1, equation.frame)
 
 
 def _repeated(inner: Iterable[Exchange], loop: Equation) -> Iterator[Exchange]:
-    """The exchanges of a loop's step, as often as it takes steps."""
+    """The exchanges of one step of a loop, for all its steps."""
     count = loop.params.get("count")
     for exchange in inner:
+        # A loop within a loop: the numbers of steps multiply.
         if isinstance(count, int) and exchange.steps is not None:
             yield replace(exchange, steps=count * exchange.steps)
         else:

@@ -29,13 +29,14 @@ def laid_out(
     @functools.wraps(function)
     def on_devices(*args: object, **kwargs: object) -> R:
         is_static = marked.static_test(len(args))
+        # As in JAX, the prefix has no entries for static arguments.
         dynamic = [n for n in range(len(args)) if not is_static(n)]
         places = iter(wheres("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))
-        placed = list(args)
+        laid_out_args = list(args)
         for n in dynamic:
             leaf_places = [next(places) for _ in tree.leaves(args[n])]
-            placed[n] = put_each("jit", f"argument[{n}]", args[n], leaf_places)
-        results = function(*placed, **kwargs)
+            laid_out_args[n] = put_each("jit", f"argument[{n}]", args[n], leaf_places)
+        results = function(*laid_out_args, **kwargs)
         return put_each("jit", "result", results, wheres("jit", "out_shardings", out_shardings, results))
 
     return on_devices

@@ -1,10 +1,10 @@
 """Later sums: a total over the steps of a loop is summed over the devices once, after the loop.
 
-Before   a step:  sum' = sum + transpose(psum(x))          the gradient of a weight that all have
+Before   a step:  sum' = sum + transpose(psum(x))          the gradient of an unsplit weight
 After    a step:  sum' = sum + transpose(x);  after the loop  sum = start + psum(last sum)
 
-So each device adds up its part, from zeros; the start counts once. This is done for a carry that
-nothing else reads, and to which only sums over devices are added.
+So each device adds up its part, from zeros, and the first value is added once. This is done for a
+carry that nothing else reads, and to which only sums over devices are added.
 
 Invariant: the same sums, in another order.
 Cost:      linear in the number of equations.
@@ -32,18 +32,18 @@ class LaterSums:
     body: Program
     sums: tuple[tuple[Params, ...], ...]
 
-    def united(self, first: Sequence[Value], last: Sequence[Value]) -> list[Value]:
+    def totals(self, first: Sequence[Value], last: Sequence[Value]) -> list[Value]:
         """The carries after the loop, given their first values."""
-        totals = []
+        carries = []
         for start, total, sums in zip(first, last, self.sums, strict=True):
             for params in sums:
                 total = psum(total, **params)
-            totals.append(add(start, total) if sums else total)
-        return totals
+            carries.append(add(start, total) if sums else total)
+        return carries
 
 
 def later_sums(body: Program, carries: Sequence[Var], is_free: Sequence[bool]) -> LaterSums:
-    """The body without the sums over devices in what it adds to carries, its first results.
+    """The body, which adds to carries, its first results, without sums over devices.
 
     is_free: which carries the condition of the loop does not read.
     """
@@ -52,6 +52,7 @@ def later_sums(body: Program, carries: Sequence[Var], is_free: Sequence[bool]) -
     for number, (carry, free) in enumerate(zip(carries, is_free, strict=True)):
         summands = writer.summands(carry, body.outputs[number]) if free else None
         if summands is not None:
+            # The body adds each device's part instead; the old sums are then unused, and dropped.
             outputs[number] = writer.added(carry, summands)
         sums.append(summands[0].sums if summands else ())
     return LaterSums(body.with_equations((*body.equations, *writer.written), outputs), tuple(sums))
@@ -68,7 +69,7 @@ class _Summand:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Finds sums in a body, and appends equations for what is added up instead."""
+    """Finds sums in a body, and appends equations that add each device's part instead."""
 
     makers: Mapping[Atom, Equation]
     readers: Counter[Atom]
@@ -81,13 +82,15 @@ class _Writer:
         return _Writer({v: e for e in body.equations for v in e.results}, Counter([*atoms, *body.outputs]), [])
 
     def summands(self, carry: Var, outcome: Atom) -> list[_Summand] | None:
-        """What is added to a carry; None unless it is only sums over the same devices."""
+        """The summands of a carry; None unless all are sums over the same devices."""
         summands, pending, occurrences = [], [outcome], 0
         while pending:
             atom = pending.pop()
+            # Another reader would see the part of one device in place of the sum.
             if self.readers[atom] != 1:
                 return None
             if atom is carry:
+                # Sums of sums are taken apart; an add that broadcasts is not one of them.
                 occurrences += 1
                 continue
             maker = self.makers.get(atom)
@@ -95,12 +98,14 @@ class _Writer:
                 pending += maker.operands
             else:
                 summands.append(self._summand(atom))
-        alike = {repr(s and s.sums) for s in summands}
-        return None if occurrences != 1 or None in summands or len(alike) != 1 else summands  # type: ignore[return-value]
+        kinds = {repr(s and s.sums) for s in summands}
+        return None if occurrences != 1 or None in summands or len(kinds) != 1 else summands  # type: ignore[return-value]
 
     def _summand(self, atom: Atom) -> _Summand | None:
         operations: list[Equation] = []
         sums: list[Params] = []
+        # From the summand back to the operand of its sums. A linear operation may be exchanged with
+        # them.
         while self.readers[atom] == 1 and (maker := self.makers.get(atom)) is not None:
             if maker.primitive is psum:
                 sums.insert(0, maker.params)
@@ -129,7 +134,7 @@ class _Writer:
 
 
 def _is_linear(equation: Equation) -> bool:
-    """Whether it moves what it takes, or adds it up."""
+    """Whether the equation moves its operand, or adds up elements: then a psum may follow it."""
     match equation.primitive.lower:
         case View() | Reduction(combine="add"):
             return True

@@ -1,4 +1,4 @@
-"""Letters: which axes of an operation's operands and result correspond, as in `ij,jk->ik`.
+"""Letters: the correspondence of axes of operands and results, as in `ij,jk->ik`.
 
 An axis that operands and result share may be split on all of them, and each device computes its
 part. An axis that the operation sums over may be split too, followed by a sum over the devices. All
@@ -37,7 +37,7 @@ from rune.records import dataclass
 from rune.transforms.programs.call_rules import Params
 
 Letter = int | None  # None: an axis that must not be split
-# How the devices combine their parts of a reduction.
+# The collective that combines the devices' parts of a reduction.
 UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
 
 
@@ -45,8 +45,8 @@ UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
 class Letters:
     """A letter for each axis of the operands and of the results.
 
-    united: the letters that the operation reduces over, and how the devices' parts are combined
-    parts:  of letters that stand for the outer part of an axis, how long that is
+    united: the letters that the operation reduces over, and the collective that combines the parts
+    parts:  for letters that denote the outer part of an axis, the length of that part
     """
 
     operands: tuple[tuple[Letter, ...], ...]
@@ -90,7 +90,7 @@ def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, s
 
 
 def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:
-    """Whatever no index along an axis decides is the same for all of them."""
+    """The result may be split along every axis whose index does not decide the value."""
     indices = [_index(n, size) for n, size in enumerate(result.shape)]
     value = rule(tuple(indices), **params)
     decide = {n for n, x in enumerate(indices) if isinstance(x, Dim) and _mentions(value, _name(x))}
@@ -98,7 +98,7 @@ def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:
 
 
 def _elementwise(types: Sequence[ArrayType]) -> Letters:
-    """Rank-0 operands go with those that have the shape of the result."""
+    """Operands have the shape of the result, or rank 0."""
     result = tuple(range(max(t.ndim for t in types)))
     return Letters(tuple(result[: t.ndim] for t in types), (result,))
 
@@ -118,17 +118,18 @@ def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
     free_a = [x for n, x in enumerate(a) if n not in (*contracted_a, *batch_a)]
     free_b = [x for n, x in enumerate(b) if n not in (*contracted_b, *batch_b)]
     result = (*(a[n] for n in batch_a), *free_a, *free_b)
-    # Where a contracted axis is cut, each device has a part of the sum, which psum completes.
+    # If a contracted axis is split, each device has a part of the sum, which psum completes.
     return Letters((tuple(a), tuple(b)), (result,), {a[n]: psum for n in contracted_a})
 
 
 def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params: Params) -> Letters | None:
-    """An index that stands alone where operands are read, and nowhere else, is a shared axis.
+    """The letters of a movement: an index that alone is the index of an operand's axis is shared.
 
-    So is one whose outer part is that of an operand's axis, or is all of one.
+    It must not occur in any other place. An axis is also shared if its outer part is an axis of an
+    operand, or the outer part of one.
     """
-    # The rule is asked for one element with symbolic indices: where each of them is read shows
-    # which axes correspond.
+    # The rule is applied to symbolic indices of one element: the places of each symbol show which
+    # axes correspond.
     indices = [_index(n, size) for n, size in enumerate(result.shape)]
     source: Source = rule(tuple(indices), *types, **params)
     reads, conditions = _reads(source.pieces)
@@ -140,7 +141,8 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
     for letter, size in enumerate(result.shape):
         for unit in _units(size, types):
             axes = _shared_axes(indices[letter], size, unit, reads, conditions, types)
-            # One index that no operand has can be cut anywhere; a bundle has to be that of an axis.
+            # An index that no operand has can be split anywhere; a bundle of indices only where an
+            # axis of an operand is split.
             if axes is None or (unit > 1 and not axes):
                 continue
             letters[letter] = letter
@@ -153,7 +155,7 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
 
 
 def _units(size: Size, types: Sequence[ArrayType]) -> Iterator[int]:
-    """How many indices may go together: one, and as many as leave as many units as an axis has."""
+    """Sizes of bundles of indices: one, and those that make as many bundles as an axis is long."""
     yield 1
     if isinstance(size, int):
         lengths = {d for t in types for d in t.shape if isinstance(d, int) and 1 < d < size}
@@ -161,9 +163,9 @@ def _units(size: Size, types: Sequence[ArrayType]) -> Iterator[int]:
 
 
 def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Letters | None:
-    """The same of a scatter: an index of the updates that stands alone where they are written.
+    """The letters of a scatter: an index of the updates that alone is an index of the result.
 
-    Updates that one index does not name a place for are united: devices write their part of them.
+    Updates whose place does not depend on an index are united: each device writes its part of them.
     """
     updates, unite = lower.updates, UNITED_BY.get(lower.combine or "")
     indices = [_index(n, size) for n, size in enumerate(types[updates].shape)]
@@ -175,7 +177,7 @@ def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Lett
     united: dict[int, Collective] = {}
     for letter, size in enumerate(types[updates].shape):
         axes = _shared_axes(indices[letter], size, 1, reads, conditions, types)
-        # Updates that overwrite cannot be united: which device came last would be chance.
+        # Updates that overwrite cannot be united: chance would decide which device came last.
         if axes is None or (0 not in axes and unite is None):
             continue
         for operand, axis in axes.items():
@@ -185,7 +187,7 @@ def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Lett
     return Letters(tuple(map(tuple, operands)), (tuple(operands[0]),), united)
 
 
-Read = tuple[int, tuple[Size, ...]]  # of which operand, and where
+Read = tuple[int, tuple[Size, ...]]  # the number of an operand, and the indices that are read
 
 
 def _reads(pieces: Sequence[Piece]) -> tuple[list[Read], list[Size]]:
@@ -196,40 +198,40 @@ def _reads(pieces: Sequence[Piece]) -> tuple[list[Read], list[Size]]:
 
 
 def _are_read(types: Sequence[ArrayType], reads: Sequence[Read]) -> bool:
-    """Whether each operand is; of one that is not, only the type rule knows what its axes mean."""
+    """Whether each operand is read; the axes of any other have a meaning only to the type rule."""
     return all(number in dict(reads) for number, t in enumerate(types) if t.shape)
 
 
 def _shared_axes(
     index: Size, size: Size, unit: int, reads: Sequence[Read], conditions: Sequence[Size], types: Sequence[ArrayType]
 ) -> dict[int, int] | None:
-    """By operands, the axis along which one goes a step where the index goes `unit` further.
+    """For each operand, the axis along which one step corresponds to `unit` steps of the index.
 
-    None if something is also read in another way.
+    None if the index is also used in another way.
     """
     if not isinstance(index, Dim) or any(_mentions(x, _name(index)) for x in conditions):
         return None
     axes: dict[int, tuple[int, ...]] = {}
     for operand, indices in reads:
         steps = [_step(x, index, unit) for x in indices]
-        named = tuple(axis for axis, step in enumerate(steps) if step != 0)
-        if len(named) > 1 or axes.setdefault(operand, named) != named:
+        moving_axes = tuple(axis for axis, step in enumerate(steps) if step != 0)
+        if len(moving_axes) > 1 or axes.setdefault(operand, moving_axes) != moving_axes:
             return None
-        # As many steps as the index takes lead from one end of the axis to the other.
-        if any(not _spans(types[operand].shape[axis], steps[axis], size, unit) for axis in named):
+        # All steps of the index together must lead from one end of the axis to the other.
+        if any(not _spans(types[operand].shape[axis], steps[axis], size, unit) for axis in moving_axes):
             return None
-    return {operand: named[0] for operand, named in axes.items() if named}
+    return {operand: moving_axes[0] for operand, moving_axes in axes.items() if moving_axes}
 
 
 def _spans(length: Size, step: int | None, size: Size, unit: int) -> bool:
-    """Whether an axis is as many steps long as the index has units."""
+    """Whether the length of an axis in steps is the size of the index in units."""
     if step == unit == 1:
         return length == size
     return isinstance(length, int) and isinstance(size, int) and step is not None and length * unit == step * size
 
 
 def _step(x: Size, index: Dim, unit: int) -> int | None:
-    """How much x grows for each `unit` that the index grows; None if that is not constant."""
+    """The growth of x when the index grows by `unit`; None if that is not constant."""
     name = _name(index)
     if not _mentions(x, name):
         return 0
@@ -246,7 +248,7 @@ def _name(index: Dim) -> str:
 
 
 def _index(axis: int, size: Size) -> Size:
-    """A symbol for the index along an axis; the number of the only one, if there is one."""
+    """A symbol for the index along an axis; 0 for an axis of size 1, which has no other index."""
     return 0 if size == 1 else dims.symbol(f"axis{axis}", 0, size - 1 if isinstance(size, int) and size else None)
 
 

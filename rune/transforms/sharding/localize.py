@@ -1,11 +1,11 @@
 """Localize: from a program on arrays split over a mesh to the program that each device runs.
 
-Every value is the block of one device, with the layout of the array that it belongs to. Where an
-equation holds a shard_map, its operands are laid out as requested and its body runs in place. Other
-operations run on blocks along the axes that operands and results share (letters.py), in loops and
-branches too. If a block is needed in another layout, it is computed from parts of the operands, or
-exchanged. Operands that share no axis are gathered, and each device computes everything, which is
-always right.
+Every value is the block of one device, with the layout of the array that it belongs to. The
+operands of a shard_map are laid out by its specs, and its body runs in place. Other operations run
+on blocks along the axes that operands and results share (letters.py), in loops and branches too. If
+a block is needed in another layout, it is computed from parts of the operands, or exchanged.
+Operands that share no axis are gathered, and each device computes everything, which is always
+right.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ class Localize(Interpreter):
         """The device's part of a value in another layout."""
         if not self.owns(value):
             return resharded(value, self.region.mesh, uncut(type_of(value).ndim), target)
+        # A chain of operations may be long, so it is walked with a stack of its own: a block waits
+        # until its operands have copies in the layouts that it needs.
         pending = [(value, target)]
         while pending:
             block, layout = pending[-1]
@@ -91,11 +93,11 @@ class Localize(Interpreter):
         return value.copies[target]
 
     def owns(self, value: Value) -> TypeGuard[Block]:
-        """Whether it is a block of this interpreter's own."""
+        """Whether a value is a block of this interpreter."""
         return isinstance(value, Block) and value.interpreter is self
 
     def _cuts_back(self, block: Block, target: Layout) -> Cuts | None:
-        """The cuts with which a block in another layout is computed; None if it is not."""
+        """The cuts for computing a block in another layout; None if it is exchanged instead."""
         source = block.source
         if target in block.copies or not isinstance(source, Computed):
             return None
@@ -105,6 +107,7 @@ class Localize(Interpreter):
         match block.source:
             case Computed() as operation if cuts is not None:
                 return self._parts(operation, cuts, [(block.type, target)])[0]
+            # A value from outside a loop is converted there, once for all steps.
             case Outside(interpreter, outside):
                 assert interpreter.parent is not None
                 with use(interpreter.parent):
@@ -120,10 +123,10 @@ class Localize(Interpreter):
     def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """The device's work for its part of the results."""
         assert self.parent is not None
-        each = body_of(primitive, args, params)
-        if each is not None:
+        body = body_of(primitive, args, params)
+        if body is not None:
             with use(self.parent):
-                return self._each_device(args, each, params["region"], params["in_specs"], params["out_specs"])
+                return self._each_device(args, body, params["region"], params["in_specs"], params["out_specs"])
         if primitive is sharding_constraint:
             with use(self.parent):
                 return self._laid_out(args[0], params["sharding"])
@@ -144,7 +147,7 @@ class Localize(Interpreter):
             return eval_program(program, args)
         with use(self.parent):
             letters = letters_of(primitive, [*map(type_of, args)], params)
-            # No rule says how to cut it: every device gathers the operands and computes everything.
+            # Without letters the operation cannot be split: every device computes everything.
             if letters is None:
                 return self._whole(primitive, args, params)
             blocks = self._by_letters(Computed(primitive, args, params, letters))
@@ -166,6 +169,7 @@ class Localize(Interpreter):
         outer_names = tuple(name for name in self.region.manual if name not in region.manual)
         inner = Localize(self.parent, Region(region.mesh, outer_names))
         blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
+        # The inner shard_map splits along other axes; for these, every device has the values whole.
         outs = inner.trace(eval_program, program, blocks)
         return [inner.everything(o) for o in outs]
 
@@ -183,6 +187,7 @@ class Localize(Interpreter):
         types: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
         layouts = [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.results]
         results = list(zip(types, layouts, strict=True))
+        # Parts of one of several results would compute all of them again.
         source = None if primitive.multiple_results else operation
         values = self._parts(operation, cuts, results)
         return [Block(self, v, t, layout, source) for v, (t, layout) in zip(values, results, strict=True)]
@@ -194,14 +199,14 @@ class Localize(Interpreter):
         params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
         layouts = _operand_layouts(letters, cuts)
         operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
-        united = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
-        # What is added to counts once: devices add their parts to zeros first.
-        start = operands[0] if united and primitive is scatter_add else None
+        reductions = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
+        # The array that is added to counts once: devices add their parts to zeros first.
+        start = operands[0] if reductions and primitive is scatter_add else None
         if start is not None:
             operands[0] = zeros_like(start)
         outs = primitive(*operands, **params)
         values: list[Value] = list(outs) if primitive.multiple_results else [outs]
-        for unite, name in united:
+        for unite, name in reductions:
             values = [unite(v, axis_name=name) for v in values]
         return values if start is None else [add(start, v) for v in values]
 
@@ -229,9 +234,9 @@ def _operand_layouts(letters: Letters, cuts: Cuts) -> list[Layout]:
 def localized(
     program: Program, region: Region, in_specs: Specs, out_specs: tuple[PartitionSpec | None, ...]
 ) -> tuple[Program, Specs]:
-    """What each device runs on its blocks of the inputs, and how the results are cut.
+    """The program that each device runs on its blocks of the inputs, and the specs of its results.
 
-    out_specs: how they have to be split; None where any way will do.
+    out_specs: the required specs of results; None for any.
     """
     layouts: list[Layout] = []
     types = [region.block(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
@@ -248,7 +253,7 @@ def localized(
 
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in region.mesh.shape.items()}
     local = trace_program(Manual(current(), axes), run, types, program.name).closed()
-    # Nothing is sent for a result that nobody reads.
+    # Without its unused equations, so that nothing is sent for a result that is not read.
     return economical(local), tuple(map(spec_of, layouts))
 
 
@@ -274,15 +279,16 @@ def meshes_within(program: Program) -> tuple[Mesh, ...]:
 
 @per_program
 def input_specs(program: Program, mesh: Mesh) -> Specs:
-    """How the program wants its inputs: as the only shard_map or constraint that reads one says.
+    """The specs for inputs that no user has laid out: those of their only shard_map or constraint.
 
-    An input that anything else reads is wanted whole on every device.
+    An input with any other reader is whole on every device.
     """
     specs_of: dict[Var, set[PartitionSpec]] = {v: set() for v in program.inputs}
     for equation in program.equations:
         for atom, spec in zip(equation.operands, _operand_specs(equation), strict=True):
             if isinstance(atom, Var) and atom in specs_of:
                 specs_of[atom].add(spec)
+    # The caller reads an input that is returned, too.
     for atom in program.outputs:
         if isinstance(atom, Var) and atom in specs_of:
             specs_of[atom].add(PartitionSpec())

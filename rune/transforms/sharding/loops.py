@@ -4,11 +4,11 @@
 
 A carry has one layout in all steps.
 
-It is found in rounds: the body is written for the carries' initial layouts, and its results say how
-they may be split further, until nothing changes; a carry that still leaves in another layout than
-it entered with is then split less. Values that the loop only reads are converted outside it, once,
-and not in every step. Rows are read and written by ordinary operations, so the axis of the steps
-must not be split.
+It is found in rounds: the body is written for the initial layouts of the carries, and its results
+show how these may be split further, until nothing changes; a carry that still leaves the body in
+another layout than it entered with is then split less. Values that the loop only reads are
+converted outside it, once, and not in every step. Rows are read and written by ordinary operations,
+so the axis of the steps must not be split.
 
 Invariant: all devices take the same number of steps, since a condition is an unsplit value.
 Cost:      a round writes the body once; there are few, at most twice the mesh axes of a carry.
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a loop carries from step to step, and the arrays that it fills.
+    """The carries of a loop, and the arrays that it fills.
 
-    fixed: the axes that other rounds have split less, which are not split further again
+    fixed: the axes that earlier rounds have split less, which are not split further again, so that
+           the rounds end
     """
 
     types: tuple[ArrayType, ...]
@@ -53,70 +54,77 @@ class _State:
     fixed: tuple[frozenset[int], ...]
 
     def next(self, results: Sequence[Layout]) -> _State:
-        """The state of the next round, given what the body made of it; itself at the fixpoint."""
-        grown = tuple(map(cut_more, self.layouts, results, self.fixed))
-        if grown != self.layouts:
-            return replace(self, layouts=grown)
-        smaller = tuple(map(cut_less, self.layouts, results))
-        if smaller == self.layouts:
+        """The state of the next round, from the layouts of the results; itself at the fixpoint."""
+        finer = tuple(map(cut_more, self.layouts, results, self.fixed))
+        if finer != self.layouts:
+            return replace(self, layouts=finer)
+        coarser = tuple(map(cut_less, self.layouts, results))
+        if coarser == self.layouts:
             return self
-        changed = zip(self.layouts, smaller, self.fixed, strict=True)
-        fixed = (f.union(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y) for a, b, f in changed)
-        return replace(self, layouts=smaller, fixed=tuple(fixed))
+        carries = zip(self.layouts, coarser, self.fixed, strict=True)
+        fixed = (f.union(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y) for a, b, f in carries)
+        return replace(self, layouts=coarser, fixed=tuple(fixed))
 
 
 def local_loop(
     outside: Localize, args: Sequence[Value], consts: int, body: Program, condition: Program | None, count: Size | None
 ) -> list[Block]:
-    """The results of a loop when each device runs its part."""
+    """The results of a loop of which each device runs its part."""
     shared, carry = args[:consts], args[consts:]
+    # The arrays that a loop fills are inputs of its body, after the number of the step, the consts
+    # and the carries, but not operands: they start unsplit.
     arrays = body.input_types[1 + len(args) :]
     state = _State(
         (*map(type_of, carry), *arrays),
         (*(outside.split(c)[1] for c in carry), *(uncut(t.ndim) for t in arrays)),
         (frozenset(),) * (len(carry) + len(arrays)),
     )
+    # Ends: axes are split further, or split less and then fixed; each can happen only so often.
     while True:
         step, results = _local(outside, body, shared, state.types, state.layouts)
         following = state.next(results)
         if following is state:
             break
         state = following
-    asks = None if condition is None else _condition(outside, condition, shared, state)
+    staged_condition = None if condition is None else _condition(outside, condition, shared, state)
     first = [outside.at(c, layout) for c, layout in zip(carry, state.layouts, strict=False)]
-    outs = _run(step, asks, count, first)
+    outs = _run(step, staged_condition, count, first)
     return [Block(outside, o, t, layout) for o, t, layout in zip(outs, state.types, state.layouts, strict=True)]
 
 
-def _run(step: Staged, asks: Staged | None, count: Size | None, first: Sequence[Value]) -> list[Value]:
+def _run(step: Staged, condition: Staged | None, count: Size | None, first: Sequence[Value]) -> list[Value]:
     """The state after the loop of one device."""
-    later = later_sums(step.program, step.own_inputs[1 : 1 + len(first)], _are_free(asks, len(first)))
+    # Sums over devices of what the steps add are better taken once, after the loop.
+    later = later_sums(step.program, step.own_inputs[1 : 1 + len(first)], _are_free(condition, len(first)))
     body = economical_stage(replace(step, program=later.body))
+    # A carry with later sums starts from zeros on every device: its first value is added once,
+    # after.
     start = [zeros_like(f) if sums else f for f, sums in zip(first, later.sums, strict=True)]
-    outs: list[Value] = [*bind_loop(body, asks, count, [], start)]
-    return [*later.united(first, outs[: len(first)]), *outs[len(first) :]]
+    outs: list[Value] = [*bind_loop(body, condition, count, [], start)]
+    return [*later.totals(first, outs[: len(first)]), *outs[len(first) :]]
 
 
-def _are_free(asks: Staged | None, carries: int) -> list[bool]:
+def _are_free(condition: Staged | None, carries: int) -> list[bool]:
     """Which carries a condition does not read."""
-    if asks is None:
+    if condition is None:
         return [True] * carries
-    _, is_read = needed_inputs(asks.program, (True,))
-    return [not r for r in is_read[len(asks.captured) + 1 :]]
+    _, is_read = needed_inputs(condition.program, (True,))
+    return [not r for r in is_read[len(condition.captured) + 1 :]]
 
 
 def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:
-    """The condition of the state's blocks, which all devices agree on."""
-    count = len(program.inputs) - 1 - len(shared)  # it does not know the arrays
+    """The condition on the blocks of the state, on which all devices agree."""
+    count = len(program.inputs) - 1 - len(shared)  # it does not take the arrays
     staged, _ = _local(outside, program, shared, state.types[:count], state.layouts[:count], [()])
+    # Integers are the same on all devices, so the devices agree without an exchange.
     if is_exact(program):
         return staged
 
-    def asks(*values: Value) -> list[Value]:
+    def run(*values: Value) -> list[Value]:
         (is_going_on,) = eval_program(staged.program, [*staged.captured, *values])
         return [agreed(is_going_on, outside.region)]
 
-    return stage_within(asks, [v.type for v in staged.own_inputs], program.name)
+    return stage_within(run, [v.type for v in staged.own_inputs], program.name)
 
 
 def _local(
@@ -135,9 +143,11 @@ def _local(
 
     def run(step: Value, *blocks: Value) -> list[Value]:
         inside = outside.within(current())
-        carried = [Block(inside, b, t, layout) for b, t, layout in zip(blocks, types, layouts, strict=True)]
+        carry = [Block(inside, b, t, layout) for b, t, layout in zip(blocks, types, layouts, strict=True)]
+        # Blocks that the body reads keep their origin, so that a conversion is written outside the
+        # loop.
         reads = [_from_outside(outside, inside, x) for x in shared]
-        outs = inside.trace(eval_program, program, [step, *reads, *carried])
+        outs = inside.trace(eval_program, program, [step, *reads, *carry])
         results.extend(inside.split(o)[1] for o in outs)
         return [inside.at(o, layout) for o, layout in zip(outs, out_layouts or layouts, strict=True)]
 

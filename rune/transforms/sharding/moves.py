@@ -1,4 +1,4 @@
-"""Moving sharded arrays from one layout to another, where no process has all of the array."""
+"""Moves of sharded arrays from one layout to another, if no process has all of the array."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rune.transforms.sharding.run import mesh_program
 
 
 def put_at(array: Array, place: Place) -> Array:
-    """The array at another place; the same memory, if it is there already."""
+    """The array at another place; the same memory if it is already there."""
     source, target = array.place.device, place.device
     if source is target:
         return array if array.committed else Array(array.buffer, array.type, place)
@@ -29,8 +29,9 @@ def put_at(array: Array, place: Place) -> Array:
 
 
 def _sent(array: Array, source: NamedSharding, place: Place) -> Array:
-    """The array at another place, where no process has all of it."""
+    """The array at another place, if no process has all of it."""
     target = place.device
+    # Between meshes: first every device gets all of it, then it is laid out as a readable array.
     if isinstance(target, Spread) and target.sharding.mesh == source.mesh:
         return relaid(array, target.sharding)
     return put_at(relaid(array, NamedSharding(source.mesh, PartitionSpec())), place)

@@ -3,10 +3,10 @@
     %1: f32[8] = shard_map %0 {program=p, region=..., in_specs=(P('data'),), out_specs=(P('data'),)}
 
 Each rule rewrites the program of one device and binds shard_map again, so derivatives and batches
-run where the function does. Where the body's types say how values vary, they say which cotangents
-are summed. Without them, an input that is not split along an axis is a copy on each device there,
-whose cotangent is the sum over them; and a result that is not split along it counts once, so each
-device's copy has a share of its cotangent.
+run on the same devices. If the types of the body tell how values vary, they also tell which
+cotangents are summed. Without them, an input that is not split along an axis is a copy on each
+device along it, whose cotangent is the sum over them; and a result that is not split along it
+counts once, so the copy of each device has a share of its cotangent.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ from rune.transforms.sharding.run import mesh_program
 from rune.transforms.sharding.watched import run_watched
 
 T = TypeVar("T")
-COPIES = PartitionSpec()  # of what every device has whole
+COPIES = PartitionSpec()  # of values that every device has whole
 
 
 def _chosen(items: Iterable[T], choice: Iterable[bool]) -> tuple[T, ...]:
+    """The items that are flagged."""
     return tuple(item for item, is_chosen in zip(items, choice, strict=True) if is_chosen)
 
 
@@ -71,10 +72,11 @@ def _equation(
 ) -> tuple[Sequence[Value], Params]:
     """Operands and parameters of such an equation: constants and witnesses lead the operands."""
     if region.is_typed:
-        # A split result is each device's own, even if the body computes the same on all.
+        # A split result varies along the axis, even if the body computes the same on all devices.
         results = tuple(a | region.cut(s) for a, s in zip(axes_of(program.outputs), out_specs, strict=True))
         program = Inside(region).trace(typed, program, axes_of(program.inputs), results)
     closed_program, operands = call_rules.closed_call(program, {}, args)
+    # Constants and witnesses are the same on every device.
     specs = (*(COPIES,) * (len(operands) - len(args)), *in_specs)
     return operands, {"program": closed_program, "region": region, "in_specs": specs, "out_specs": out_specs}
 
@@ -123,11 +125,11 @@ def _jvp(
 ) -> tuple[list[Array], list[Array | None]]:
     region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
     has_tangent = tuple(t is not None for t in tangents)
-    # Rules of collectives ask for the axes of the mesh, which exist inside the region alone.
-    rewritten, nonzero = Inside(region).trace(jvp_program, params["program"], has_tangent)
+    # Rules of collectives look up the axes of the mesh, which exist only inside the region.
+    jvp_of_body, nonzero = Inside(region).trace(jvp_program, params["program"], has_tangent)
     outs = bind(
         region,
-        rewritten,
+        jvp_of_body,
         (*in_specs, *_chosen(in_specs, has_tangent)),
         (*out_specs, *_chosen(out_specs, nonzero)),
         [*primals, *(t for t in tangents if t is not None)],
@@ -146,9 +148,9 @@ def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], p
         region, known_part, known_specs, (*_chosen(out_specs, split.known_outputs), *residual_specs), known_args
     )
     # A residual is a known argument, or a result of the known part after its outputs.
-    known_outs, computed = iter(outs), zip(outs[count:], residual_specs, strict=True)
+    known_outs, computed_residuals = iter(outs), zip(outs[count:], residual_specs, strict=True)
     residuals = [
-        next(computed) if source is None else (known_args[source], known_specs[source])
+        next(computed_residuals) if source is None else (known_args[source], known_specs[source])
         for source in split.residual_inputs
     ]
     operands, equation = _equation(
@@ -164,11 +166,14 @@ def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], p
 
 @per_program
 def _giving_residuals(program: Program, count: int, region: Region) -> tuple[Program, Specs]:
-    """The program whose results behind `count` are blocks of arrays with one for each device."""
-    stacked = [Var(a.type.with_shape((1, *a.type.shape))) for a in program.outputs[count:]]
+    """The program whose results after `count` are rows, one on each device, of stacked arrays.
+
+    A residual of rank 0 could not be split, and one of any rank differs between devices.
+    """
+    rows = [Var(a.type.with_shape((1, *a.type.shape))) for a in program.outputs[count:]]
     specs = tuple(PartitionSpec(_differing(a, region)) for a in program.outputs[count:])
-    stack = [_reshaped(a, v) for a, v in zip(program.outputs[count:], stacked, strict=True)]
-    return program.with_equations((*program.equations, *stack), (*program.outputs[:count], *stacked)), specs
+    stack = [_reshaped(a, v) for a, v in zip(program.outputs[count:], rows, strict=True)]
+    return program.with_equations((*program.equations, *stack), (*program.outputs[:count], *rows)), specs
 
 
 def _differing(atom: Atom, region: Region) -> tuple[Name, ...]:
@@ -204,22 +209,22 @@ def _transpose(
     out_specs: Specs,
 ) -> list[Value | None]:
     nonzero = tuple(ct is not None for ct in cts)
-    rewritten, out_nonzero = Inside(region).trace(transpose_program, program, tuple(linear), nonzero)
+    transposed_program, out_nonzero = Inside(region).trace(transpose_program, program, tuple(linear), nonzero)
     known, linear_specs = [not lin for lin in linear], _chosen(_chosen(in_specs, linear), out_nonzero)
-    # Without types nobody knows which results are the same everywhere. Devices with a copy each
-    # take a share of its cotangent, and what they give back for a copied input is added up.
+    # Without types it is not known which results are the same on all devices. Each device takes a
+    # share of the cotangent of a copied result, and cotangents of a copied input are added up.
     if not region.is_typed:
         cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
-        rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
+        transposed_program = _summed(transposed_program, tuple(map(region.copied, linear_specs)))
     ct_specs = (*_chosen(in_specs, known), *_chosen(out_specs, nonzero))
     operands = [*_chosen(inputs, known), *(ct for ct in cts if ct is not None)]
-    outs = iter(bind(region, rewritten, ct_specs, linear_specs, operands))
+    outs = iter(bind(region, transposed_program, ct_specs, linear_specs, operands))
     input_cts = iter([next(outs) if n else None for n in out_nonzero])
     return [next(input_cts) if lin else None for lin in linear]
 
 
 def _share(ct: Value | None, copies: int) -> Value | None:
-    """A device's share of the cotangent of a result that several have a copy of."""
+    """A device's share of the cotangent of a result of which several devices have a copy."""
     return ct if ct is None or copies == 1 else ops.div(ct, literal_like(copies, ct))
 
 
@@ -248,12 +253,13 @@ def _batch(
     in_specs: Specs,
     out_specs: Specs,
 ) -> tuple[list[Array], Sequence[bool]]:
-    rewritten, out_batched = Inside(region).trace(batch_program, program, tuple(batched), own_size(size, program))
-    return bind(region, rewritten, _behind(batched, in_specs), _behind(out_batched, out_specs), args), out_batched
+    lane_program, out_batched = Inside(region).trace(batch_program, program, tuple(batched), own_size(size, program))
+    lane_in_specs, lane_out_specs = _with_lanes(batched, in_specs), _with_lanes(out_batched, out_specs)
+    return bind(region, lane_program, lane_in_specs, lane_out_specs, args), out_batched
 
 
-def _behind(batched: Sequence[bool], specs: Specs) -> Specs:
-    """The specs of values that may have a leading batch axis, which is not cut."""
+def _with_lanes(batched: Sequence[bool], specs: Specs) -> Specs:
+    """The specs of values that may have a leading batch axis, which is not split."""
     return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Refusals: errors of shardings, reported by the operation that was called, about its array.
+"""Refusals: errors of shardings, restated for the operation that was called and its array.
 
 NamedSharding: cannot cut axis 0 of [6, 5] into 4 equal parts (...)
 jit: cannot cut axis 0 of f32[6,5] at argument[0] into 4 equal parts (...)
@@ -22,6 +22,7 @@ _OF_SHARDING = re.compile(r"NamedSharding: cannot cut (axis \d+ of )?(?:\[[^\]]*
 
 def restate(error: RuneError, name: str, call_text: str) -> None:
     """Report an error of a sharding for an operation and an array; other errors are unchanged."""
+    # The sharding knows only a shape; here the type and the path of the array are known.
     match = _OF_SHARDING.match(error.message)
     if match is not None:
         error.restate(f"{name}: cannot cut {match[1] or ''}{call_text} {match[2]}")
@@ -50,6 +51,7 @@ def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
     """Errors: DeviceError for an array that is committed to devices outside the mesh."""
     if not place.committed:
         return
+    # The CPU has no device record in a place.
     device = place.device or device_named("cpu:0")
     present = device.sharding.device_set if isinstance(device, Spread) else {device}
     if present != set(mesh.in_order):

@@ -1,4 +1,4 @@
-"""Reshard: from a device's block of an array to its block in another layout.
+"""Reshard: from the block of a device to its block in another layout of the same array.
 
 P('a', None) -> P(None, None)     the devices of 'a' gather their blocks
 P(None, None) -> P(None, 'a')     each device takes its part
@@ -42,17 +42,18 @@ def spec_of(layout: Layout) -> PartitionSpec:
 
 
 def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layout:
-    """The layout where other splits axes further, except fixed ones: that needs no exchange."""
+    """The layout, with axes split further as in `other`, except fixed ones: needs no exchange."""
     cuts = list(layout)
     for axis, (names, further) in enumerate(zip(layout, other, strict=True)):
-        names_used = {name for n, names_there in enumerate(cuts) if n != axis for name in names_there}
+        # A mesh axis can split only one axis of an array.
+        names_used = {name for n, axis_names in enumerate(cuts) if n != axis for name in axis_names}
         if axis not in fixed and further[: len(names)] == names and not names_used.intersection(further):
             cuts[axis] = further
     return tuple(cuts)
 
 
 def cuts_further(layout: Layout, other: Layout) -> bool:
-    """Whether the first splits the second further or not at all, so a device has what it needs."""
+    """Whether the first layout splits the second further or is equal: then each device has it."""
     return all(names[: len(start)] == start for names, start in zip(layout, other, strict=True))
 
 
@@ -62,7 +63,8 @@ def cut_less(layout: Layout, other: Layout) -> Layout:
 
 
 def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value:
-    """This device's block in the target's layout. Bound inside the mesh's axes."""
+    """This device's block in the target layout. Bound inside the mesh's axes."""
+    # Innermost axes are gathered first, so that blocks are joined in the order of the array.
     common = [_common(a, b) for a, b in zip(source, target, strict=True)]
     for axis, names in enumerate(source):
         for name in reversed(names[common[axis] :]):
@@ -86,7 +88,7 @@ def gathered(block: Value, axis: int, name: Name, devices: Size) -> Array:
 
 
 def part(block: Value, axis: int, name: Name, devices: Size) -> Array:
-    """The device's part of an axis, by its place along a mesh axis."""
+    """The device's part of an axis, by its number along a mesh axis."""
     shape = type_of(block).shape
     size = shape[axis] // devices
     zero = np.zeros((), dtypes.i32)
@@ -95,7 +97,7 @@ def part(block: Value, axis: int, name: Name, devices: Size) -> Array:
     return ops.dynamic_slice(block, *starts, sizes=(*shape[:axis], size, *shape[axis + 1 :]))
 
 
-# The same as one equation, which says what it takes.
+# The same as one equation, so that scattered_sums.py can recognise it.
 mesh_part: Primitive = Primitive(
     "mesh_part",
     "movement",

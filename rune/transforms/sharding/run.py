@@ -38,14 +38,14 @@ Buffers = Sequence[Buffer]  # for one device: its blocks of the operands, or of 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeshProgram:
-    """What the devices of a mesh run, and where the operands and results are.
+    """The executables of the devices of a mesh, and the places of operands and results.
 
     executables: for each device of this process, in the order of the mesh
-    block_types: those of the results, on each device
-    in_turn:     whether the caller's thread runs them one after another: each ends before another
-                 thread could have started it, and they do not communicate
-    together:    runs them all without Python's threads, where they need no Python
-    itinerary:   how they reach the devices of other processes; None if they need not
+    block_types: the types of the results, on each device
+    in_turn:     whether the caller's thread runs them one after another, as it does if each is over
+                 before another thread could start it, and they do not communicate
+    together:    runs all of them without Python's threads; None if they need Python
+    itinerary:   the way to the devices of other processes; None if none is needed
     """
 
     mesh: Mesh
@@ -58,34 +58,35 @@ class MeshProgram:
     itinerary: Itinerary | None
 
     def __call__(self, args: Sequence[Value], donated: Sequence[int] = ()) -> list[Array]:
-        """The results. donated: arguments whose blocks they may be written to.
+        """The results. donated: arguments whose blocks the results may use.
 
         Errors: that of the device that failed first; CollectiveError if devices do not agree.
         """
-        lent = lendable(args, donated) if donated else ()
+        lenders = lendable(args, donated) if donated else ()
         operands = [_blocks_of(a, devices) for a, devices in zip(args, self.operands, strict=True)]
         blocks = list(zip(*operands, strict=True)) or [()] * len(self.executables)
         crossing = None if self.itinerary is None else Crossing(self.itinerary, _numbers_of_host(args))
-        with lending(args, lent):
-            results = self._run(blocks, lent, crossing)
+        with lending(args, lenders):
+            results = self._run(blocks, lenders, crossing)
             if crossing is not None:
                 crossing.agree()  # without a collective, results of the others still have to be awaited
         next(counts.runs)
         return [*map(_array, zip(*results, strict=True), self.block_types, self.results)]
 
-    def _run(self, blocks: Sequence[Buffers], lent: Sequence[int], crossing: Crossing | None) -> Sequence[Buffers]:
-        """What each device gives for its blocks."""
+    def _run(self, blocks: Sequence[Buffers], lenders: Sequence[int], crossing: Crossing | None) -> Sequence[Buffers]:
+        """The results of each device for its blocks."""
         if self.in_turn:
-            return [run(operands, lent) for run, operands in zip(self.executables, blocks, strict=True)]
+            return [run(operands, lenders) for run, operands in zip(self.executables, blocks, strict=True)]
         if self.together is not None:
             with turns(self.mesh.in_order):
-                return self.together(blocks, lent)
+                return self.together(blocks, lenders)
         table = Table(self.mesh.shape, self.mesh.names, crossing)
         numbers = [n for n, device in enumerate(self.mesh.in_order) if device.is_local]
         devices = self.mesh.local_devices
         try:
-            return run_each(devices, lambda n: table.run(numbers[n], self.executables[n], blocks[n], lent))
-        except CollectiveError as error:  # what others are told when one has failed
+            return run_each(devices, lambda n: table.run(numbers[n], self.executables[n], blocks[n], lenders))
+        # The other devices only report that they waited in vain: the user needs the first failure.
+        except CollectiveError as error:
             failure = table.failure or error
             if isinstance(failure, RuneError):
                 failure.locate()
@@ -95,7 +96,7 @@ class MeshProgram:
 def mesh_program(
     program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donated: tuple[int, ...] = ()
 ) -> MeshProgram:
-    """The program for all devices, compiled on first use; the specs say which blocks are whose."""
+    """The program for all devices, compiled on first use, for blocks by these specs."""
     settings = config.current()
     return _mesh_program(program, mesh, in_specs, out_specs, donated, settings.check_stages, settings.profile)
 
@@ -119,7 +120,7 @@ def _mesh_program(
 
 
 def _itinerary(program: Program, mesh: Mesh) -> Itinerary | None:
-    """How devices reach those of other processes in a program with collectives."""
+    """The way to the devices of other processes; None in a program without collectives."""
     if not mesh.is_multi_process or not exchanges(program, mesh):
         return None
     return Itinerary.of(mesh.homes, f"{mesh!r} of {', '.join(mesh.names)}", str(program))
@@ -142,11 +143,13 @@ def _executables(program: Program, mesh: Mesh, donated: tuple[int, ...]) -> tupl
 
 def _twin(backend: Backend, executable: Executable) -> Executable | None:
     """The executable on another device, if that can run its code."""
+    # Devices that share code compile it once for all of them.
     return backend.adopted(executable) if isinstance(backend, SharesCode) else None
 
 
 def _numbers_of_host(args: Sequence[Value]) -> list[object]:
     """The numbers among the arguments that are on no device yet: each process has its own."""
+    # Host numbers are not sent: each process must pass the same, which the crossing compares.
     arrays = (a.rank0() if type(a) is Array else np.asarray(a) for a in args)
     return [x.item() for x in arrays if x is not None and not x.ndim]
 
@@ -157,6 +160,7 @@ def _blocks_of(value: Value, devices: Spread) -> Buffers:
         return devices.backend.share(np.array(value, type_of(value).dtype)).local
     device = value.place.device
     if device is not devices and isinstance(device, Spread):
+        # Shardings with other words may mean the same blocks, which then need not be copied.
         if _are_alike(device.sharding, devices.sharding, value.type.ndim):
             return value.buffer.local
     return value.buffer_on(devices).local

@@ -1,9 +1,9 @@
-"""Scattered sums: a sum of which each device takes only a part is sent as parts.
+"""Scattered sums: if each device takes only a part of a sum, each gets the sum of its part.
 
-Before   %1 = psum %0 {'d'};  %2 = mesh_part %1 {'d'}        a gradient of a weight that is cut
-After    %2 = psum_scatter %0 {'d'}                          half the bytes, and no other sum
+Before   %1 = psum %0 {'d'};  %2 = mesh_part %1 {'d'}        the gradient of a split weight
+After    %2 = psum_scatter %0 {'d'}                          half the bytes
 
-Sums over other axes in between are then taken of the part.
+Sums over other axes in between are taken of the part.
 
 Invariant: the same values, for sums that nothing else reads.
 Cost:      linear in the number of equations.
@@ -26,11 +26,13 @@ from rune.transforms.sharding.reshard import mesh_part
 
 def economical(program: Program) -> Program:
     """The program without unused equations, with sums scattered where parts are taken."""
+    # Dead code goes first, since an unused reader would keep a sum, and last, since the old sums
+    # are unused now.
     return _live(_scattered(_live(program)))
 
 
 def economical_stage(staged: Staged) -> Staged:
-    """The same for a program that a loop or branch holds, and what it has to capture for that."""
+    """The same for a program that a loop or branch holds, with only the captures that it needs."""
     program = economical(staged.program)
     _, used_inputs = needed_inputs(program, [True] * len(program.outputs))
     inputs = zip(program.inputs, staged.captured, used_inputs, strict=False)
@@ -50,21 +52,25 @@ def _scattered(program: Program) -> Program:
     equations: list[Equation] = []
     for equation in program.equations:
         sums = _sums_before(equation, makers, readers)
-        for written in [equation] if sums is None else _of_parts(equation, sums):
-            makers.update(dict.fromkeys(written.results, written))
-            readers.update(a for a in written.operands if a not in readers)
-            equations.append(written)
+        for new in [equation] if sums is None else _of_parts(equation, sums):
+            makers.update(dict.fromkeys(new.results, new))
+            readers.update(a for a in new.operands if a not in readers)
+            equations.append(new)
     return program.with_equations(equations, program.outputs)
 
 
 def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Counter[Atom]) -> list[Equation] | None:
-    """The sums over mesh axes that a part is taken of, that over its own first; None without it."""
+    """The sums over mesh axes before a part, first the one over the axis of the part.
+
+    None if that one is missing.
+    """
     if part.primitive is not mesh_part:
         return None
     sums: dict[Name, Equation] = {}
     (atom,) = part.operands
     while readers[atom] == 1 and (maker := makers.get(atom)) is not None and maker.primitive is psum:
         name = maker.params["axis_name"]
+        # A sum within groups of devices has no single axis to scatter over.
         if "groups" in maker.params or name in sums:
             break
         sums[name] = maker
@@ -74,9 +80,10 @@ def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Count
 
 
 def _of_parts(part: Equation, sums: list[Equation]) -> Iterator[Equation]:
-    """The part of the first sum, and the other sums of it."""
+    """The equations of the scattered first sum, and of the other sums of its part."""
     (operand,), axis, lanes = sums[0].operands, part.params["axis"], part.params["lanes"]
     shape, block = operand.type.shape, part.results[0].type
+    # psum_scatter takes the parts along an axis of their own.
     blocks = Var(operand.type.strong().with_shape((*shape[:axis], lanes, block.shape[axis], *shape[axis + 1 :])))
     results = [part.results[0] if s is sums[-1] else Var(block) for s in sums]
     yield Equation(reshape, (operand,), {"shape": blocks.type.shape}, (blocks,), part.frame)

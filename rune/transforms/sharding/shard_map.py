@@ -55,13 +55,14 @@ def shard_map(
 
     mesh:       the devices, in a grid whose axes collectives (rune.lax.psum and the like) name;
                 None for that of the enclosing shard_map, or of `set_mesh`
-    in_specs:   a tree prefix of the arguments: a PartitionSpec says along which axes of the mesh
-                each axis of an array is split; along the others every device has the same block
-    out_specs:  the same for the results, put together from the blocks of all devices
-    check_vma:  whether types say along which axes values differ between devices, as in
-                `f32[4]{data}`. A result that differs where its spec says that devices have the same
-                is then an error, and in the body the gradient of a value that all devices share is
-                the sum over them. Without it, gradients are each device's own
+    in_specs:   a tree prefix of the arguments: a PartitionSpec names the axes of the mesh along
+                which each axis of an array is split; along the others all devices have the same
+                block
+    out_specs:  the same for the results, assembled from the blocks of all devices
+    check_vma:  whether types have the axes along which values differ between devices, as in
+                `f32[4]{data}`. Then a result that differs along an axis which its spec does not
+                name is an error, and in the body the gradient of a value that is the same on all
+                devices is the sum over them. Without it, each device has its own gradient
     axis_names: the axes of the mesh that the function names, and along which its arguments are
                 split; () for all except those of an enclosing shard_map. Along the others every
                 device computes the same, or another shard_map in the body splits further.
@@ -80,6 +81,7 @@ def shard_map(
     6.0
     """
 
+    # The region is determined in each call: mesh and enclosing shard_map may be others there.
     def decorate(f: Callable[..., R]) -> Callable[..., R]:
         return _sharded(f, lambda: _region(mesh, axis_names, bool(check_vma)), in_specs, out_specs)
 
@@ -87,7 +89,7 @@ def shard_map(
 
 
 def _region(mesh: Mesh | None, axis_names: Collection[Name], is_typed: bool) -> Region:
-    """The region of a body, given where the function is called.
+    """The region of a body, for a call in the current context.
 
     Errors: ArgumentError for axes that the mesh lacks, or that are already split, and without a
             mesh.
@@ -101,7 +103,7 @@ def _region(mesh: Mesh | None, axis_names: Collection[Name], is_typed: bool) -> 
             "shard_map: cannot find a mesh (none is given, and no shard_map is around)",
             hint="rune.sharding.set_mesh says the mesh for a block",
         )
-    # Inside another shard_map its axes are gone: each of these devices has one place on them.
+    # Inside another shard_map its axes cannot be split again: a device has one place along them.
     taken_axes = around.manual if around is not None and around.mesh == mesh else ()
     names = ((axis_names,) if isinstance(axis_names, str) else tuple(axis_names)) or tuple(
         name for name in mesh.axis_names if name not in taken_axes
@@ -118,6 +120,7 @@ def _region_around(interpreter: Interpreter | None) -> Region | None:
     manual: list[Name] = []
     mesh: Mesh | None = None
     while interpreter is not None:
+        # The innermost region has the mesh; axes of all enclosing regions are split already.
         if isinstance(interpreter, Inside):
             mesh = mesh or interpreter.region.mesh
             manual += interpreter.region.manual
@@ -139,9 +142,11 @@ class Sharded:
         return tree.unflatten(tree.structure(args), _spread("in_specs", self.in_specs, args))
 
     def __call__(self, *args: object) -> object:
-        """The results, put together from those of all devices."""
+        """The results, assembled from those of all devices."""
         region = self.region_here()
         values, flat = flatten("shard_map", self.function, args)
+        # The specs of results can be spread only when the body has been traced: its tree was
+        # unknown.
         body = _traced(flat, region, values, _spread("in_specs", self.in_specs, args))
         out_tree = flat.out_tree
         out_specs = _spread("out_specs", self.out_specs, tree.unflatten(out_tree, body.program.output_types))
@@ -149,6 +154,8 @@ class Sharded:
         if region.is_typed:
             _check_copies(region, body.program, out_specs, out_tree)
         for need in body.needs:
+            # The equation answers these effects from operands; outer handlers learn what it has
+            # used.
             need.tell()
         return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs, body.operands))
 
@@ -183,13 +190,14 @@ class _Body:
 
 def _check_copies(region: Region, program: Program, out_specs: Specs, out_tree: tree.TreeDef) -> None:
     """Errors: ArgumentError if devices differ in a result that is to be the same on them."""
+    # An error names the line that computed the result, not that of the call.
     frames = {v: e.frame for e in program.equations for v in e.results}
     for number, (atom, spec) in enumerate(zip(program.outputs, out_specs, strict=True)):
-        hidden = sorted(map(repr, atom.type.varying.intersection(region.manual) - set(spec.all_names())))
-        if hidden:
+        differing_names = sorted(map(repr, atom.type.varying.intersection(region.manual) - set(spec.all_names())))
+        if differing_names:
             raise ArgumentError(
                 f"shard_map: cannot return result{key_path(number, out_tree)} by {spec!r} "
-                f"(it differs between the devices of {', '.join(hidden)})",
+                f"(it differs between the devices of {', '.join(differing_names)})",
                 hint="name the axis in out_specs, or take psum or pmean over it; check_vma=False does not check",
                 frame=frames.get(atom) if isinstance(atom, Var) else None,
             )
@@ -198,17 +206,18 @@ def _check_copies(region: Region, program: Program, out_specs: Specs, out_tree: 
 def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs) -> _Body:
     """The program of one device. Errors: ShapeError if the mesh does not divide an axis."""
     recorders: list[Recorder] = []
+    # The function is traced on the block of one device, whatever the number of devices.
     types = [_block_type(function, region, n, type_of(x), specs[n]) for n, x in enumerate(args)]
     region_stage = Inside(region)
 
-    def recorded(*values: Value) -> list[Value]:
+    def flat(*values: Value) -> list[Value]:
         with recorder(region_stage) as recording:
             outs = function(*values)
         recorders.append(recording)
         return outs
 
-    staged = trace_program(region_stage, recorded, types, function_name(function.function))
-    # Every device has captured values, and the answers to effects, whole.
+    staged = trace_program(region_stage, flat, types, function_name(function.function))
+    # All devices have the same captured values, and the same answers to effects.
     operands = [*staged.captured, *args, *recorders[-1].inputs.entered]
     leading, following = len(staged.captured), len(recorders[-1].inputs.entered)
     all_specs = (*(COPIES,) * leading, *specs, *(COPIES,) * following)

@@ -1,4 +1,4 @@
-"""A program on a mesh whose numbers and indices are checked on every device."""
+"""Runs of a program on a mesh, with checks of numbers and indices on every device."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from rune.transforms.sharding.run import mesh_program
 
 
 def run_watched(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Array]:
-    """The results of what each device runs on its blocks.
+    """The results of the program that each device runs on its blocks.
 
     Errors: BoundsError or NaNError, of the first device of this process that found a fault.
     """
-    watched, state = watched_program(program), PartitionSpec(mesh.axis_names)
-    run = mesh_program(_with_states(watched.program), mesh, in_specs, (*out_specs, state, state))
+    watched_run, state = watched_program(program), PartitionSpec(mesh.axis_names)
+    run = mesh_program(_with_states(watched_run.program), mesh, in_specs, (*out_specs, state, state))
     *results, sites, indices = run(args)
+    # Each device has checked its own blocks, so one fault may be seen by some devices only.
     rows = list(zip(mesh.local_devices, _local_rows(sites), _local_rows(indices), strict=True))
     device, site, index = next((row for row in rows if row[1]), rows[0])
     try:
-        without_faults(watched.sites, [r.addressable_data(0) for r in results], site, index)
+        without_faults(watched_run.sites, [r.addressable_data(0) for r in results], site, index)
     except (BoundsError, NaNError) as error:
         error.restate(f"{error.message} on {device.name}")
         raise
@@ -35,7 +36,7 @@ def run_watched(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs,
 
 
 def _local_rows(states: Array) -> list[int]:
-    """What each device of this process says."""
+    """The value on each device of this process."""
     return [int(shard.data) for shard in states.addressable_shards]
 
 
@@ -44,7 +45,7 @@ def _with_states(program: Program) -> Program:
     """The program whose last two results, a fault's site and index, are one row for each device."""
     *outputs, site, index = program.outputs
     rows = [Var(atom.type.with_shape((1,))) for atom in (site, index)]
-    stacked = [
+    stack = [
         Equation(ops.reshape, (atom,), {"shape": (1,)}, (row,)) for atom, row in zip((site, index), rows, strict=True)
     ]
-    return program.with_equations((*program.equations, *stacked), (*outputs, *rows))
+    return program.with_equations((*program.equations, *stack), (*outputs, *rows))

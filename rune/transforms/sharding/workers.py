@@ -48,6 +48,7 @@ class _Part(Generic[R]):
     __slots__ = ("_end", "_error", "_function", "_result")
 
     def __init__(self, function: Callable[[], R]):
+        # A part runs in another thread, under the settings of the caller.
         context = contextvars.copy_context()
         self._function = lambda: context.run(function)
         self._end: SimpleQueue[None] = SimpleQueue()  # empty until the part has ended
@@ -68,7 +69,7 @@ class _Part(Generic[R]):
         self._end.get()
 
     def result(self) -> R:
-        """What it gave. Errors: its own."""
+        """The result of the function. Errors: those of the function."""
         if isinstance(self._error, RuneError):
             self._error.locate()
         if self._error is not None:
@@ -92,6 +93,7 @@ def _worker_of(device: Device) -> _Worker:
 @contextmanager
 def turns(devices: Sequence[Device]) -> Iterator[list[_Worker]]:
     """The workers of the devices, reserved for this run."""
+    # A callback runs while its device has the turn: waiting for it would never end.
     if is_seated():
         raise DeviceError(
             f"shard_map: cannot run on {', '.join(d.name for d in devices)} from a callback of a sharded program",
@@ -99,13 +101,14 @@ def turns(devices: Sequence[Device]) -> Iterator[list[_Worker]]:
         )
     workers = {d: _worker_of(d) for d in devices}
     with ExitStack() as turns:
+        # In one order in all threads, so that two runs never wait for each other.
         for device in sorted(devices, key=lambda d: d.name):
             turns.enter_context(workers[device].turn)
         yield [workers[d] for d in devices]
 
 
 def run_each(devices: Sequence[Device], function: Callable[[int], R]) -> list[R]:
-    """`function(n)` for the n-th device, all at the same time, in the thread of each.
+    """`function(n)` for the n-th device, all at the same time, each in the thread of its device.
 
     Errors: that of the first device, in order, that raises one.
     """
@@ -113,6 +116,7 @@ def run_each(devices: Sequence[Device], function: Callable[[int], R]) -> list[R]
         parts = [_Part(lambda n=n: function(n)) for n in range(1, len(devices))]  # type: ignore[misc]
         for worker, part in zip(workers[1:], parts, strict=True):
             worker.begin(part.run)
+        # The caller's thread would only wait, so it runs the first part itself.
         first = _Part(lambda: function(0))
         first.run()
         for part in parts:

@@ -1,1 +1,1 @@
-"""Schedules found by trying them: trials, the search, winners on disk, `rune.tune`."""
+"""Search for schedules by running them: trials, the search, winners on disk, `rune.tune`."""

@@ -1,8 +1,8 @@
-"""A single kernel: the plan that runs nothing else, and arguments for it.
+"""A single kernel: a plan that runs only this kernel, and arguments for it.
 
 Arguments are finite, positive and the same every time: random numbers from 0.25 to 1, whose sums do
 not cancel; integers that are in range wherever the kernel computes an index from them. So kernels
-are timed on values that cost what usual values cost, and two ways to compute them can be compared.
+are timed on values of usual cost, and the results of two schedules can be compared.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rune.lowering.legalize.slot_types import kernel_types
 from rune.lowering.memory import plan_memory
 from rune.lowering.plan import Plan
 
-MOST_INDEX = 1 << 20  # of integers that index nothing, which may be counts
-DIGITS = 2  # of integers too small for an index
-LOW, HIGH = 0.25, 1.0  # of floats
+MOST_INDEX = 1 << 20  # the limit of integers that are not indices, but may be counts
+DIGITS = 2  # the limit of integers of a few bits, too small for an index
+LOW, HIGH = 0.25, 1.0  # the range of floats
 
 
 def plan_of(kernel: Kernel, code: KernelCode, target: str) -> Plan:
@@ -85,6 +85,6 @@ def _lets(kernel: Kernel) -> Iterator[tuple[Let, set[str]]]:
 
 
 def _range(symbol: Dim | None) -> int:
-    """How many values from 0 on an index may have; 0 where it may be any number."""
+    """The number of values, from 0 on, that an index may have; 0 if it may be any number."""
     low, high = (None, None) if symbol is None else dims.bounds(symbol)
     return high + 1 if low == 0 and isinstance(high, int) and high < MOST_INDEX else 0

@@ -18,7 +18,7 @@ LATE = "out of time"
 class Progress:
     """The progress of a search: `tried` of `candidates` for the kernel `number` of `kernels`.
 
-    ratio: of the fastest so far to the default, in a first look
+    ratio: of the time of the fastest so far to that of the default, from a first look
     """
 
     kernel: str
@@ -57,6 +57,7 @@ class TunedKernel:
     @classmethod
     def of(cls, name: str, o: Outcome) -> TunedKernel:
         """The result of a search."""
+        # An incomplete search may have missed the fastest schedule, so the report mentions it.
         note = "" if o.is_complete else LATE
         names = str(o.default), str(o.winner)
         return cls(name, *names, o.ratio, o.seconds, o.default_seconds, o.candidates, o.tried, o.losers, note)
@@ -64,6 +65,7 @@ class TunedKernel:
     @classmethod
     def known(cls, name: str, default: Schedule, winner: Winner) -> TunedKernel:
         """The result of an earlier search."""
+        # A stored winner that is not faster is the record that the default won.
         schedule = str(default) if winner.ratio >= 1 else winner.schedule
         return cls(name, str(default), schedule, winner.ratio, note=KNOWN)
 
@@ -84,8 +86,9 @@ class TunedKernel:
         change = "the default stays" if is_default else f"{times}{self.ratio:.2f} of the time"
         yield f"  {change}{f' ({self.note})' if self.note else ''}"
         if self.tried:
-            dropped = ", ".join(f"{count} {why}" for why, count in self.dropped.most_common())
-            yield f"  {self.tried} of {self.candidates} schedules tried: {dropped}"
+            drop_counts = ", ".join(f"{count} {why}" for why, count in self.dropped.most_common())
+            yield f"  {self.tried} of {self.candidates} schedules tried: {drop_counts}"
+        # Other values may show an error of the compiler, so such a schedule is named.
         yield from (f"  disagrees: {x.schedule} ({x.why})" for x in self.losers if x.why.startswith("disagrees"))
 
     def __str__(self) -> str:
@@ -94,7 +97,7 @@ class TunedKernel:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was found for each kernel of a function."""
+    """The winner for each kernel of a function."""
 
     name: str
     device: str

@@ -6,9 +6,9 @@ halving  the fastest few against the default, in twice as many rounds each time,
          better half
 verdict  the last one against the default, in separate rounds: clearly faster, or rejected
 
-Whatever is compared runs in turns with the default, so that a machine that slows down meanwhile
-slows both, and medians discard disturbed rounds. Running a schedule and reading the clock are
-passed in: nothing here touches a device or a clock.
+Every schedule runs in turns with the default, so that a machine that slows down in between slows
+both, and medians discard disturbed rounds. The functions that run a schedule and read the clock are
+arguments: this module uses neither a device nor a clock.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from rune.records import dataclass
 Run = Callable[[], float]  # runs the kernel, and returns the seconds of one run
 Prepare = Callable[[Schedule], Run]  # Errors: Dropped
 
-BEAM, BATCH = 4, 6  # schedules whose neighbours are tried next, and how many of these
+BEAM, BATCH = 4, 6  # schedules whose neighbours are tried next, and the most neighbours at a time
 FINALISTS = 8
 ROUNDS = (3, 5, 9, 15)  # of a first look, and of each halving
 VERDICT_ROUNDS, FEWEST_ROUNDS = 25, 7
 MARGIN = 0.05  # a winner takes at most 1 - MARGIN of the default's time, ...
 MOST_LOST = 0.2  # ... and loses at most this share of the rounds
-HOPELESS = 1.25  # of the default's time: no more rounds for it
-EXPLORING = 0.7  # of the budget, before the halving
+HOPELESS = 1.25  # a schedule with this multiple of the default's time gets no more rounds
+EXPLORING = 0.7  # the share of the budget before the halving
 
 
 class Dropped(Exception):
-    """Why a schedule was dropped."""
+    """A schedule is dropped; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long a search may take, by which clock; infinite: until everything has been tried."""
+    """The time of a search, and its clock; infinite seconds: until everything has been tried."""
 
     seconds: float
     clock: Callable[[], float]
@@ -79,7 +79,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """A schedule that runs, and its times and the default's, in pairs."""
+    """A schedule that runs, and pairs of its time and the default's."""
 
     schedule: Schedule
     run: Run
@@ -87,12 +87,12 @@ class Duel:
 
     @property
     def ratio(self) -> float:
-        """The median of the time over the default's."""
+        """The median of the time, divided by the default's."""
         return median(a / b for a, b in self.pairs)
 
     @property
     def estimate(self) -> float:
-        """The least time over the default's: for few rounds, as disturbances only slow them."""
+        """The least time, divided by the default's: as disturbances only slow runs."""
         times, defaults = zip(*self.pairs, strict=True)
         return min(times) / min(defaults)
 
@@ -125,23 +125,24 @@ def search(
     duels: list[Duel] = []
     losers: list[Loser] = []
     candidates = [s for s in dict.fromkeys(space) if s != default]
-    tried = 0
+    tried_count = 0
     for schedule in _in_turn(default, candidates, duels, seed, first):
         if budget.clock() >= until:
             break
         _try(schedule, prepare, baseline, duels, losers)
-        tried += 1
-        tell(tried, min([1.0, *(d.estimate for d in duels)]))
+        tried_count += 1
+        tell(tried_count, min([1.0, *(d.estimate for d in duels)]))
     until = start + budget.seconds
     last = _halved(duels, losers, baseline, budget.clock, until)
-    is_complete = tried == len(candidates)
+    is_complete = tried_count == len(candidates)
+    # The finalist was chosen for its times, so these are too good: only new rounds are fair.
     if last is not None:
         last = _rounds(Duel(last.schedule, last.run), baseline, VERDICT_ROUNDS, budget.clock, until)
         is_complete &= len(last.pairs) == VERDICT_ROUNDS
         if not _wins(last):
             losers.append(Loser(last.schedule, f"not surely faster, {_times(last)}"))
             last = None
-    counts = len(candidates), tried, tuple(losers), is_complete
+    counts = len(candidates), tried_count, tuple(losers), is_complete
     if last is None:
         seconds = median(baseline() for _ in range(ROUNDS[0]))
         return Outcome(default, default, 1.0, seconds, seconds, *counts)
@@ -155,29 +156,29 @@ def search(
 def _in_turn(
     default: Schedule, candidates: Sequence[Schedule], duels: Sequence[Duel], seed: int, first: Sequence[Schedule]
 ) -> Iterator[Schedule]:
-    """The others: the first, neighbours of the best so far and the default, the rest at random."""
-    untried = dict.fromkeys(candidates)
+    """The schedules to try: `first`, neighbours of the best so far, then all others at random."""
+    open_candidates = dict.fromkeys(candidates)
     for schedule in first:
-        if schedule in untried:
-            del untried[schedule]
+        if schedule in open_candidates:
+            del open_candidates[schedule]
             yield schedule
     while True:
-        ranked = sorted([(1.0, 0, default), *((d.estimate, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
-        batch = _batch(untried, [schedule for *_, schedule in ranked[:BEAM]])
+        ranking = sorted([(1.0, 0, default), *((d.estimate, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
+        batch = _batch(open_candidates, [schedule for *_, schedule in ranking[:BEAM]])
         if not batch:
             break
         for schedule in batch:
-            del untried[schedule]
+            del open_candidates[schedule]
             yield schedule
-    remaining = list(untried)
+    remaining = list(open_candidates)
     for number in np.random.default_rng(seed).permutation(len(remaining)):
         yield remaining[number]
 
 
-def _batch(untried: Iterable[Schedule], beam: Sequence[Schedule]) -> list[Schedule]:
-    """Some neighbours of a beam: one that differs in each step in turn, the best's first."""
+def _batch(open_candidates: Iterable[Schedule], beam: Sequence[Schedule]) -> list[Schedule]:
+    """Some neighbours of a beam: one that differs in each step in turn, those of the best first."""
     groups: dict[tuple[int, str], list[Schedule]] = {}
-    for schedule in untried:
+    for schedule in open_candidates:
         steps = ((rank, difference(schedule, member)) for rank, member in enumerate(beam))
         near = next(((rank, step) for rank, step in steps if step is not None), None)
         if near is not None:
@@ -213,14 +214,14 @@ def _try(schedule: Schedule, prepare: Prepare, baseline: Run, duels: list[Duel],
 def _halved(
     duels: Sequence[Duel], losers: list[Loser], baseline: Run, clock: Callable[[], float], until: float
 ) -> Duel | None:
-    """The fastest of some; none where all are slower than the default."""
+    """The fastest of these schedules; None if all are slower than the default."""
     remaining = list(duels)
     for rounds in ROUNDS[1:]:
         remaining = [_rounds(d, baseline, rounds, clock, until) for d in remaining]
-        ranked = sorted(remaining, key=lambda d: d.ratio)
-        survivors = sum(d.ratio < 1 - MARGIN / 2 for d in ranked)
-        remaining = ranked[: min(survivors, math.ceil(len(ranked) / 2))]
-        losers += [Loser(d.schedule, f"slower, {_times(d)}") for d in ranked[len(remaining) :]]
+        ranking = sorted(remaining, key=lambda d: d.ratio)
+        survivors = sum(d.ratio < 1 - MARGIN / 2 for d in ranking)
+        remaining = ranking[: min(survivors, math.ceil(len(ranking) / 2))]
+        losers += [Loser(d.schedule, f"slower, {_times(d)}") for d in ranking[len(remaining) :]]
     losers += [Loser(d.schedule, f"slower than the winner, {_times(d)}") for d in remaining[1:]]
     return remaining[0] if remaining else None
 
@@ -228,8 +229,9 @@ def _halved(
 def _rounds(
     duel: Duel, baseline: Run, rounds: int, clock: Callable[[], float] = float, until: float = math.inf
 ) -> Duel:
-    """The duel after some more rounds, alternating who is first; none begins when time is up."""
+    """The duel after some more rounds; none begins when time is up."""
     pairs = list(duel.pairs)
+    # Each is first in every second round, so that neither always finds warmer caches.
     for number in range(rounds):
         if clock() >= until:
             break
@@ -254,5 +256,5 @@ def _times(duel: Duel) -> str:
 
 
 def reasons(losers: Sequence[Loser]) -> Counter[str]:
-    """How many schedules were dropped for which reason; what follows a comma is left out."""
+    """The number of schedules dropped for each reason, without the details after a comma."""
     return Counter(loser.why.partition(",")[0] for loser in losers)

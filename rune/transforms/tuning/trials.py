@@ -1,4 +1,4 @@
-"""Trials: a kernel by one schedule after another on its device, on the same arguments.
+"""Trials: runs of a kernel by one schedule after another, on its device, on the same arguments.
 
 A schedule runs as a user's program does: compiled by the backend as a plan of this one kernel, on
 arrays in the device's memory, warm. The first schedule, the default, defines the values; every
@@ -35,18 +35,20 @@ from rune.records import dataclass
 from rune.transforms.tuning.one_kernel import arguments, plan_of, types_at
 from rune.transforms.tuning.search import Dropped, Run
 
-BURST_S = 5e-4  # per measurement; a shorter kernel runs several times
-MOST_RUNS = 200  # per measurement
-PLACES, SMALL_BYTES = 4, 1 << 22  # of arguments that small altogether
+BURST_S = 5e-4  # the least time of a measurement; a shorter kernel runs several times
+MOST_RUNS = 200  # the most runs per measurement
+PLACES, SMALL_BYTES = 4, 1 << 22  # addresses of arguments that have at most so many bytes in all
 WARM = 2  # runs before the times
-DEADLINE = 10  # times the default's warm run, and DEADLINE_S: slower ones get no other run
+# A schedule that takes longer than DEADLINE times the default's warm run, plus DEADLINE_S, is
+# dropped after its first runs.
+DEADLINE = 10
 DEADLINE_S = 0.005
-MOST_STATEMENTS = 3_000  # more take long to compile
+MOST_STATEMENTS = 3_000  # code with more statements takes long to compile
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What runs, and the clock for it. Units: s."""
+    """An executable, and the clock for it. Units: s."""
 
     executable: Executable
     clock: Callable[[], float]
@@ -95,17 +97,18 @@ class Trials:
     def _prepared(self, schedule: Schedule) -> Run:
         target = self.device.target
         code = optimised(build(self.kernel, schedule, target), target)
+        # The default is exempt: without it there is nothing to compare with.
         if self.sample is not None and _statements(code) > MOST_STATEMENTS:
             raise Dropped(f"too long to compile, {_statements(code)} statements")
-        timed = Timed.of(plan_of(self.kernel, code, target.name), self.device.backend)
-        results = self._results(timed.executable(self.places[0]))
+        timed_run = Timed.of(plan_of(self.kernel, code, target.name), self.device.backend)
+        results = self._results(timed_run.executable(self.places[0]))
         start = perf_counter()
-        seconds = min(self._run(timed, self.places[0], 1) for _ in range(WARM))
+        seconds = min(self._run(timed_run, self.places[0], 1) for _ in range(WARM))
         if self.sample is None:
             runs = math.ceil(BURST_S * WARM / (perf_counter() - start))
             self.sample = Sample(results, seconds, max(1, min(MOST_RUNS, runs)))
         self._require_fit(self.sample, schedule, results, seconds)
-        return self._timer(timed, self.sample.runs)
+        return self._timer(timed_run, self.sample.runs)
 
     def _require_fit(self, sample: Sample, schedule: Schedule, results: Sequence[np.ndarray], seconds: float) -> None:
         for name, target, actual in zip(self.kernel.outputs, sample.results, results, strict=True):
@@ -114,26 +117,27 @@ class Trials:
         if seconds > DEADLINE * sample.seconds + DEADLINE_S:
             raise Dropped(f"beyond its deadline, {seconds / sample.seconds:.0f} times the default")
 
-    def _timer(self, timed: Timed, runs: int) -> Run:
+    def _timer(self, timed_run: Timed, runs: int) -> Run:
         """Times runs on the arguments at one place after another."""
         places = cycle(self.places)
 
         def run() -> float:
             buffers = next(places)
+            # The arguments at another address are cold: one run warms them.
             if len(self.places) > 1:
-                timed.executable(buffers)
-            return self._run(timed, buffers, runs)
+                timed_run.executable(buffers)
+            return self._run(timed_run, buffers, runs)
 
         return run
 
-    def _run(self, timed: Timed, buffers: Sequence[Buffer], runs: int) -> float:
+    def _run(self, timed_run: Timed, buffers: Sequence[Buffer], runs: int) -> float:
         backend = self.device.backend
         backend.synchronize()
-        start = timed.clock()
+        start = timed_run.clock()
         for _ in range(runs):
-            timed.executable(buffers)
+            timed_run.executable(buffers)
         backend.synchronize()
-        return (timed.clock() - start) / runs
+        return (timed_run.clock() - start) / runs
 
     def _results(self, buffers: Sequence[Buffer]) -> tuple[np.ndarray, ...]:
         copies = zip(buffers, self.result_types, strict=True)

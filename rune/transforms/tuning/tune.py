@@ -3,9 +3,10 @@
     trace, lower by defaults -> each kernel: trials on its device (trials.py), search (search.py)
                              -> winners, in memory and on disk (winners.py) -> a report (report.py)
 
-One search runs at a time in a process, so that none disturbs another's times. A kernel whose winner
-is known from a search that had as much time is not searched again. A search that runs out of memory
-leaves the default; one that runs out of time leaves the default or the best so far.
+One search runs at a time in a process, so that searches do not disturb each other's times. A kernel
+whose winner is known from a search that had as much time is not searched again. A search that runs
+out of memory keeps the default; a search that runs out of time keeps the default or the best so
+far.
 """
 
 from __future__ import annotations
@@ -60,15 +61,16 @@ def tune(
 
     Every kernel that a call compiles to is run with one schedule after another, on random arguments
     of the call's sizes, against its default; `function` itself is not run. Winners are stored with
-    compiled code: from then on this function, and anything else with the same kernels, is compiled
-    with them, in later processes as well (`rune.configure(search="off")` uses only defaults).
-    Values do not change, except by the order in which floats are summed. A kernel with symbolic
-    sizes is timed at those of the call.
+    compiled code: from then on this function, and every other function with the same kernels, is
+    compiled with them, in later processes as well (`rune.configure(search="off")` uses only
+    defaults). Values do not change, except by the order in which floats are summed. A kernel with
+    symbolic sizes is timed at those of the call.
 
-    device:   where; by default where calls run
+    device:   the device; by default that of calls
     search:   seconds for each kernel; "full": until everything has been tried, which may take hours
     again:    whether to repeat earlier searches
-    progress: is called with a `Progress` as the search goes on; by default a terminal has a line
+    progress: a function that is called with a `Progress` from time to time; by default a terminal
+              shows a line
     Errors:   ArgumentError for another `search`, and for a function that runs on several devices;
               TransformError if `function` is not a function.
 
@@ -92,10 +94,10 @@ def tune(
         name = device or jitted.device
         where = device_for((committed_to(on(name)) if name else default_place()).device)
         shapes = [type_of(x).shape for x in inputs]
-        tuned = search_program(traced.program, shapes, where, jitted.schedules, budget, again, progress or _line())
+        report = search_program(traced.program, shapes, where, jitted.schedules, budget, again, progress or _line())
         # Code compiled with defaults is compiled again.
         jitted.clear_cache()
-        return tuned
+        return report
 
     return of_call
 
@@ -103,11 +105,11 @@ def tune(
 def search_first(program: Program, shapes: Sequence[tuple[Size, ...]], device: Device, schedules: Schedules) -> None:
     """Search the kernels of a program that is about to be compiled, if the settings ask for it."""
     search = config.current().search
-    known = program.derived.setdefault(search_first, {})
-    if (device, search) not in known:
+    finished = program.derived.setdefault(search_first, {})
+    if (device, search) not in finished:
         budget = math.inf if search == "full" else float(search)
         search_program(program, shapes, device, schedules, budget, False, _line())
-        known[device, search] = True
+        finished[device, search] = True
 
 
 def search_program(
@@ -120,24 +122,25 @@ def search_program(
     progress: Listener,
 ) -> Tuned:
     """Search all kernels of a program except those whose schedules the user gives."""
+    # By defaults, not by winners: the default of each kernel is what a schedule has to beat.
     lowered = stages(program, device.target, reproducible=config.current().reproducible)
     types = [*shapes, *(v.type.shape for v, _ in program.constants)]
     sizes = size_values(lowered.plan, [tuple(evaluate(d, {}) for d in shape) for shape in types])
     choices = dict(schedules)
     kernels = [k for k in lowered.kernels.kernels.values() if k.name not in choices and has_schedules(k)]
-    tuned = []
+    reports = []
     with _lock:
         for number, kernel in enumerate(kernels):
             tell = partial(_tell, progress, kernel.name, number, len(kernels))
             default = lowered.schedules[kernel.name]
-            known = winners.load(kernel, device.target)
-            if known is not None and known.budget >= budget and not again:
-                tuned.append(TunedKernel.known(kernel.name, default, known))
+            winner = winners.load(kernel, device.target)
+            if winner is not None and winner.budget >= budget and not again:
+                reports.append(TunedKernel.known(kernel.name, default, winner))
             else:
-                tuned.append(_tuned(kernel, default, known, device, sizes, budget, tell))
+                reports.append(_tuned(kernel, default, winner, device, sizes, budget, tell))
     if progress is _write:
         sys.stderr.write(CLEAR)
-    return Tuned(program.name, device.name, tuple(tuned))
+    return Tuned(program.name, device.name, tuple(reports))
 
 
 def _tuned(
@@ -152,6 +155,7 @@ def _tuned(
     """The search for one kernel, starting with the known winner; its winner is stored."""
     next(counts.searches)
     space = list(candidates(kernel, device.target))
+    # An earlier winner is probably still good, so a search that runs out of time has seen it.
     first = [s for s in space if known is not None and str(s) == known.schedule]
     try:
         trials = Trials(kernel, device, sizes, SEED)
@@ -160,6 +164,7 @@ def _tuned(
     except (OutOfMemory, Dropped, DimensionError) as error:
         reason = "out of memory" if isinstance(error, OutOfMemory) else "not searched"
         note = f"{reason}: {_first_line(error)}"
+        # Stored with its reason, which `explain` shows beside the default.
         if known is None:
             winners.store(kernel, device.target, Winner(str(default), 1.0, 0.0, note))
         return TunedKernel.untried(kernel.name, default, note)
@@ -172,6 +177,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _winner(outcome: Outcome, budget: float) -> Winner:
+    # A complete search need not be repeated, whatever its budget.
     if outcome.is_complete:
         return Winner(str(outcome.winner), outcome.ratio, math.inf)
     return Winner(str(outcome.winner), outcome.ratio, budget, LATE)
@@ -185,7 +191,7 @@ def _tell(progress: Listener, kernel: str, number: int, kernels: int, space: int
 
 
 def _line() -> Listener:
-    """One line of a terminal, rewritten again and again; nothing elsewhere."""
+    """A listener that rewrites one line of a terminal; without a terminal a silent one."""
     return _write if sys.stderr.isatty() else _be_silent
 
 

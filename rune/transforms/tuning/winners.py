@@ -3,7 +3,7 @@
 The key is the kernel's text under a common name, the target's description of the device, its driver
 and number of cores, and the version of rune. So a kernel that occurs in several programs is
 searched once. An entry that is absent, damaged, or names a schedule that the kernel cannot have is
-a miss. The key does not include symbolic sizes: a winner is that of the sizes it was timed at.
+a miss. The key does not include symbolic sizes: a winner is the fastest at the sizes of its search.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Winner:
     """The result of a search. `ratio`: its time over the default's, 1 for the default itself.
 
     budget: seconds that the search had; infinite if it has tried everything
-    note:   why it has not; or nothing
+    note:   the reason why not everything was tried; or nothing
     """
 
     schedule: str
@@ -74,7 +74,7 @@ def load(kernel: Kernel, target: Target) -> Winner | None:
 
 
 def stored(target: Target) -> Stored:
-    """How kernels get their loops under the current settings: from winners, or not."""
+    """The source of schedules under the current settings: winners, or only defaults."""
     return _none if config.current().search == "off" else partial(_built, target)
 
 
@@ -88,7 +88,7 @@ def _none(kernel: Kernel) -> tuple[Built | None, str]:
 
 
 def _built(target: Target, kernel: Kernel) -> tuple[Built | None, str]:
-    """The loops of a winner other than the default; none if there is no legal one."""
+    """The loops of a winner other than the default; None if there is no legal one."""
     winner = load(kernel, target)
     if winner is None:
         return None, DEFAULT
@@ -97,7 +97,7 @@ def _built(target: Target, kernel: Kernel) -> tuple[Built | None, str]:
     try:
         schedule = parse(winner.schedule)
         return Built(schedule, build(kernel, schedule, target)), STORED
-    except ArgumentError:  # from another rune with the same version
+    except ArgumentError:  # stored by another build of rune with the same version
         return None, DEFAULT
 
 
