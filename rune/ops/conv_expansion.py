@@ -1,13 +1,14 @@
-"""A convolution as products of matrices that walk views: the expansion of conv_general_dilated.
+"""A convolution as matrix products over views: the expansion of conv_general_dilated.
 
 Windows are a view of the padded array (sliding.py), and the sum is a dot_general over the kernel's
-axes and the input features. Which operand stands on the left, and in which order the sum runs, is
-chosen so that neighbours in the array's memory are neighbours in the product.
+axes and the input features. The order of the operands and of the sum is chosen so that neighbours
+in the array's memory are neighbours in the product.
 
-Gaps laid into the array (a transposed convolution, the derivative of a strided one) are never
-multiplied by. Along an axis with gaps of d, the outputs o, o + P, … (P = d / gcd(stride, d)) meet
-the same elements of the kernel: those k for which o·stride + k·dilation - low divides by d. Each
-such phase is a convolution without gaps, and the results are laid one between the other.
+The zeros between the elements of a dilated array (in a transposed convolution, or the derivative of
+a strided one) are never multiplied. Along an axis with dilation d, the outputs o, o + P, … (where P
+= d / gcd(stride, d)) use the same elements of the kernel: those k for which o·stride + k·dilation -
+low is divisible by d. Each such phase is a convolution without dilation, and the phases' results
+are interleaved.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from rune.records import dataclass
 if TYPE_CHECKING:
     from rune.array import Array
 
-FEW = 4  # outputs of a group up to which a product of matrices would be too narrow
-PHASES = 16  # more of them are more code than the zeros are work
+FEW = 4  # groups of at most this many outputs would make matrix products too narrow
+PHASES = 16  # with more phases, their code costs more than multiplying the zeros
 
 
 def expand(lhs: Value, rhs: Value, **params: Any) -> Array:
@@ -53,7 +54,7 @@ def _transposed(x: Value, permutation: Ints) -> Any:
 
 
 def _grouped(x: Value, axis: int, groups: Size) -> Array:
-    """`x` with `axis` divided into groups, which are given an axis of their own in front."""
+    """`x` with `axis` split into groups; the axis of groups comes first."""
     shape = type_of(x).shape
     divided = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
     return move_axis(reshape(x, shape=divided), axis, 0)
@@ -63,7 +64,7 @@ def _direct(lhs: Value, rhs: Value, conv: Conv) -> Array:
     if conv.is_padded:  # stored in the array's own order
         pads = {name: arranged(values, conv.specs[0]) for name, values in conv.pads.items()}
         lhs = pad(lhs, zero_like(lhs), **pads)
-        # Every output reads it again: a copy costs less than asking each time where the edges are.
+        # Every output reads it again: a copy costs less than testing for the edges at each read.
         lhs = lhs if _is_few(type_of(rhs).shape[conv.specs[1][0]]) else in_memory(lhs)
     x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
     groups = product(conv.groups)
@@ -78,8 +79,8 @@ def _direct(lhs: Value, rhs: Value, conv: Conv) -> Array:
 
 
 def _product(patches: Value, w: Value, conv: Conv, lead: int) -> Array:
-    """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K] in the order nearest to the
-    result's, and from there to the result.
+    """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K], computed in the order of axes
+    nearest to that of the result, and then transposed to the result's.
     """
     batch, feature, *spatial = conv.specs[2]
     rank, first = conv.rank, min(spatial, default=len(conv.specs[2]))
@@ -115,14 +116,14 @@ def _is_few(size: Size) -> bool:
 
 
 def _one_by_one(patches: Value, w: Value, conv: Conv) -> Array:
-    """Groups of one input feature (depthwise), which lie side by side: a sum over the window alone.
+    """Groups of one input feature (depthwise), adjacent in memory: a sum over the window alone.
 
     Shapes: patches [g, n, 1, *O, *K], w [g, o, 1, *K].
     """
     rank = conv.rank
     g, o, _, *kernel = type_of(w).shape
     n, counted = type_of(patches).shape[1], type_of(patches).shape[3 : 3 + rank]
-    # Roles by number: 0 is n, 1 is g, 2 is o, then *O and *K.
+    # Axes are numbered by role: 0 is n, 1 is g, 2 is o, then come *O and *K.
     order: list[int] = []
     for role in inverse(conv.specs[2]):
         order += [1, 2] if role == 1 else [role + 1 if role else 0]
@@ -141,7 +142,9 @@ def _one_by_one(patches: Value, w: Value, conv: Conv) -> Array:
 
 
 def _spread_by_role(x: Value, roles: Ints, order: Sequence[int], shape: Shape) -> Value:
-    """`x`, whose axes have these roles, in the order of roles, repeated along those it lacks."""
+    """`x`, whose axes have these `roles`, with axes in the order of `order`, broadcast along
+    missing roles.
+    """
     present = [role for role in order if role in roles]
     ordered = _transposed(x, tuple(roles.index(role) for role in present))
     return broadcast(ordered, shape=shape, axes=tuple(order.index(role) for role in present))
@@ -162,8 +165,8 @@ def _batch_first(patches: Value, w: Value, conv: Conv, lead: int, inner: Ints, o
 
 
 def _placed(product: Value, lead: int, roles: Ints, spec: Ints) -> Array:
-    """[g?, …] to the order of `spec`, groups joined with the features; `roles` says what is
-    where without the groups.
+    """[g?, …] in the axis order of `spec`, groups merged into the features; `roles` names the axes
+    after the groups.
     """
     if lead:
         feature = roles[1]
@@ -179,8 +182,9 @@ def _placed(product: Value, lead: int, roles: Ints, spec: Ints) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Along one axis, the convolution of the outputs first, first + P, …: `taps` elements of the
-    kernel from `tap` on, `apart` from each other, with `padding`. Without taps it is zero.
+    """Along one axis, the convolution for the outputs first, first + P, …: it uses `taps` elements
+    of the kernel, from `tap` on, `apart` from each other, with `padding`. Without taps its result
+    is zero.
     """
 
     tap: int
@@ -192,7 +196,7 @@ class Phase:
 
 
 def phases_of(lhs: Shape, rhs: Shape, conv: Conv) -> list[list[Phase]] | None:
-    """The phases of each spatial axis; None where there are no gaps, or too many."""
+    """The phases of each spatial axis; None if no axis is dilated, or there are too many phases."""
     if math.prod(_period(conv, k) for k in range(conv.rank)) not in range(2, PHASES + 1):
         return None
     sizes, kernel = pick(lhs, conv.specs[0])[2:], pick(rhs, conv.specs[1])[2:]
@@ -227,7 +231,7 @@ def _phases_along(conv: Conv, axis: int, size: Size, kernel: Any, result: Any) -
 
 
 def _interleaved(lhs: Value, rhs: Value, conv: Conv, phases: Sequence[Sequence[Phase]]) -> Any:
-    """Results of all phases, [*B, q, …] each, as [*B, q, P, …] and so as [*B, q·P, …]."""
+    """The results of all phases, [*B, q, …] each, interleaved: [*B, q, P, …] as [*B, q·P, …]."""
     parts = [_phase(lhs, rhs, conv, chosen) for chosen in itertools.product(*phases)]
     for k in reversed(range(conv.rank)):
         axis, period = conv.specs[2][k + 2], len(phases[k])
@@ -253,7 +257,7 @@ def _merged(parts: Sequence[Value], axis: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one phase of every axis is: a convolution with a slice of the kernel, or zeros."""
+    """One phase along every axis: a convolution with a slice of the kernel, or zeros."""
 
     conv: Conv
     start: Ints
@@ -263,7 +267,7 @@ class Part:
 
 
 def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
-    """The part that consists of one phase of each spatial axis."""
+    """The part that combines one phase of each spatial axis."""
     part_conv = replace(
         conv,
         strides=tuple(p.stride for p in chosen),

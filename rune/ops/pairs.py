@@ -1,9 +1,9 @@
 """Complex numbers as pairs (real, imaginary): arithmetic, lengths, roots, exponentials, logarithms.
 
-The parts are real arrays, each of the shape of the whole or of rank 0. Nothing overflows or cancels
-where the result is an ordinary number: lengths are taken of numbers scaled by a power of two,
-logarithms near 1 through log1p. Errors are a few ulps in the plane, not of each part; infinities
-are those of C99, annex G.
+The parts are real arrays, each with the shape of the whole or of rank 0. Nothing overflows or
+cancels where the result is an ordinary number: lengths are computed from numbers scaled by a power
+of two, logarithms near 1 through log1p. Errors are a few ulps in the plane, not of each part;
+infinities follow C99, annex G.
 
 Source: W. Kahan, "Branch Cuts for Complex Elementary Functions", 1987 (roots, and the signs of
 zeros on the cuts); R. L. Smith, CACM 5(8), 1962, algorithm 116 (division).
@@ -72,23 +72,23 @@ def neg(x: Pair) -> Pair:
 
 
 def conj(x: Pair) -> Pair:
-    """x with the other sign of the imaginary part."""
+    """x with the sign of the imaginary part reversed."""
     return x[0], a.neg(x[1])
 
 
 def mul(x: Pair, y: Pair) -> Pair:
-    """x times y, by the definition: what is infinite may become NaN, as in NumPy."""
+    """x times y, by the definition; an infinite operand may give NaN, as in NumPy."""
     real = a.sub(a.mul(x[0], y[0]), a.mul(x[1], y[1]))
     return real, a.add(a.mul(x[0], y[1]), a.mul(x[1], y[0]))
 
 
 def div(x: Pair, y: Pair) -> Pair:
-    """x / y, both divided by the larger part of y first; by 0, each part by its length."""
+    """x / y, both divided by the larger part of y first; for y = 0, each part divided by |y|."""
     wide = a.ge(a.abs(y[0]), a.abs(y[1]))
     large, small = a.select(wide, y[0], y[1]), a.select(wide, y[1], y[0])
     p, q = a.select(wide, x[0], x[1]), a.select(wide, x[1], x[0])
     ratio = a.div(small, large)
-    # Of zero parts, so that x / 0 is infinite and not NaN.
+    # Divided by |y| if y is zero, so that x / 0 is infinite and not NaN.
     ratio = a.select(a.eq(large, like(0, large)), small, ratio)
     divisor = a.add(large, a.mul(small, ratio))
     turned = a.mul(p, ratio)
@@ -105,7 +105,7 @@ def eq(x: Pair, y: Pair) -> Real:
 
 
 def ne(x: Pair, y: Pair) -> Real:
-    """Whether a part differs."""
+    """Whether either part differs."""
     return a.logical_or(a.ne(x[0], y[0]), a.ne(x[1], y[1]))
 
 
@@ -119,7 +119,7 @@ def select(condition: Real, x: Pair, y: Pair) -> Pair:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Powers of four by which numbers whose squares leave the range of a dtype are scaled."""
+    """Powers of four that scale numbers whose squares leave the range of a dtype."""
 
     large: int  # above 2**large, the factor is 2**-down
     down: int
@@ -133,15 +133,15 @@ RANGES = {dtypes.f32: Range(60, 70, 50, 100, 88.0), dtypes.f64: Range(500, 600, 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A number times `factor`, a power of four; `length` is the length of that product."""
+    """A number times `factor`, a power of four; `length` is the length of the product."""
 
     number: Pair
     length: Real
     large: Real  # where the factor is below 1
-    small: Real  # ... above 1
+    small: Real  # where it is above 1
 
     def by_exponent(self, power: Callable[[int], float]) -> Real:
-        """power(e) where the factor is 2**e."""
+        """power(e), where the factor is 2**e."""
         limits = RANGES[type_of(self.length).dtype]
         down, up, none = (like(power(e), self.length) for e in (-limits.down, limits.up, 0))
         return a.select(self.large, down, a.select(self.small, up, none))
@@ -162,13 +162,13 @@ def scaled(x: Pair) -> Scaled:
 
 
 def absolute(x: Pair) -> Real:
-    """|x|; infinite if a part is, even beside a NaN."""
+    """|x|; infinite if either part is, even beside a NaN."""
     unit = scaled(x)
     return a.mul(unit.length, unit.by_exponent(lambda e: 2.0**-e))
 
 
 def sign(x: Pair) -> Pair:
-    """x / |x|; 0 at zeros, 1 in the direction of one infinite part, NaN of two or beside a NaN."""
+    """x / |x|; 0 at zero, ±1 or ±i if one part is infinite, NaN if both are or a part is NaN."""
     direction, ends = scaled(x), (is_infinite(x[0]), is_infinite(x[1]))
     one, zero, nan = (like(v, x[0]) for v in (1, 0, math.nan))
     has_nan = a.logical_or(a.ne(x[0], x[0]), a.ne(x[1], x[1]))
@@ -191,7 +191,7 @@ def angle_of(x: Pair) -> Real:
 
 
 def sqrt(x: Pair) -> Pair:
-    """The root with a real part that is not negative; on the cut, the sign of zero decides."""
+    """The root whose real part is not negative; on the cut, the sign of zero decides."""
     unit = scaled(x)
     p, q = unit.number
     half = like(0.5, p)
@@ -220,13 +220,13 @@ def rsqrt(x: Pair) -> Pair:
 
 
 def cos_beside(exponent: Real, angle: Real) -> Real:
-    """cos angle; 1 where the exponent is infinite and the angle no number, as C has it."""
+    """cos angle; 1 where the exponent is infinite and the angle infinite or NaN, as in C."""
     lost = a.logical_and(is_infinite(exponent), a.logical_not(a.is_finite(angle)))
     return a.select(lost, like(1, angle), t.cos(angle))
 
 
 def at_angle(length: Real, angle: Real, exponent: Real) -> Pair:
-    """length · (cos angle, sin angle); at angle ±0 of any length.
+    """length · (cos angle, sin angle); for angle ±0 at any length.
 
     exponent: where it is infinite, the length is 0 or infinite at any angle.
     """
@@ -239,17 +239,19 @@ def at_angle(length: Real, angle: Real, exponent: Real) -> Pair:
     return real, a.select(on_axis, angle, imaginary)
 
 
-EXPONENT = 32.0  # whole, so that taking it off a large exponent is exact
+EXPONENT = 32.0  # whole, so that subtracting it from a large exponent is exact
 
 
 def exp(x: Pair) -> Pair:
-    """e to the power x, in factors where e to the real part alone would be infinite."""
+    """e to the power x, in factors where e to the real part alone would overflow."""
     first, *others = _split_exp(x[0])
     return _times_all(at_angle(first, x[1], x[0]), others)
 
 
 def _split_exp(x: Real) -> tuple[Real, Real, Real]:
-    """exp(x) as a product: where it is infinite, a part of a number times all three may not be."""
+    """exp(x) as a product: where it overflows, a part of a number times all three factors may
+    not.
+    """
     most = RANGES[type_of(x).dtype].most
     limit, one, factor = like(most, x), like(1, x), like(math.exp(most), x)
     far = a.logical_and(a.gt(x, limit), a.lt(x, like(3 * most, x)))
@@ -260,7 +262,7 @@ def _split_exp(x: Real) -> tuple[Real, Real, Real]:
 
 
 def _times_all(x: Pair, factors: Sequence[Real]) -> Pair:
-    """x times real factors, one after the other."""
+    """x times real factors, one after another."""
     return reduce(times, factors, x)
 
 
@@ -278,7 +280,7 @@ def expm1(x: Pair) -> Pair:
 
 
 def logistic(x: Pair) -> Pair:
-    """1 / (1 + exp(-x)), from the one of exp(x) and exp(-x) that does not overflow."""
+    """1 / (1 + exp(-x)), from whichever of exp(x) and exp(-x) does not overflow."""
     is_negative = a.lt(x[0], like(0, x[0]))
     power = exp(select(is_negative, x, neg(x)))
     one = like(1, x[0]), like(0, x[0])
@@ -286,7 +288,7 @@ def logistic(x: Pair) -> Pair:
 
 
 def _log_of(x: Pair, square_less_one: Real, near: Real) -> Real:
-    """log |x|; where `near` holds, from |x|² - 1."""
+    """log |x|; where `near` holds, computed from |x|² - 1."""
     unit = scaled(x)
     far = a.add(t.log(unit.length), unit.by_exponent(lambda e: -e * math.log(2)))
     close = a.mul(t.log1p(square_less_one), like(0.5, far))
@@ -328,19 +330,19 @@ def power(x: Pair, y: Pair) -> Pair:
     grown, shrunk = a.mul(y[0], logarithm), a.mul(y[1], angle)
     result = a.mul(t.pow(absolute(x), y[0]), t.exp(a.neg(shrunk)))
     turn = a.add(a.mul(y[0], angle), turned)
-    # At infinities and NaN, and where a term overflows, it is exp(y log x), as C says it may be.
+    # At infinities and NaN, and where a term overflows, it is exp(y log x), as C permits.
     exponent = _mul_infinities(y, (logarithm, angle))
     terms = _is_finite((grown, shrunk)), _is_finite((turn, turned))
     easy = a.logical_and(a.logical_and(_is_finite(x), _is_finite(y)), a.logical_and(*terms))
     growth, turn = select(easy, (a.sub(grown, shrunk), turn), exponent)
-    # Where one factor leaves the range that the product may stay in, one exponential of both.
+    # Where one factor leaves the range in which the product may stay, one exponential of both.
     most = like(RANGES[type_of(angle).dtype].most, angle)
     near = a.logical_and(easy, a.le(a.max(a.abs(grown), a.abs(shrunk)), most))
     first, *others = _split_exp(growth)
     length = a.select(near, result, first)
     others = [a.select(near, like(1, factor), factor) for factor in others]
     result = _times_all(at_angle(length, turn, a.select(easy, length, growth)), others)
-    # 0 to a power without a positive real part has no value.
+    # 0 to a power whose real part is not positive has no value.
     of_zero = a.select(a.gt(y[0], zero), zero, like(math.nan, zero))
     result = select(a.eq(absolute(x), zero), (of_zero, of_zero), result)
     is_none = a.logical_and(a.eq(y[0], zero), a.eq(y[1], zero))

@@ -1,7 +1,8 @@
 """reduce_precision: floats rounded to fewer bits of exponent and mantissa, in their own dtype.
 
-Done on the bits, halves to even. What the exponent cannot hold becomes infinite or 0. Rounding
-counts as linear: the derivative is the tangent, rounded in the same way, and so is the cotangent.
+The rounding works on the bits, halves to even. Numbers beyond the exponent's range become infinite
+or 0. Rounding counts as linear: the tangent and the cotangent are rounded in the same way.
+
 Source: XLA operation semantics, ReducePrecision.
 """
 
@@ -31,7 +32,9 @@ def _reduce_precision_type(x: ArrayType, *, exponent_bits: int, mantissa_bits: i
 
 
 def _limits(dtype: np.dtype, exponent_bits: int) -> tuple[float | None, float | None]:
-    """From where numbers are infinite and up to where they are 0; None where the dtype has none."""
+    """The bounds from which numbers become infinite, and up to which they become 0; None where the
+    dtype has no such number.
+    """
     largest = (1 << (exponent_bits - 1)) - 1
     info = ml_dtypes.finfo(dtype)
     top = 2.0 ** (largest + 1) if largest < info.maxexp - 1 else None
@@ -61,7 +64,7 @@ def _reduce_precision_reference(x: np.ndarray, *, exponent_bits: int, mantissa_b
 
 
 def _rounded(x: np.ndarray, dropped: int) -> np.ndarray:
-    """The nearest numbers whose last `dropped` bits are 0, halves to even."""
+    """The nearest numbers whose last `bits` bits are 0, halves to even."""
     if not dropped:
         return x
     bits = x.reshape(-1).view(_bits(x.dtype)).reshape(x.shape)

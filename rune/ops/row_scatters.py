@@ -1,9 +1,9 @@
-"""Scatters of rows: windows that are whole rows of the operand, changed by their numbers.
+"""Scatters of rows: the windows are whole rows of the operand, addressed by row numbers.
 
     operand [*S, *W]  ->  rows [S, W]       updates [*U, *W]  ->  rows [U, W]
-    indices [*U, k]   ->  places [U], i32   the number of a row; S for what is left out
+    indices [*U, k]   ->  places [U], i32   the number of a row; S for updates that are dropped
 
-How the rows are changed is for the device to say (lowering/scatters).
+The device decides how the rows are changed (lowering/scatters).
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ Change = Callable[[Value, Value, Value], Value]  # rows [S, W], places [U], upda
 
 
 def scattered_axes(dims: IndexDims) -> tuple[int, ...]:
-    """The axes of the operand along which windows are placed."""
+    """The axes of the operand that index components address."""
     return tuple(sorted({*dims.start_map, *dims.operand_batching}))
 
 
 def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
-    """Whether every window is one row: single along the axes where it is placed, whole along the
-    others."""
+    """Whether every window is one row: size 1 along the addressed axes, whole along the others."""
     placed = scattered_axes(dims)
     return all(
         size == 1 and a not in dims.window_axes(operand.ndim) if a in placed else size == length
@@ -49,10 +48,10 @@ def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
 def changed_rows(
     change: Change, operand: Value, indices: Value, updates: Value, *, dims: IndexDims, slice_sizes: Shape, mode: str
 ) -> Value:
-    """The operand whose rows are changed by updates, for windows that are rows.
+    """The operand with rows changed by updates, for windows that are rows.
 
-    change: is given the operand as rows [S, W], the number of each update's row [U], which is S
-            for what is left out, and the updates [U, W].
+    change: receives the operand as rows [S, W], the row number of each update [U] (S for an update
+            that is dropped), and the updates [U, W].
     """
     shape = type_of(operand).shape
     placed = scattered_axes(dims)
@@ -73,7 +72,9 @@ def _as_rows(x: Value, axes: int) -> Value:
 
 
 def _places(shape: Shape, placed: tuple[int, ...], indices: Value, dims: IndexDims, mode: str) -> Value:
-    """The number of each update's row [U] as i32; the number of rows for what is left out."""
+    """The row number of each update [U] as i32; the number of rows for an update that is
+    dropped.
+    """
     batch = type_of(indices).shape[:-1]
     place, inside = fit(_i32(0), batch), fit(np.asarray(True), batch)
     for axis in placed:
@@ -99,7 +100,7 @@ def _component(indices: Value, number: int) -> Value:
 
 
 def _within(raw: Value, size: Size) -> tuple[Array, Array]:
-    """Positions moved inside 0…size-1 as i32, and where they were there."""
+    """Positions clamped to 0…size-1 as i32, and where they were in bounds."""
     dtype = type_of(raw).dtype
     last = size_value(size - 1, dtype)
     zero = literal(0, dtype)

@@ -1,9 +1,9 @@
-"""Segment operations: what rows of data that bear the same number make together.
+"""Segment operations: rows of data that have the same segment number are combined.
 
     data [N, *R], segment_ids [N] -> [num_segments, *R]
 
-A segment that no row bears has the identity of the operation: 0, 1, the least or the largest
-value. Numbers out of bounds are left out (mode "fill", "drop"), or taken to the nearest segment
+A segment without rows gets the identity of the operation: 0, 1, the least or the largest value.
+Numbers out of bounds are dropped (mode "fill", "drop"), or clamped to the nearest segment
 ("clip"). The derivatives are those of a scatter.
 """
 
@@ -42,7 +42,7 @@ def _greatest(x: Value) -> Value:
 
 
 def _count(name: str, ids: Value, num_segments: Size | None) -> Size:
-    """The number of segments: given, or one more than the largest number."""
+    """The number of segments: the argument, or one more than the largest segment number."""
     if num_segments is not None:
         count = num_segments if isinstance(num_segments, Dim) else num_segments.__index__()
         if not count >= 0:

@@ -1,7 +1,8 @@
-"""Write values where a parsed index (subscript.py) says: into a window, or by a scatter.
+"""Writing values where a parsed index (subscript.py) points: into a window, or by a scatter.
 
-Basic entries name a window of distinct elements; it is put back by static movement, in place where
-it can be. Index arrays go to one scatter, whose windows may be parts of the axes that are sliced.
+Basic entries select a window of distinct elements; it is put back by static movement, in place
+where possible. Index arrays use one scatter, whose windows may be parts of the axes that are
+sliced.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def change_window(x: V, entries: Entries, combine: Primitive | None, values: Operand) -> V:
-    """x with values, or combine(window, values), in the window that basic entries name."""
+    """x with values, or combine(window, values), in the window that basic entries select."""
     indices = [e for e in entries if e is not None]
     parts = ranges(type_of(x).shape, indices)
     sizes = tuple(p.size for p in parts)
@@ -44,7 +45,7 @@ def change_window(x: V, entries: Entries, combine: Primitive | None, values: Ope
 
 
 def _as_weak_as(x: V, changed: Operand) -> V:
-    """What becomes of x is an array, and weak if x is, also where every element is another's."""
+    """The changed array, weak if x is, even where all elements come from a value that is not."""
     x_type, changed_type = type_of(x), type_of(changed)
     if x_type.weak == changed_type.weak and not isinstance(changed, np.ndarray | np.generic):
         return cast("V", changed)
@@ -56,7 +57,7 @@ def _reshaped(x: V, shape: Shape) -> V:
 
 
 def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
-    """x with a window in the place that it was sliced from."""
+    """x with a window put back at the place that it was sliced from."""
     shape, sizes = type_of(x).shape, type_of(window).shape
     flipped = tuple(i for i, p in enumerate(parts) if p.flipped)
     window = reverse(window, axes=flipped) if flipped else window
@@ -79,7 +80,7 @@ def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
 def scattered(
     scatter: Primitive | Callable[..., Array], x: Operand, entries: Entries, values: Operand, mode: str
 ) -> Any:
-    """x updated by `scatter` (a primitive, or made of one) at index arrays and slices."""
+    """x updated by `scatter` (a primitive, or a composition) at index arrays and slices."""
     ranked, entries = with_new_axes(x, entries)
     return _reshaped(_scattered(scatter, ranked, entries, values, mode), type_of(x).shape)
 
@@ -91,7 +92,8 @@ def _scattered(
     basic = [e if isinstance(e, slice) else slice(None) for e in entries]
     slices = ranges(shape, basic)
     if any(p.stride != 1 or p.flipped for p in slices):
-        # Windows of a scatter have no steps: what the slices take is updated and put back.
+        # Windows of a scatter have no steps: the range that the slices select is updated and put
+        # back.
         arrays = [slice(None) if isinstance(e, slice) else e for e in entries]
         part = _scattered(scatter, sliced(x, basic), arrays, values, mode)
         return _put_back(x, slices, part)
@@ -101,14 +103,14 @@ def _scattered(
     target = result_shape(type_of(vectors.indices), dims, window)
     updates = broadcast_to("at", values, target)
     if 0 in shape and mode == "promise_in_bounds":
-        mode = "fill"  # nothing of an empty axis is in bounds: nothing is written
+        mode = "fill"  # no index into an empty axis is in bounds: nothing is written
     return scatter(x, vectors.indices, updates, dims=dims, slice_sizes=window, mode=mode)
 
 
 def most_times(x: Operand, index: object, wrap: bool, clip: bool) -> tuple[Size, bool]:
-    """How often x[index] names one element, and True; or how many indices there are, and False.
+    """(How often x[index] selects one element, True), or (the number of indices, False).
 
-    wrap: negative indices count from the end. clip: those out of bounds name the nearest.
+    wrap: negative indices count from the end. clip: those out of bounds select the nearest.
     """
     entries = [e for e in raw_entries(x, index) if e is not None]
     sized = [(e, d) for e, d in zip(entries, type_of(x).shape, strict=True) if is_advanced(e)]

@@ -1,11 +1,11 @@
 """reduce_window: a reduction over every window that slides over an array.
 
 One equation until lowering; then the windows are a view of the padded array (sliding.py) and the
-reduction is one over their axes: a single kernel, whatever the rank. What padding, and the gaps of
-`base_dilation`, add to a window is the identity of the reduction: they never win and never count.
+reduction runs over their axes: a single kernel, whatever the rank. Padding, and the gaps of
+`base_dilation`, hold the identity of the reduction: they never win and never count.
 
 The derivative of a maximum or minimum goes to the first element of the window, in row-major order,
-that equals it. (Where a window holds NaN, to the first NaN.)
+that equals it, or to the first NaN if the window has one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ MONOIDS: dict[str, Monoid] = {
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """How windows slide, by axis. All parameters of `reduce_window` but the monoid's name."""
+    """How windows slide, by axis. All parameters of `reduce_window` except the name of the
+    monoid.
+    """
 
     window: Shape
     strides: Ints
@@ -74,7 +76,7 @@ class Slide:
     window_dilation: Ints
 
     def with_lane(self) -> Slide:
-        """The same, below a batch axis."""
+        """The same with a leading batch axis."""
         return Slide(
             (1, *self.window),
             (1, *self.strides),
@@ -85,7 +87,7 @@ class Slide:
 
     @property
     def axes(self) -> Ints:
-        """The axes along which windows are more than the elements themselves."""
+        """The axes along which windows hold more than single elements."""
         return tuple(
             a
             for a, (k, s) in enumerate(zip(self.window, self.strides, strict=True))
@@ -94,7 +96,7 @@ class Slide:
 
     @property
     def pads(self) -> dict[str, tuple]:
-        """The parameters of `pad` that make the array over which windows slide."""
+        """The parameters of `pad` for the array over which windows slide."""
         return {
             "low": tuple(lo for lo, _ in self.padding),
             "high": tuple(hi for _, hi in self.padding),
@@ -103,7 +105,7 @@ class Slide:
 
     @property
     def is_padded(self) -> bool:
-        """Whether anything is added to the array, or cropped."""
+        """Whether the padding adds or crops anything."""
         return any(v != 0 for values in self.pads.values() for v in values)
 
 
@@ -112,7 +114,7 @@ def _slide(params: dict[str, Any]) -> Slide:
 
 
 def counts(shape: Shape, slide: Slide) -> Shape:
-    """The number of windows along every axis. Errors: ShapeError for a window that is empty."""
+    """The number of windows along every axis. Errors: ShapeError for an empty window."""
     numbers = []
     for axis, size in enumerate(shape):
         low, high = slide.padding[axis]
@@ -140,7 +142,7 @@ def _type_rule(x: ArrayType, *, combine: str, **params: object) -> ArrayType:
 
 
 def _laid_out(x: Value, slide: Slide, fill: Value) -> tuple[Value, Ints]:
-    """All windows of x, and the axes of the result that are the windows' own."""
+    """All windows of x, and those axes of the result that run within a window."""
     padded = pad(x, fill, **slide.pads) if slide.is_padded else x
     axes = slide.axes
     sizes = tuple(slide.window[a] for a in axes)
@@ -162,7 +164,7 @@ def _reference(x: np.ndarray, *, combine: str, **params: object) -> np.ndarray:
     fill = np.asarray(monoid.identity(x.dtype)).astype(x.dtype)
     assert pad.reference is not None
     padded = pad.reference(x, fill, **slide.pads) if slide.is_padded else np.asarray(x)
-    for axis in slide.axes:  # one axis after the other: the sum of the sizes, not their product
+    for axis in slide.axes:  # one axis after another: the cost is the sum of the sizes, not their product
         padded = _reduce_axis(padded, axis, slide, monoid.ufunc, dtype)
     return np.ascontiguousarray(padded).astype(x.dtype, copy=False)
 
@@ -217,7 +219,7 @@ def _first_jvp(dx: Value, x: Value, slide: Slide, combine: str) -> Array:
 
 
 def _transpose(ct: Value, linear: Batched, x: ArrayType, *, combine: str, **params: object) -> list[Array]:
-    """Of a sum: every element gets the cotangents of the windows that hold it, again windows."""
+    """For a sum: every element gets the cotangents of all windows that contain it."""
     if combine != "add":
         raise not_linear(f"reduce_window of {x}", f"combine={combine!r} is not linear")
     slide = _slide(params)
@@ -247,7 +249,7 @@ def _batch(batched: Batched, size: Size, x: Value, *, combine: str, **params: ob
 
 
 def fields_of(slide: Slide) -> dict[str, Any]:
-    """The parameters that a Slide stands for."""
+    """The parameters of `reduce_window`, by name."""
     names = ("window", "strides", "padding", "base_dilation", "window_dilation")
     return {name: getattr(slide, name) for name in names}
 

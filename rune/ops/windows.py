@@ -1,4 +1,5 @@
-"""dynamic_slice and dynamic_update_slice: windows of static size at starts known only at run time.
+"""dynamic_slice and dynamic_update_slice: windows of static size, with starts known only at run
+time.
 
 A start is clamped so that the window fits the operand.
 """
@@ -61,7 +62,7 @@ def _clamp(start: int, last: int) -> int:
 
 
 def _clamped(first: int, operand: ArrayType, sizes: Shape) -> dict[int, Element]:
-    """The start along each axis that the window does not span whole; there it is 0."""
+    """The start along each axis that the window does not span whole; along the others it is 0."""
     lasts = [d - size for d, size in zip(operand.shape, sizes, strict=True)]
     return {
         axis: Element(f"start{axis}", first + axis, (), clamp=(0, last))

@@ -1,8 +1,8 @@
-"""Transforms of any length as convolutions: with jk = (j² + k² - (k-j)²)/2 a sum over j of
-x[j] exp(-2πi jk/n) is a convolution with the chirp exp(πi j²/n), between two products with it.
+"""Transforms of any length as convolutions.
 
-The circular convolution has a power of two as its length, at least 2n - 1, and is computed by
-transforms of that length.
+With jk = (j² + k² - (k-j)²)/2, the sum over j of x[j] exp(-2πi jk/n) is a convolution with the
+chirp exp(πi j²/n), between two products with that chirp. The circular convolution has a power of
+two of at least 2n - 1 as its length, and is computed by transforms of that length.
 
 Source: L. I. Bluestein 1970, "A linear filtering approach to the computation of discrete Fourier
 transform", IEEE Trans. Audio Electroacoustics 18(4).

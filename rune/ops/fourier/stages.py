@@ -1,13 +1,13 @@
 """Transforms by stages: a mixed-radix Fourier transform without reordering.
 
-With n = r·m·l, where transforms of length l are done already, one stage reads r chunks of length
-m·l, turns the j-th element of each run of l by a root of unity, and combines the chunks by a
-transform of length r; the r results of a run are written one after the other:
+With n = r·m·l, where transforms of length l are complete, one stage reads r chunks of length m·l,
+multiplies the j-th element of each run of l by a root of unity, and combines the chunks by a
+transform of length r; the r results of a run are written one after another:
 
     [r, m, l]  ->  [m, r, l]        so that runs are r times as long, and m times fewer
 
 Chunks are read and runs are written in order, and after the last stage (m = 1) everything is in its
-place. A stage is one kernel and each reads the array once; their number is that of the factors.
+place. A stage is one kernel and reads the array once; there are as many stages as factors.
 
 Source: Stockham's self-sorting transform, as in Van Loan 1992, "Computational Frameworks for the
 Fast Fourier Transform", §1.7; odd radices by pairs of opposite roots, Rader & Brenner's symmetry
@@ -33,7 +33,7 @@ from rune.ops.memory import in_memory
 from rune.ops.movement import transpose
 from rune.ops.pairs import Pair
 
-WRITTEN_OUT = 7  # larger radices are products with a matrix
+WRITTEN_OUT = 7  # a larger radix is a product with a matrix
 
 
 def transform_by_stages(x: Pair, axis: int, radices: Sequence[int]) -> Pair:
@@ -46,7 +46,7 @@ def transform_by_stages(x: Pair, axis: int, radices: Sequence[int]) -> Pair:
 
 
 def _stage(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
-    """[r, m, l] -> [m, r, l] along `axis`, with r, m, l = radix, runs, done."""
+    """[r, m, l] -> [m, r, l] along `axis`, with r, m, l = radix, runs, run_length."""
     if radix > WRITTEN_OUT:
         return _stage_by_matrix(x, axis, radix, runs, done)
     size = runs * done
@@ -65,7 +65,7 @@ def _stage(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
 
 
 def _turned(chunks: Sequence[Pair], axis: int, radix: int, done: int) -> list[Pair]:
-    """Chunk k times exp(-2πi jk / (radix·done)), for each j along `axis`."""
+    """Chunk k times exp(-2πi jk / (radix·run_length)), for each j along `axis`."""
     turns = _table(radix, done, radix * done, type_of(chunks[0][0]).dtype)
     rows = (split_axis(cut(turns, 0, k, k + 1), 0, (done,), 2) for k in range(1, radix))
     return [chunks[0], *(times(x, row, axis) for x, row in zip(chunks[1:], rows, strict=True))]
@@ -90,7 +90,7 @@ def _four(x: Sequence[Pair]) -> list[Pair]:
 
 
 def _odd(x: Sequence[Pair]) -> list[Pair]:
-    """Of an odd number: elements k and n-k meet roots that are each other's conjugates."""
+    """For an odd radix: elements k and n-k multiply roots that are each other's conjugates."""
     n, half = len(x), range(1, len(x) // 2 + 1)
     sums = [pairs.add(x[k], x[n - k]) for k in half]
     differences = [pairs.over_i(pairs.sub(x[k], x[n - k])) for k in half]

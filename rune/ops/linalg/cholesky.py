@@ -1,10 +1,10 @@
 """cholesky: the lower triangular L with L Lᴴ = A. Only the lower triangle of A is read.
 
-A lane whose matrix is not positive definite is NaN in its lower triangle, and no other lane is
-touched. There the derivative is NaN as well; elsewhere it is that of the lower triangle that is
-read, so the result does not depend on what stands above the diagonal.
+If a lane's matrix is not positive definite, the lower triangle of its result is NaN, and so is the
+derivative; other lanes are not affected. The derivative is that of the lower triangle that is read,
+so the result does not depend on the elements above the diagonal.
 
-Reference:  LAPACK's potrf by way of NumPy; from 256 rows on by blocks of columns, so that nearly
+Reference:  LAPACK's potrf through NumPy; from 256 rows on by blocks of columns, so that nearly
             all of the work is done by matrix products (measured: four times as fast at 1024).
 Expansion:  left-looking by blocks of columns: a block minus L times its own rows of L, then column
             after column within the block. Tiny matrices are written out, vectorised over lanes.
@@ -63,10 +63,10 @@ from rune.ops.transcendental import sqrt
 if TYPE_CHECKING:
     from rune.array import Array
 
-BLOCK = 32  # columns that the expansion takes together
-PANEL = 64  # columns that the reference takes together, once there are LARGE
+BLOCK = 32  # columns of a block in the expansion
+PANEL = 64  # columns of a block in the reference, for matrices of LARGE rows or more
 LARGE = 256
-COMPILED = 16  # columns up to which the compiled expansion is the faster one on the CPU (measured)
+COMPILED = 16  # columns up to which the compiled expansion is faster on the CPU (measured)
 
 
 def _type(a: ArrayType) -> ArrayType:
@@ -132,7 +132,8 @@ def _blocked(a: Value) -> Array:
 
 
 def _columns(a: Value, panel: Value, start: Value) -> Array:
-    """Columns of L, from those of A less what earlier columns give. `start` is the first's number.
+    """Columns of L, from those of A minus the share of earlier columns. `start` is the first's
+    index.
 
     Shapes: a [*B, N, N], panel [*B, N, K] -> [*B, N, K].
     """
@@ -159,7 +160,7 @@ def _positive(pivot: Value) -> Array:
 
 
 def or_all_nan(factor: Value) -> Any:
-    """All NaN in lanes that failed: what failed once has reached the last diagonal element."""
+    """The factor, all NaN in lanes that failed: a NaN propagates to the last diagonal element."""
     shape = type_of(factor).shape
     n = shape[-1]
     if n == 0:
@@ -170,7 +171,7 @@ def or_all_nan(factor: Value) -> Any:
 
 
 def _last(n: Size) -> int:
-    # A window is clamped to the matrix, so any large number names the last of a symbolic size.
+    # A window is clamped to the matrix, so any large number selects the last of a symbolic size.
     return n - 1 if isinstance(n, int) else np.iinfo(np.int32).max
 
 
@@ -207,11 +208,11 @@ def _jvp(da: Value, a: Value, factor: Value) -> Array:
     """L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with a halved diagonal."""
     inside = adjoint(triangular_solve(factor, hermitian(da), lower=True, unit_diagonal=False))
     inside = adjoint(triangular_solve(factor, inside, lower=True, unit_diagonal=False))
-    return lower_triangle(matmul(factor, half_lower(inside)))  # of NaN, too, 0 above
+    return lower_triangle(matmul(factor, half_lower(inside)))  # NaN too, but 0 above
 
 
 def half_lower(x: Value) -> Array:
-    """The lower triangle, its diagonal halved."""
+    """The lower triangle, with its diagonal halved."""
     shape = type_of(x).shape
     halves = sub(full(number(1, x), shape), mul(eye(shape, type_of(x).dtype), number(0.5, x)))
     return mul(lower_triangle(x), halves)

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 
 def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
-    """Q X, or Qᴴ X, for the square Q of reflections. Shapes: [*B, M, K], [*B, K], [*B, M, N]."""
+    """Q X, or Qᴴ X, for the square Q of these reflections. Shapes: [*B, M, K], [*B, K], [*B, M,
+    N].
+    """
     v = unit_vectors(packed, np.int32(0))
     over, inner = upper_triangle(matmul(adjoint(v), v), 1), matmul(adjoint(v), x)
     if not transposed:
@@ -56,7 +58,7 @@ def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
 
 
 def product_jvp(packed: Value, taus: Value, da: Any, dtaus: Value, width: Size) -> Value:
-    """The tangent of the first columns of H₁ … H_K; of a tangent that is None, no part.
+    """The tangent of the first columns of H₁ … H_K; a tangent that is None contributes nothing.
 
     Shapes: packed, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
     """
@@ -83,10 +85,10 @@ def _weighted(over: Value, taus: Value, x: Value) -> Array:
 
 
 def reflections_jvp(packed: Value, taus: Value, dq: Value) -> tuple[Value, Value]:
-    """The tangents of the vectors, below the diagonal, and of the taus where Q moves by `dq`.
+    """The tangents of the vectors, below the diagonal, and of the taus, for the tangent `dq` of Q.
 
     With E - Q = V R, C = V₁⁻¹ (-Q̇₁) and S the strict lower triangle of C R⁻¹: V̇₁ = V₁ S,
-    Ṙ = C - S R, and of the rows behind V̇₂ R = -Q̇₂ - V₂ Ṙ.
+    Ṙ = C - S R, and for the rows below, V̇₂ R = -Q̇₂ - V₂ Ṙ.
 
     Shapes: packed, dq [*B, M, K], taus [*B, K] -> [*B, M, K], [*B, K].
     """
@@ -95,7 +97,8 @@ def reflections_jvp(packed: Value, taus: Value, dq: Value) -> tuple[Value, Value
     head = corner(v, k, k)
     over = upper_triangle(matmul(adjoint(v), v), 1)
     r = _weighted(over, taus, scaled_rows(taus, adjoint(head)))
-    # The last element of R divides nothing that is kept of a square matrix, and may be zero.
+    # For a square matrix, the last element of R may be zero, and nothing that is kept is divided by
+    # it.
     divisor = r if m != k else _with_last_one(r)
     change = neg(part(dq, -2, 0, k))
     inside = triangular_solve(head, change, lower=True, unit_diagonal=True)

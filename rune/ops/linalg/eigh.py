@@ -1,17 +1,17 @@
 """eigh: eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
 
-Only the triangle that is named is read, and of the diagonal only the real part. A matrix that is
-not finite gives NaN.
+Only the selected triangle is read, and only the real part of the diagonal. A matrix that is not
+finite gives NaN.
 
 Derivative: that of the triangle that is read. With Ȧ in the basis of the eigenvectors, X = Vᴴ Ȧ V,
 the eigenvalues move by X's diagonal, which is well defined where they are simple and one choice
 where they are not; the eigenvectors by V F∘X, F_ij = 1 / (w_j - w_i) and 0 on the diagonal, so that
-a column does not turn its own phase.
+no column changes its phase.
 Where two eigenvalues are equal their eigenvectors are not differentiable: their tangents are
 infinite or NaN. Those of the eigenvalues stay finite.
 
-Expansion:  Jacobi's rotations from both sides, until what is off the diagonal is below the rounding
-            of the whole; relative accuracy of a few ulps of the norm.
+Expansion:  Jacobi's rotations from both sides, until the elements off the diagonal are below the
+            rounding error of the matrix; errors of a few ulps of the norm.
 Source:     Golub & Van Loan 4e, §8.5; derivative: Giles 2008, §3.1; Boeddeker et al. 2017,
             arXiv:1701.00392, §4.2 for the complex case.
 """
@@ -128,7 +128,7 @@ def _diagonalised(a: Value, vectors: bool) -> tuple[Any, Any]:
 
 
 def _is_far(work: Value) -> Array:
-    """Whether what is off the diagonal is above the rounding of the matrix. bool[*B]"""
+    """Whether any element off the diagonal is above the rounding error of the matrix. bool[*B]"""
     axes = (type_of(work).ndim - 2, type_of(work).ndim - 1)
     off, total = (reduce_sum(_squares(x), axes=axes) for x in (off_diagonal(work), work))
     unit = np.finfo(real_dtype(type_of(work).dtype)).eps
@@ -140,16 +140,16 @@ def _squares(x: Value) -> Array:
 
 
 def _round(number_: Value, work: Value, *basis: Value) -> list[Array]:
-    """All pairs turned so that their products vanish."""
+    """All pairs rotated so that their products vanish."""
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
     on = real_part(diagonal(work))
     met = jacobi.is_pair(partner, shape)
-    # One half is read for both, so that the two of a pair see the same number.
+    # Both columns of a pair read the same half, so they see the same number.
     upper = upper_triangle(keep(met, work), 1)
     product = reduce_sum(add(adjoint(upper), upper), axes=(len(shape) - 1,))
     turn = jacobi.rotations(on, product, partner)
-    # Both sides are turned as columns: what is turned is Hermitian.
+    # Both sides are rotated as columns, since the matrix is Hermitian.
     both = off_diagonal(jacobi.turned(adjoint(jacobi.turned(work, turn)), turn))
     both = select(met, number(0, both), both)
     next_work = add(both, from_diagonal(as_dtype_of(sub(on, turn.e), work)))
@@ -175,8 +175,8 @@ def _jvp(
 def inverse_gaps(w: Value) -> Array:
     """1 / (w_j - w_i), and 0 on the diagonal; infinite where two are equal. [*B, N] -> [*B, N, N]
 
-    The divisor on the diagonal is replaced before the division, so that derivatives of this one
-    are finite there.
+    The divisor on the diagonal is replaced before the division, so that derivatives of this
+    function are finite there.
     """
     *lead, n = type_of(w).shape
     shape = (*lead, n, n)
@@ -188,7 +188,7 @@ def inverse_gaps(w: Value) -> Array:
 
 
 def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """Without the vectors where nobody reads them."""
+    """Without the vectors if nothing reads them."""
     if not equation.params["vectors"] or wanted[1]:
         return equation
     params = {**equation.params, "vectors": False}

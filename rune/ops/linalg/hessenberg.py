@@ -4,13 +4,13 @@ Results as LAPACK's gehrd: the Hessenberg matrix, with the vectors of the reflec
 subdiagonal, and their taus [*B, N-1]. `householder_product(packed[1:, :-1], taus)` is Q without its
 first row and column, which are those of the identity.
 
-Derivative: Q's first column stays, so with X = Qᴴ Q̇ and M = Qᴴ Ȧ Q all of X follows from what keeps
-M - X H + H X in Hessenberg form with a real subdiagonal (implicit Q theorem), column after column;
-that matrix is then Ḣ, and the reflections follow Q (closed_form). Where an element of the
-subdiagonal is zero, so that A has an invariant subspace that holds the first unit vector, the
-columns of Q behind it are free: there tangents are infinite or NaN.
+Derivative: Q's first column does not change, so with X = Qᴴ Q̇ and M = Qᴴ Ȧ Q all of X follows from
+the condition that M - X H + H X is in Hessenberg form with a real subdiagonal (implicit Q theorem),
+column by column; that matrix is then Ḣ, and the reflections follow Q (closed_form). Where an
+element of the subdiagonal is zero, A has an invariant subspace that contains the first unit vector,
+and the columns of Q after it are free: their tangents are infinite or NaN.
 
-Expansion:  the same reflections, one after the other, applied to the whole matrix.
+Expansion:  the same reflections, one after another, applied to the whole matrix.
 Source:     Golub & Van Loan 4e, §7.4.2 (algorithm 7.4.2), §7.4.5 (theorem 7.4.2).
 """
 
@@ -59,7 +59,7 @@ from rune.ops.reduction import cumsum
 
 
 def reflections(n: Size) -> Size:
-    """How many reflections a matrix of n rows takes."""
+    """The number of reflections for a matrix of n rows."""
     return n - 1 if n != 0 else 0
 
 
@@ -73,7 +73,7 @@ def _type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
 
 
 def reduced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All lanes at once, column after column. [*B, N, N] -> [*B, N, N], [*B, N-1]."""
+    """All lanes at once, column by column. [*B, N, N] -> [*B, N, N], [*B, N-1]."""
     packed = np.array(a)
     n = a.shape[-1]
     taus = np.zeros((*a.shape[:-2], reflections(n)), a.dtype)
@@ -89,7 +89,7 @@ def reduced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """v with v₀ = 1, tau and the real head with (1 - tau v vᴴ)ᴴ x = (head, 0, …). [*B, M]."""
-    # By the greatest one, so that squares neither overflow nor vanish; its inverse is a normal one.
+    # Scaled by the largest, so that squares neither overflow nor underflow; its inverse is normal.
     greatest = np.abs(x).max(-1, keepdims=True)
     least = np.finfo(greatest.dtype).tiny
     greatest = np.clip(greatest, least, 1 / least)
@@ -119,7 +119,7 @@ def _times_column(a: np.ndarray, column: np.ndarray) -> np.ndarray:
 
 
 def expanded(a: Value) -> list[Value]:
-    """Reflection k is turned from column k below row k + 1, and applied from both sides."""
+    """Reflection k is computed from column k below row k + 1, and applied from both sides."""
     *lead, n, _ = type_of(a).shape
     count = reflections(n)
 
@@ -169,7 +169,7 @@ def form_jvp(packed: Value, taus: Value, h: Value, da: Value) -> tuple[Value, Va
 
 
 def _in_basis(q: Value, a: Value) -> Value:
-    """Qᴴ A Q for the Q that has `q` behind a first row and column of the identity."""
+    """Qᴴ A Q for the Q that consists of `q` after a first row and column of the identity."""
     last = type_of(a).ndim - 1
     n = type_of(a).shape[-1]
     right = concatenate(part(a, -1, 0, 1), matmul(part(a, -1, 1, n), q), axis=last)
@@ -193,7 +193,7 @@ def _moved(inside: Value, turn: Value, h: Value) -> Value:
 
 
 def _phases(h: Value, dh: Value) -> Value:
-    """The imaginary diagonal of X, from 0 on, that keeps the subdiagonal real."""
+    """The imaginary diagonal of X, from 0 on, for which the subdiagonal stays real."""
     n = type_of(h).shape[-1]
     here, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, dh))
     turns = div(imag(change), real_part(here))

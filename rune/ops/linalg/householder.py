@@ -1,9 +1,10 @@
 """Householder reflections in rune's own primitives: a factorisation by blocks, and their product.
 
 Reflection k is H = I - tau v vᴴ with v zero above row k and one in it. A block of them is
-H₁ … H_b = I - V T Vᴴ with T upper triangular (the compact WY form), so that all other columns see
-products of matrices. Signs are LAPACK's: R's diagonal is real and has the sign opposite to what it
-replaces; a column that is zero already has tau 0.
+H₁ … H_b = I - V T Vᴴ with T upper triangular (the compact WY form), so that all other columns are
+updated by matrix products. Signs are LAPACK's: R's diagonal is real, and has the sign opposite to
+that of the element it replaces; a column that is zero already has tau 0.
+
 Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
 """
 
@@ -59,7 +60,7 @@ BLOCK = 16  # reflections applied together
 
 
 def block_size(count: Size) -> Size:
-    """Reflections in a block: all of a symbolic or small number."""
+    """The number of reflections in a block: all, if they are few or their number is symbolic."""
     return BLOCK if is_static((count,)) and count > BLOCK else count
 
 
@@ -67,7 +68,7 @@ def block_size(count: Size) -> Size:
 
 
 def factorise(a: Value, count: Size) -> list[Array]:
-    """R and below it the vectors, and the factors tau of `count` reflections.
+    """R with the vectors below it, and the factors tau of `count` reflections.
 
     Shapes: a [*B, M, N] -> [*B, M, N], [*B, count].
     """
@@ -99,7 +100,7 @@ def _factors_type(a: ArrayType, *, count: Size) -> tuple[ArrayType, ArrayType]:
 
 
 def is_factored_by_routine(a: ArrayType, **_: object) -> bool:
-    """Whether a device's routine factorises the matrices; tiny ones are faster by loops."""
+    """Whether a routine of the device factorises the matrices; tiny ones are faster by loops."""
     return is_dense("geqrf", a) and not is_small(a)
 
 
@@ -109,7 +110,7 @@ dense_geqrf = dense(
 
 
 def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value, block: Size) -> Value:
-    """The block's Qᴴ on the columns behind it."""
+    """The block's Qᴴ applied to the columns after it."""
     v = unit_vectors(packed, start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
     behind = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
@@ -134,24 +135,24 @@ def _panel(a: Value, start: Value, count: Size) -> list[Array]:
 
 
 def reflection(x: Value, here: Value) -> tuple[Array, Array, Array]:
-    """v with v = 1 in row `here`, tau, and the column as it is kept.
+    """v with v = 1 in row `start`, tau, and the column as it is stored.
 
     Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, M, 1].
     """
     shape = type_of(x).shape
     row, last = rows(shape), len(shape) - 2
-    # By the greatest one, so that squares neither overflow nor vanish; its inverse is a normal one.
+    # Scaled by the largest, so that squares neither overflow nor underflow; its inverse is normal.
     greatest = reduce_max(keep(ge(row, here), abs(x)), axes=(last,))
     least = float(np.finfo(type_of(greatest).dtype).tiny)
     is_finite = le(greatest, number(float(np.finfo(type_of(greatest).dtype).max), greatest))
     greatest = max(min(greatest, number(1 / least, greatest)), number(least, greatest))
-    # What stands beside an infinity must not vanish, or the column would count as reflected.
+    # Elements beside an infinity must not vanish, or the column would count as reflected.
     greatest = select(is_finite, greatest, number(least, greatest))
     greatest = reshape(greatest, shape=(*shape[:last], 1, 1))
     inverse = as_dtype_of(in_memory(div(number(1, greatest), greatest)), x)
     greatest, unit = as_dtype_of(greatest, x), mul(x, spread(inverse, shape))
     head, tail = _summed(keep(eq(row, here), unit), last), keep(gt(row, here), unit)
-    # Stored: every element of the column would compute them anew.
+    # Stored, since every element of the column would compute them again.
     scalars = _scalars(head, _summed(_squares(tail), last))
     tau, beta, scale = (in_memory(x) for x in scalars)
     below = mul(tail, spread(scale, shape))
@@ -173,7 +174,7 @@ def _squares(x: Value) -> Array:
 
 
 def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
-    """tau, the new head, and what the tail is multiplied by, of |tail|² = rest."""
+    """tau, the new head, and the factor of the tail, for |tail|² = rest."""
     re = real_part(head)
     is_done = eq(tail, number(0, tail))
     length = add(_squares(head), tail)
@@ -197,7 +198,7 @@ def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
 
 
 def unit_vectors(packed: Value, start: Value) -> Array:
-    """The vectors of reflections start, start + 1, …: zeros above and ones in their own row."""
+    """The vectors of reflections start, start + 1, …: zeros above, and ones in their own rows."""
     shape = type_of(packed).shape
     row, diagonal_row = rows(shape), add(columns(shape), start)
     return select(eq(row, diagonal_row), number(1, packed), keep(gt(row, diagonal_row), packed))
@@ -222,8 +223,9 @@ def triangular_factor(v: Value, taus: Value) -> Array:
 def product(packed: Value, taus: Value, width: Size) -> Array:
     """The first `width` columns of H₁ H₂ …, from the last block to the first.
 
-    Column k is reflected by H₁ … H_k alone. So a reflection that is not finite takes no part in the
-    products of blocks, where its zeros would spoil all columns: those from its own on are NaN.
+    Column k is reflected by H₁ … H_k alone. So a reflection that is not finite is left out of the
+    products of blocks, where its zeros would spoil all columns; the columns from its own on are
+    NaN.
 
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
@@ -240,7 +242,7 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
 
 
 def _before(first: Value, x: Value) -> Array:
-    """The columns of x in front of column `first`, and zeros."""
+    """The columns of x before column `first`, and zeros."""
     shape = type_of(x).shape
     return keep(lt(columns(shape), spread(first, shape)), x)
 

@@ -1,7 +1,7 @@
 """The columns of a square matrix made orthogonal by rotations from the right: what svd expands to.
 
-A pair is turned by what diagonalises its 2 × 2 matrix of inner products, which is never formed as a
-whole, so that small singular values keep their digits.
+A pair is rotated so that its 2 × 2 matrix of inner products becomes diagonal. The whole matrix of
+inner products is never formed, so small singular values keep their digits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def orthogonalised(a: Value, vectors: bool) -> tuple[Any, Any, Any]:
-    """A P with orthogonal columns, their lengths, and the unitary P; without `vectors` no P.
+    """A P with orthogonal columns, their lengths, and the unitary P; no P without `vectors`.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N, N].
     """
@@ -47,7 +47,7 @@ def orthogonalised(a: Value, vectors: bool) -> tuple[Any, Any, Any]:
 
 
 def _round(number_: Value, unfinished: Value, work: Value, *basis: Value) -> list[Array]:
-    """All pairs made orthogonal; whether one was not so before."""
+    """All pairs made orthogonal, and whether any was not orthogonal before."""
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
     squares = jacobi.squared_column_lengths(work)
@@ -59,7 +59,9 @@ def _round(number_: Value, unfinished: Value, work: Value, *basis: Value) -> lis
 
 
 def _is_far(squares: Value, product: Value, partner: Value, m: Size) -> Array:
-    """Where the product of two columns is above the rounding of such a product. bool[*B, N]"""
+    """Where the product of two columns is above the rounding error of such a product. bool[*B,
+    N]
+    """
     lengths = sqrt(squares)
     unit = number(np.finfo(type_of(squares).dtype).eps, squares)
     limit = mul(unit, sqrt(size_value(m, type_of(squares).dtype)))

@@ -1,8 +1,8 @@
 """LU factorisation in rune's own primitives: by blocks of columns, or written out if tiny.
 
-A block is eliminated column by column, its rows exchanged through masks. Then the matrix takes the
-block's permutation by one gather, the rows of U right of the block come from its unit lower
-triangle, and what remains loses their product.
+A block is eliminated column by column, its rows exchanged through masks. Then one gather applies
+the block's permutation to the matrix, a solve with the unit lower triangle gives the rows of U to
+the right of the block, and their product with L is subtracted from the remaining rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def by_loops(a: Value) -> list[Array]:
 
 
 def size(x: Value) -> Array:
-    """|re| + |im|, by which pivots are chosen."""
+    """|re| + |im|, by which pivots are compared."""
     if type_of(x).dtype not in dtypes.COMPLEX:
         return absolute(x)
     return add(absolute(real(x)), absolute(imag(x)))
@@ -93,7 +93,8 @@ def _eliminated(a: Value, start: Value, count: Size) -> list[Array]:
         safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
         below = logical_and(gt(row, here), eq(column, k))
         work = select(below, div(work, spread(safe, shape)), work)
-        # Chosen, not multiplied by zeros: these would make NaN beside what is not finite.
+        # Selected, not multiplied by zeros: these would make NaN beside elements that are not
+        # finite.
         change = mul(spread(window(work, -1, k, 1), shape), spread(top, shape))
         work = select(logical_and(gt(row, here), gt(column, k)), sub(work, change), work)
         return [work, put(pivots, -2, k, chosen), order]
@@ -103,7 +104,7 @@ def _eliminated(a: Value, start: Value, count: Size) -> list[Array]:
 
 
 def _pivot_row(column: Value, here: Value) -> Array:
-    """The row of the greatest element from `here` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
+    """The row of the largest element from row `start` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
     shape = type_of(column).shape
     sizes = size(column)
     open_ = select(ge(rows(shape), here), sizes, number(-1, sizes))
@@ -112,7 +113,7 @@ def _pivot_row(column: Value, here: Value) -> Array:
 
 
 def _exchanged(x: Value, here: Value, chosen: Value) -> Array:
-    """Row `here` and row `chosen`, which each lane has its own of, exchanged."""
+    """Rows `first` and `pivot` exchanged; each lane has its own pivot."""
     shape = type_of(x).shape
     row = rows(shape)
     is_chosen = eq(row, spread(chosen, shape))
@@ -127,7 +128,7 @@ def _exchanged(x: Value, here: Value, chosen: Value) -> Array:
 
 
 def by_blocks(a: Value, count: Size, block: int, eliminate: Eliminate) -> list[Array]:
-    """lu, pivots, permutation by blocks of so many columns.
+    """lu, pivots, permutation, by blocks of `block` columns.
 
     eliminate: a function of a panel [*B, M, block] and the row where it starts
     """
@@ -150,7 +151,7 @@ def by_blocks(a: Value, count: Size, block: int, eliminate: Eliminate) -> list[A
 
 
 def _updated(work: Value, start: Value, done: Value) -> Value:
-    """Rows of U right of the block, and what is below them less L times these rows."""
+    """Rows of U to the right of the block, and the rows below minus L times these."""
     block = type_of(done).shape[-1]
     end = add(start, np.int32(block))
     block_rows = window(work, -2, start, block)
@@ -167,7 +168,7 @@ def _updated(work: Value, start: Value, done: Value) -> Value:
 
 
 def written_out(a: Value) -> list[Any]:
-    """The same of tiny matrices, every element as one expression over the lanes."""
+    """The same for tiny matrices, with every element as one expression over the lanes."""
     *lead, m, n = type_of(a).shape
     work = elements(a)
     order = [[np.asarray(i, np.int32)] for i in range(m)]
@@ -185,17 +186,17 @@ def written_out(a: Value) -> list[Any]:
 
 
 def _joined(numbers: list[Value], lead: tuple) -> Array:
-    """i32[*B, K] of the numbers, each over the lanes."""
+    """i32[*B, K] of K numbers, each over the lanes."""
     if not numbers:
         return full(np.int32(0), (*lead, 0))
     return concatenate(*(reshape(fit(x, lead), shape=(*lead, 1)) for x in numbers), axis=len(lead))
 
 
 def _greatest(column: list[Array], first: int) -> Value:
-    """The number, counted from `first`, of the greatest element."""
+    """The position, counted from `first`, of the largest element."""
     best, place = size(column[0]), np.asarray(first, np.int32)
     for i, x in enumerate(map(size, column[1:]), first + 1):
-        # NaN counts as greatest, as in NumPy's argmax.
+        # NaN counts as largest, as in NumPy's argmax.
         is_more = logical_or(gt(x, best), logical_and(ne(x, x), eq(best, best)))
         place, best = select(is_more, np.asarray(i, np.int32), place), select(is_more, x, best)
     return place

@@ -1,15 +1,16 @@
-"""geqp3: Householder reflections of a matrix whose columns change places, the longest one first.
+"""geqp3: Householder reflections of a matrix whose columns are exchanged, the longest first.
 
-Results R with the vectors of the reflections below it and their taus, as geqrf has them, and i32
-numbers of columns: A[:, order] = Q R. In every step the column with the longest rest comes next, so
-that R's diagonal falls in size, and where it drops to rounding the rank of A ends. Of equally long
-columns the first one is taken.
+Results R with the vectors of the reflections below it and their taus, as in geqrf, and the i32
+order of the columns: A[:, order] = Q R. Each step takes the column with the longest remainder, so
+R's diagonal falls in absolute value, and A's rank ends where it drops to rounding errors. Among
+equally long columns the first one is taken.
 
-Derivative: that of geqrf for the columns in their order, which does not move; where two rests are
-equally long the order jumps.
+Derivative: that of geqrf for the columns in their order, which is held constant; where two
+remainders are equally long, the order jumps.
 
-LAPACK's routine is not in NumPy, so that this is rune's own on every device. Lengths are taken anew
-in each step: that costs as much as the reflection does, and no digits.
+NumPy does not have LAPACK's routine, so every device runs rune's own. Lengths are computed anew in
+each step, which costs as much as the reflection does, and loses no digits.
+
 Source: Businger & Golub 1965, Numer. Math. 7; Golub & Van Loan 4e, §5.4.2.
 """
 
@@ -74,7 +75,7 @@ def _type(a: ArrayType) -> tuple[ArrayType, ...]:
 
 
 def _reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All lanes at once, column after column."""
+    """All lanes at once, column by column."""
     *lead, m, n = a.shape
     count = min(m, n)
     packed, taus = np.array(a), np.zeros((*lead, count), a.dtype)
@@ -98,7 +99,7 @@ def _longest(a: np.ndarray) -> np.ndarray:
 
 
 def _exchange(a: np.ndarray, k: int, chosen: np.ndarray) -> None:
-    """Columns k and `chosen` of every lane, in place."""
+    """Columns k and `pivot` of every lane exchanged in place."""
     at = np.broadcast_to(chosen, (*a.shape[:-1], 1))
     other = np.take_along_axis(a, at, -1)
     np.put_along_axis(a, at, a[..., k : k + 1].copy(), -1)
@@ -134,7 +135,7 @@ def _expand(a: Value) -> list[Array]:
 
 
 def _exchanged(a: Value, k: Value, chosen: Value) -> Array:
-    """Columns k and `chosen` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
+    """Columns k and `pivot` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
     shape, last = type_of(a).shape, type_of(a).ndim - 1
     column = columns(shape)
     is_chosen = eq(column, broadcast(chosen, shape=shape, axes=tuple(range(last - 1))))
@@ -144,7 +145,7 @@ def _exchanged(a: Value, k: Value, chosen: Value) -> Array:
 
 
 def reflected(packed: Value, taus: Value, *, full_matrices: bool) -> tuple[Array, Array]:
-    """Q and R from reflections, as `qr` gives them."""
+    """Q and R from reflections, as `qr` returns them."""
     m = type_of(packed).shape[-2]
     k = type_of(taus).shape[-1]
     vectors, width = part(packed, -1, 0, k), m if full_matrices else k

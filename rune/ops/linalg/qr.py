@@ -4,14 +4,15 @@
     geqrf(a)                        R with the vectors of the reflections below it, and their taus
     householder_product(a, taus)    the first columns of the reflections' product
 
-R's diagonal may have either sign (LAPACK's). The derivative of qr: of tall matrices (M >= N), of
-wide ones through their leading square; the columns that complete a Q follow the reflections. Those
-of geqrf follow Q: their vectors V and T Vᴴ are the LU factors of 1 - Q. Either needs the leading
-min(M, N) columns to be independent, and is infinite or NaN where they are not; the reflections also
-where one of them, but the last of a square matrix, is the identity (tau 0), since then the next one
-may have either sign. The columns that complete a Q turn as little as they can there.
+R's diagonal may have either sign (LAPACK's). Derivative of qr: for tall matrices (M >= N) directly,
+for wide ones through their leading square; the columns that complete Q follow the reflections. That
+of geqrf follows Q: the vectors V and T Vᴴ are the LU factors of 1 - Q. Both need the leading
+min(M, N) columns to be independent, and are infinite or NaN otherwise. So are the reflections'
+where one of them, except the last of a square matrix, is the identity (tau 0), since the next one
+may then have either sign. There the columns that complete Q turn as little as they can.
+
 Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, arXiv:1903.09650;
-        reflections from Q, Ballard et al. 2014, "Reconstructing Householder vectors from TSQR".
+reflections from Q, Ballard et al. 2014, "Reconstructing Householder vectors from TSQR".
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ WIDEST = 256  # columns up to which compiled loops in f32 keep up with LAPACK (m
 def _pays(a: ArrayType, *others: ArrayType, **params: object) -> bool:
     """Whether LAPACK is faster than the compiled expansion on the CPU.
 
-    It computes in double precision: complex numbers are its own at any size, f64 where matrices are
-    not narrow, f32 where they are wide or leave the cache.
+    LAPACK computes in double precision. It is faster for complex numbers at any size, for f64
+    unless matrices are narrow, and for f32 if they are wide or exceed the cache.
     """
     if householder.is_factored_by_routine(a):
         return False
@@ -97,7 +98,7 @@ def _geqrf_jvp(
 
 
 def reflected_jvp(packed: Value, taus: Value, da: Value) -> tuple[Value, Value]:
-    """The tangents of a factorisation by reflections, of the matrix that they reflect."""
+    """The tangents of a factorisation by reflections, for the tangent of the reflected matrix."""
     m, n = type_of(packed).shape[-2:]
     k = type_of(taus).shape[-1]
     vectors, r = part(packed, -1, 0, k), part(upper_triangle(packed), -2, 0, k)
@@ -196,7 +197,8 @@ def _jvp(
 
 
 def _complement_jvp(vectors: Value, taus: Value, q: Value, dq: Value) -> Array:
-    """Of the columns of Q [*B, M, M] behind the first K, which turn by `dq` [*B, M, K].
+    """The tangents of the columns of Q [*B, M, M] after the first K, whose tangents are `dq` [*B,
+    M, K].
 
     They follow the reflections. Where one of these is the identity, and the next one may have
     either sign, they turn as little as they can.
@@ -213,7 +215,7 @@ def _complement_jvp(vectors: Value, taus: Value, q: Value, dq: Value) -> Array:
 
 
 def _economic_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
-    """Of Q [*B, M, K] and R [*B, K, N]."""
+    """The tangents of Q [*B, M, K] and R [*B, K, N]."""
     k, n = type_of(r).shape[-2:]
     dq, dr = _tall_jvp(q, corner(r, k, k), part(da, -1, 0, k))
     if k != n:  # R₂ = Qᴴ A₂
@@ -223,8 +225,8 @@ def _economic_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
 
 
 def _tall_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
-    """Of A = Q R with a square R: with C = Qᴴ Ȧ R⁻¹ and the skew W of C's lower triangle,
-    Q̇ = Ȧ R⁻¹ - Q (C - W), Ṙ = (C - W) R.
+    """The tangents for A = Q R with a square R: with C = Qᴴ Ȧ R⁻¹ and the skew W of C's lower
+    triangle, Q̇ = Ȧ R⁻¹ - Q (C - W), Ṙ = (C - W) R.
     """
     over = swapped(triangular_solve(swapped(r), swapped(da), lower=True, unit_diagonal=False))
     inside = matmul(adjoint(q), over)

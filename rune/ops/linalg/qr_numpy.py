@@ -1,7 +1,7 @@
 """Householder reflections in NumPy: whole factorisations by panels, and the product of reflections.
 
-NumPy factorises in double precision, which is what f64 and c128 want. Of f32 and c64, from LARGE
-columns on, panels are left to it, and all that is behind a panel is products of matrices in the
+NumPy factorises in double precision, as f64 and c128 need. For f32 and c64, from LARGE columns on,
+NumPy factorises panels only, and the columns after a panel are updated by matrix products in the
 matrices' own precision.
 """
 
@@ -52,7 +52,7 @@ def _block(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, np.ndarray
     np.fill_diagonal(v, 1)
     # With tau = 0 a reflection is the identity, and so it is with v = 0 and any tau.
     v = np.where(taus == 0, np.zeros((), v.dtype), v)
-    # In double precision: of nearly parallel vectors the inverse would lose half of the digits.
+    # In double precision: for nearly parallel vectors the inverse would lose half of the digits.
     wide = v.astype(np.complex128 if np.iscomplexobj(v) else np.float64)
     inverse = np.triu(wide.conj().T @ wide, 1)
     np.fill_diagonal(inverse, 1 / np.where(taus == 0, np.ones((), wide.dtype), taus))
@@ -65,7 +65,7 @@ def householder_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
 
 
 def reflections_product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
-    """As many columns of it. Shapes: [*B, M, K], [*B, K] -> [*B, M, width]."""
+    """Its first `width` columns. Shapes: [*B, M, K], [*B, K] -> [*B, M, width]."""
     return over_matrices(lambda p, t: _product(p, t[0], width), a, taus[..., None, :])
 
 

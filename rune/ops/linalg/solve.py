@@ -1,10 +1,10 @@
 """linear_solve: X with A X = B, given factors of A; linear in B.
 
-The operands are a, its lu and permutation, and b. The factors say nothing that `a` does not, so
-they carry no derivative: the rule is the implicit one, X' = A⁻¹ (B' - A' X), through the same
-factors. A singular A gives infinities and NaN; nothing is raised.
+The operands are a, its lu and permutation, and b. The factors are determined by `a`, so they carry
+no derivative: the rule is the implicit one, X' = A⁻¹ (B' - A' X), through the same factors. A
+singular A gives infinities and NaN; nothing is raised.
 
-`transposed` solves Aᵀ X = B by the same factors, which is what reverse mode asks for.
+`transposed` solves Aᵀ X = B by the same factors, as reverse mode needs.
 Source: implicit differentiation, Giles 2008, §2.2.
 """
 
@@ -65,7 +65,9 @@ def _reference(a: np.ndarray, factors: np.ndarray, order: np.ndarray, b: np.ndar
 
 
 def _through(factors: np.ndarray, b: np.ndarray, upper_first: bool) -> np.ndarray:
-    """Both triangles: the lower one first. In transposed factors the upper one is the unit one."""
+    """Both triangles, the lower one first. In transposed factors, the upper one has the unit
+    diagonal.
+    """
     below = solve_in_numpy(factors, b, lower=True, unit_diagonal=not upper_first)
     return solve_in_numpy(factors, below, lower=False, unit_diagonal=upper_first)
 
@@ -85,7 +87,7 @@ def _both(factors: Value, b: Value, upper_first: bool) -> Array:
 
 
 def _permuted(b: Value, order: Value) -> Any:
-    """Row order[i] of `b` as row i; of tiny matrices by selection, which needs no array."""
+    """Row order[i] of `b` as row i; for tiny matrices by selection, which needs no array."""
     if not is_small(_as_matrix(order)):
         return permuted_rows(b, order)
     rows, numbers = right_side_rows(b), _numbers(order)
@@ -120,7 +122,7 @@ def _numbers(order: Value) -> list[Array]:
 
 
 def _place(numbers: Sequence[Value], i: int) -> Value:
-    """Where number i stands."""
+    """The position of number i."""
     place = np.asarray(0, np.int32)
     for k, number in enumerate(numbers[1:], 1):
         place = select(eq(number, np.int32(i)), np.asarray(k, np.int32), place)
@@ -128,7 +130,7 @@ def _place(numbers: Sequence[Value], i: int) -> Value:
 
 
 def _chosen(rows: list[Array], number: Value) -> Array:
-    """The row of that number, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
+    """Row `number`, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
     shape = type_of(rows[0]).shape
     number = broadcast(number, shape=shape, axes=tuple(range(type_of(number).ndim)))
     chosen = rows[0]

@@ -1,19 +1,19 @@
 """sylvester: X with A X + X B = C, given Schur forms of A and B; and roots of triangular matrices.
 
-The operands of sylvester are a, b, the factors T and Z of each (complex), and c. The factors say
-nothing that `a` and `b` do not, so they carry no derivative: the rule is the implicit one,
-A X' + X' B = C' - A' X - X B'. `transposed` solves Aᵀ X + X Bᵀ = C by the same factors, which is
-what reverse mode asks for. Where A and -B share an eigenvalue the result is infinite or NaN.
+The operands of sylvester are a, b, the factors T and Z of each (complex), and c. The factors are
+determined by `a` and `b`, so they carry no derivative: the rule is the implicit one,
+A X' + X' B = C' - A' X - X B'. `transposed` solves Aᵀ X + X Bᵀ = C by the same factors, as reverse
+mode needs. Where A and -B share an eigenvalue the result is infinite or NaN.
 
-With `below`, A and B are quasi-triangular themselves, of the same 1 × 1 and 2 × 2 blocks, and X is
-zero but below the blocks, where alone the equation holds: what is left of A and B there does not
-depend on the rest. The Schur form's derivative is such an X.
+With `below`, A and B are quasi-triangular themselves, with the same 1 × 1 and 2 × 2 blocks. X is
+zero except below the blocks, and the equation holds only there, where the remaining terms do not
+depend on the rest of X. The Schur form's derivative is such an X.
 
 triangular_sqrt(t) is the upper triangular R with R R = T and eigenvalues in the right half plane.
-Where no root exists it is NaN.
+If no root exists it is NaN.
 
-In both an element depends on those on its left and below it, so all of one diagonal are found at
-once: a step for each diagonal, of n² operations.
+In both, an element depends on those to its left and below it, so all elements of one diagonal are
+computed at once: a step for each diagonal, of n² operations.
 Source: Bartels & Stewart 1972, Comm. ACM 15(9); Björck & Hammarling 1983, Linear Algebra Appl. 52.
 """
 
@@ -121,7 +121,7 @@ def _reference(
 
 
 def _under_blocks(t: np.ndarray) -> np.ndarray:
-    """What is below the 1 × 1 and 2 × 2 blocks of quasi-triangular matrices."""
+    """The elements below the 1 × 1 and 2 × 2 blocks of quasi-triangular matrices."""
     return np.tril(np.ones(t.shape, bool), -1) & ~(np.tril(np.triu(t, -1), -1) != 0)
 
 
@@ -170,15 +170,15 @@ def under_blocks(t: Value) -> Array:
 
 
 def _turned_round(x: Value) -> Value:
-    """Rows and columns backwards."""
+    """Rows and columns in reverse order."""
     n = type_of(x).ndim
     return reverse(x, axes=(n - 2, n - 1))
 
 
 def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> Value:
-    """X of upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d).
+    """X for upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d).
 
-    Of the steps from `first` to `limit`; zeros elsewhere.
+    Only the steps from `first` to `limit`; zeros elsewhere.
     """
     shape = type_of(c).shape
     m, n = shape[-2:]
@@ -186,7 +186,7 @@ def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> V
         return c
     b_by_columns, c_by_columns = _padded(swapped(b), m), _padded(swapped(c), m)
     diagonal_of_a = diagonal(a)
-    # In row i of `others`: every element's row, so that the diagonal of B is met at i + d.
+    # In row i of `others`: the row of each element, so that the diagonal of B is at i + d.
     others = _padded(from_diagonal(diagonal(b)), m)
 
     def step(k: Value, x: Value) -> list[Array]:

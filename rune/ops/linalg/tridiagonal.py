@@ -1,12 +1,13 @@
 """tridiagonal_solve: X with A X = B, A given by its three diagonals; linear in B.
 
 Row i of A X is lower[i] x[i-1] + main[i] x[i] + upper[i] x[i+1]; lower[0] and upper[N-1] are not
-read. Elimination with partial pivoting between neighbouring rows, row after row: O(N) work, all
-lanes and right-hand sides together. A singular matrix gives infinities and NaN.
+read. Elimination with partial pivoting between neighbouring rows, row by row: O(N) work, all lanes
+and right-hand sides together. A singular matrix gives infinities and NaN.
 
-The expansion serves the CPU as well: NumPy has no such routine, and a compiled loop takes a row in
-a fraction of the time of a NumPy call. Eager evaluation runs the same steps in NumPy, or in Python
-where a row has few numbers.
+The expansion serves the CPU too: NumPy has no such routine, and a compiled loop takes a fraction of
+the time of a NumPy call for each row. Eager evaluation runs the same steps in NumPy, or in Python
+if a row has few numbers.
+
 Source: Golub & Van Loan 4e, §4.3.6, with pivoting as LAPACK's gtsv; derivative: Giles 2008, §2.2.
 """
 
@@ -34,7 +35,7 @@ from rune.ops.repeat import repeat_rows
 if TYPE_CHECKING:
     from rune.array import Array
 
-FEW = 128  # right-hand sides of all lanes, up to which NumPy is slower than Python's own numbers
+FEW = 128  # right-hand sides of all lanes up to which Python's numbers are faster than NumPy
 
 
 def _type(lower: ArrayType, main: ArrayType, upper: ArrayType, b: ArrayType) -> ArrayType:
@@ -59,7 +60,7 @@ def _reference(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nda
         solution = _by_numbers(lower, main, upper, b)
         if solution is not None:
             return solution
-    # The rows come first: a step works on one row of all lanes.
+    # Rows are the leading axis: a step works on one row of all lanes.
     lower, main, upper = (np.moveaxis(x, -1, 0)[..., None] for x in (lower, main, upper))
     return np.moveaxis(_by_rows(lower, main, upper, np.moveaxis(b, -2, 0)), 0, -2)
 
@@ -87,7 +88,7 @@ def _by_rows(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.n
 
 
 def _by_numbers(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """The same on Python's numbers, lane by lane; None where one is divided by zero."""
+    """The same on Python's numbers, lane by lane; None if a divisor is zero."""
     out, n = np.empty_like(b), main.shape[-1]
     flat = [x.reshape(-1, n).tolist() for x in (lower, main, upper)]
     sides = b.reshape(-1, n, b.shape[-1])
@@ -126,7 +127,7 @@ def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
 
 
 def _expand(lower: Value, main: Value, upper: Value, b: Value) -> Value:
-    """As the reference: a row that is pending, and the next one."""
+    """The reference's algorithm: a row that is pending, and the next one."""
     n = type_of(main).shape[-1]
     if n == 0:
         return b
@@ -168,7 +169,7 @@ def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Valu
 
 
 def _beside(x: Value, side: Value) -> Array:
-    """A number of each lane beside its row of right-hand sides. [*B] -> [*B, K]"""
+    """One number for each lane, along its row of right-hand sides. [*B] -> [*B, K]"""
     shape = type_of(side).shape
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 1)))
 
@@ -192,7 +193,7 @@ def _columns(diagonal: Value, x: Value) -> Value:
 
 
 def _shifted(x: Value, offset: int, axis: int) -> Value:
-    """Element i + offset as element i; zeros from outside."""
+    """Element i + offset as element i; zeros for elements outside."""
     ndim = type_of(x).ndim
     low = tuple(-offset if i == axis % ndim else 0 for i in range(ndim))
     high = tuple(-p for p in low)

@@ -1,14 +1,13 @@
 """tridiagonal: Q with Qᴴ A Q real and tridiagonal, for Hermitian A, as reflections.
 
-Results as LAPACK's hetrd: A with the vectors of the reflections in the triangle that is named, the
+Results as LAPACK's hetrd: A with the vectors of the reflections in the selected triangle, the
 real diagonal [*B, N], the real subdiagonal [*B, N-1], and the taus [*B, N-1]. Only that triangle of
-A is read. The upper form is the lower one of the matrix read backwards.
+A is read. The upper form is the lower form of the matrix with rows and columns reversed.
 
-Derivative: that of the Hessenberg form, which it is (hessenberg.py): infinite or NaN where an
-element of the subdiagonal is zero.
-
-Source: Golub & Van Loan 4e, §8.3.1 (algorithm 8.3.1); it is the Hessenberg form of a Hermitian
-        matrix, and is computed as such.
+Derivative: that of the Hessenberg form (hessenberg.py): infinite or NaN where an element of the
+subdiagonal is zero.
+Source: Golub & Van Loan 4e, §8.3.1 (algorithm 8.3.1); it is computed as the Hessenberg form of a
+Hermitian matrix.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _expand(a: Value, *, lower: bool) -> list[Value]:
 
 
 def _backwards(xs: Sequence[Value]) -> list[Value]:
-    """A matrix and what belongs to it with rows and columns from the last to the first."""
+    """A matrix and its companions with rows and columns in reverse order."""
     last = type_of(xs[0]).ndim - 1
     return [reverse(xs[0], axes=(last - 1, last)), *(reverse(x, axes=(last - 1,)) for x in xs[1:])]
 

@@ -1,10 +1,10 @@
-"""search_sorted: where values belong in rows that are sorted, by halving.
+"""search_sorted: the positions of values in sorted rows, by binary search.
 
     x [*B, N] sorted, values [*B, M] -> i32 [*B, M]: how many elements of the row are less than the
     value (side "left"), or not greater (side "right")
 
 The order is that of `sort`: NaN after all numbers, complex numbers by their parts. Derivatives are
-zero; a row that is not sorted gives some number in 0…N.
+zero; for a row that is not sorted the result is some number in 0…N.
 Source: binary search, Knuth, The Art of Computer Programming 3, section 6.2.1.
 """
 
@@ -32,8 +32,8 @@ from rune.ops.sorting import keys, order
 if TYPE_CHECKING:
     from rune.array import Array
 
-BLOCK = 16_384  # values that are searched for together
-MOST_KEYS = 1 << 16  # what the cache holds
+BLOCK = 16_384  # values that are searched for at a time
+MOST_KEYS = 1 << 16  # as many as fit in the cache
 
 
 def _type(x: ArrayType, values: ArrayType, *, side: Literal["left", "right"]) -> ArrayType:
@@ -53,7 +53,9 @@ def _reference(x: np.ndarray, values: np.ndarray, *, side: Literal["left", "righ
 
 
 def _searched(keys: np.ndarray, wanted: np.ndarray, side: Any) -> np.ndarray:
-    """np.searchsorted, whose branches cost most of its time where many values come in any order."""
+    """np.searchsorted, whose mispredicted branches cost most of its time if many values are
+    unsorted.
+    """
     plain = keys.dtype.kind in "iuf" and len(wanted) >= BLOCK
     if not plain or not 0 < len(keys) <= MOST_KEYS or (wanted[1:] >= wanted[:-1]).all():
         return np.searchsorted(keys, wanted, side)
@@ -80,7 +82,7 @@ def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value
 
     def step(i: Value, low: Value, high: Value) -> list[Array]:
         middle = add(low, shr(sub(high, low), one))
-        # A search that has ended may stand behind the last element.
+        # A search that has ended may point past the last element.
         here = [keys.take_last(row, min(middle, last)) for row in rows]
         goes_on = _is_before(here, wanted, side)
         is_open = lt(low, high)
