@@ -261,8 +261,8 @@ class AtIndex(Generic[A]):
         zeros = fit(np.array(0, np.int32), type_of(self._x).shape)
         times = self._elements(AtIndex(zeros, self._index).add(1, **how), how)
         new = function(self._elements(self._x, how))
-        for done in range(1, most):
-            new = a.select(a.gt(times, np.array(done, np.int32)), function(new), new)
+        for repetition in range(1, most):
+            new = a.select(a.gt(times, np.array(repetition, np.int32)), function(new), new)
         return self.set(new, **how)
 
     # --- how an update is made -----------------------------------------------------------------
@@ -293,7 +293,9 @@ class AtIndex(Generic[A]):
         if x is not self._x:
             return reshape(AtIndex(x, index)._write(combine, scatter, values, how), shape=type_of(self._x).shape)
         wrap = how.get("wrap_negative_indices", True)
-        entries = parse(self._x, self._within(how), wrap, outside=kind != "clip", promised=kind == "promise_in_bounds")
+        entries = parse(
+            self._x, self._within(how), wrap, outside=kind != "clip", is_promise=kind == "promise_in_bounds"
+        )
         if not any(map(is_gathered, entries)):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
@@ -316,8 +318,8 @@ class AtIndex(Generic[A]):
         if type_of(wide).dtype == dtype:
             return wide
         nowhere = fit(np.array(False), type_of(self._x).shape)
-        named = AtIndex(nowhere, self._index).set(True, **how)
-        return a.select(named, a.cast(wide, dtype), self._x)
+        mask = AtIndex(nowhere, self._index).set(True, **how)
+        return a.select(mask, a.cast(wide, dtype), self._x)
 
     def _factors(self, values: Values, how: How) -> Any:
         """Ones, multiplied by the values at the indexed places; in the dtype of x and the

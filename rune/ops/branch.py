@@ -29,17 +29,17 @@ def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[Arra
 
 
 def _run_branch(number: Value, *args: Value, branches: tuple[Program, ...]) -> list[Value]:
-    chosen = min(max(int(np.asarray(number)), 0), len(branches) - 1)
-    return eval_program(branches[chosen], args)
+    index = min(max(int(np.asarray(number)), 0), len(branches) - 1)
+    return eval_program(branches[index], args)
 
 
 def _branch_dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The branch without results that nothing reads, and without operands that no program then
     reads.
     """
-    pruned = [needed_inputs(b, used_results) for b in equation.params["branches"]]
-    live_inputs = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
-    branches = tuple(with_inputs_picked(program, live_inputs) for program, _ in pruned)
+    slices = [needed_inputs(b, used_results) for b in equation.params["branches"]]
+    live_inputs = [any(column) for column in zip(*(flags for _, flags in slices), strict=True)]
+    branches = tuple(with_inputs_picked(program, live_inputs) for program, _ in slices)
     return narrowed(equation, (True, *live_inputs), used_results, branches=branches)
 
 
@@ -85,8 +85,8 @@ def _bind_branch(number: Value, operands: Sequence[Value], branches: Mapping[str
 
 def bind_branch(number: Value, operands: Sequence[Value], branches: Sequence[Staged]) -> list[Array]:
     """The branch equation of these programs; values that they capture become operands too."""
-    captured = [x for b in branches for x in b.captured]
-    return branch(number, *captured, *operands, branches=tuple(captured_by_all(branches)))
+    captures = [x for b in branches for x in b.captured]
+    return branch(number, *captures, *operands, branches=tuple(captured_by_all(branches)))
 
 
 def is_control(equation: Equation) -> bool:

@@ -113,12 +113,12 @@ def _wrt_first(
     batch = tuple(range(n_batch))
     split = n_batch + (len(free_x) if leading else len(free_o))
     ct_o = tuple(range(split, ndim)) if leading else tuple(range(n_batch, split))
-    contracted = tuple(cx[co.index(axis)] for axis in sorted(co))
-    if (*bx, *contracted, *free_x) == tuple(range(x.ndim)):
+    contraction_axes = tuple(cx[co.index(axis)] for axis in sorted(co))
+    if (*bx, *contraction_axes, *free_x) == tuple(range(x.ndim)):
         # x's own order: its contracted axes, which `other` holds, come first.
         return dot_general(other, ct, dimension_numbers=((free_o, ct_o), (bo, batch)))
     product = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
-    order = inverse((*bx, *free_x, *contracted))
+    order = inverse((*bx, *free_x, *contraction_axes))
     return product if order == tuple(range(x.ndim)) else transpose(product, permutation=order)
 
 

@@ -76,9 +76,9 @@ def counts(lhs: Shape, rhs: Shape, conv: Conv) -> Shape:
     sizes = []
     for k in range(conv.rank):
         low, high = conv.padding[k]
-        padded = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
+        length = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
         size = rhs[conv.specs[1][k + 2]]
-        if isinstance(padded, int) and padded < 0:
+        if isinstance(length, int) and length < 0:
             return (-1,)
-        sizes.append(window_count(padded, size, conv.strides[k], conv.rhs_dilation[k]))
+        sizes.append(window_count(length, size, conv.strides[k], conv.rhs_dilation[k]))
     return tuple(sizes)

@@ -65,9 +65,9 @@ def normalised_axis(name: str, axis: int, of: ArrayType, new: int = 0) -> int:
         raise AxisError(f"{name}: cannot use {axis!r} as an axis of {of} ({why})") from None
     ndim = of.ndim + new
     if not -ndim <= number < ndim:
-        what = f"{of} with {new} more" if new else str(of)
+        type_text = f"{of} with {new} more" if new else str(of)
         axes = f"its axes are {-ndim} to {ndim - 1}" if ndim else "it has none"
-        raise AxisError(f"{name}: cannot find axis {number} of {what} ({axes})")
+        raise AxisError(f"{name}: cannot find axis {number} of {type_text} ({axes})")
     return number % ndim
 
 
@@ -76,11 +76,11 @@ def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple
     if axis is None:
         return tuple(range(of.ndim + new))
     axes = entries(axis)
-    normalised = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
-    twice = next((i for i in normalised if normalised.count(i) > 1), None)
+    axes_from_front = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
+    twice = next((i for i in axes_from_front if axes_from_front.count(i) > 1), None)
     if twice is not None:
         raise AxisError(f"{name}: cannot use axes {axes} of {of} (axis {twice} twice)")
-    return normalised
+    return axes_from_front
 
 
 def size_of(x: Operand) -> Size:
@@ -116,10 +116,10 @@ def _floor_divide_floats(x: Operand, y: Operand) -> Array:
     quotient = a.div(a.sub(x, remainder), y)
     opposite = a.ne(a.lt(remainder, constant(0, remainder)), a.lt(y, constant(0, y)))
     down = a.logical_and(a.ne(remainder, constant(0, remainder)), opposite)
-    rounded = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
+    integral = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
     plain = a.floor(a.div(x, y))
-    signed = a.select(a.eq(rounded, constant(0, rounded)), a.copysign(constant(0, rounded), plain), rounded)
-    return a.select(a.ne(y, constant(0, y)), signed, plain)
+    result = a.select(a.eq(integral, constant(0, integral)), a.copysign(constant(0, integral), plain), integral)
+    return a.select(a.ne(y, constant(0, y)), result, plain)
 
 
 def truncated_remainder(x: Operand, y: Operand) -> Array:
@@ -142,11 +142,11 @@ def remainder(x: Operand, y: Operand) -> Any:
     zero = constant(0, truncated)
     below = a.lt(y, constant(0, y))
     opposite = a.logical_and(a.ne(truncated, zero), a.ne(a.lt(truncated, zero), below))
-    floored = a.select(opposite, a.add(truncated, y), truncated)
+    floor_remainder = a.select(opposite, a.add(truncated, y), truncated)
     if type_of(x).dtype not in dtypes.FLOATING:
-        return floored
+        return floor_remainder
     # A zero takes the sign of y; sums, unlike copysign, keep the derivative 1 there.
-    return a.select(below, a.neg(a.sub(zero, floored)), a.add(floored, zero))
+    return a.select(below, a.neg(a.sub(zero, floor_remainder)), a.add(floor_remainder, zero))
 
 
 def power(x: Operand, y: Operand) -> Any:
@@ -304,12 +304,12 @@ def reshape(x: Operand, shape: Size | tuple[Size, ...] | list[Size]) -> Any:
 
 def _missing(x: Value, sizes: tuple[Size, ...]) -> Size:
     total, known = size_of(x), product(s for s in sizes if s != -1)
-    what = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
+    message = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
     if known == 0 or divides(known, total) is False:
-        raise ShapeError(f"{what} do not divide by {known})")
+        raise ShapeError(f"{message} do not divide by {known})")
     if not divides(known, total):
         hint = f"declare a size that is a multiple of {known} as one, as {known}*k in in_dims"
-        raise DimensionError(f"{what} may not divide by {known})", hint)
+        raise DimensionError(f"{message} may not divide by {known})", hint)
     return total // known
 
 
@@ -345,13 +345,13 @@ def squeeze(x: Value, axis: Axis = None) -> Array:
     """Axes of size 1 removed. Errors: ShapeError if a named axis is longer."""
     shape = type_of(x).shape
     if axis is None:
-        gone = {i for i in range(len(shape)) if _is_one(x, i)}
+        axes = {i for i in range(len(shape)) if _is_one(x, i)}
     else:
-        gone = set(normalised_axes("squeeze", axis, type_of(x)))
-    for i in gone:
+        axes = set(normalised_axes("squeeze", axis, type_of(x)))
+    for i in axes:
         if shape[i] != 1:
             raise ShapeError(f"squeeze: cannot remove axis {i} of {type_of(x)} (size {shape[i]})")
-    return f.reshape(x, shape=tuple(d for i, d in enumerate(shape) if i not in gone))
+    return f.reshape(x, shape=tuple(d for i, d in enumerate(shape) if i not in axes))
 
 
 def _is_one(x: Value, axis: int) -> bool:
@@ -412,8 +412,8 @@ def contract(x: Operand, y: Operand, numbers: contraction.Numbers) -> Array:
     """dot_general; for bools, whether any product is true."""
     if type_of(x).dtype != dtypes.bool_:
         return contraction.dot_general(x, y, dimension_numbers=numbers)
-    counted = [a.cast(v, dtypes.i32) for v in (x, y)]
-    return astype(contraction.dot_general(*counted, dimension_numbers=numbers), dtypes.bool_)
+    integers = [a.cast(v, dtypes.i32) for v in (x, y)]
+    return astype(contraction.dot_general(*integers, dimension_numbers=numbers), dtypes.bool_)
 
 
 def _batched_matmul(x: Value, y: Value) -> Array:

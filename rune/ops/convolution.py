@@ -99,10 +99,10 @@ def _reference(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> np.ndarray:
     if phases is None:
         return _sums(lhs, rhs, conv)
     out = np.zeros(_type_rule(type_of(lhs), type_of(rhs), **params).shape, lhs.dtype)
-    for chosen in itertools.product(*(enumerate(along) for along in phases)):
-        part = conv_expansion.part_of(rhs.shape, conv, [phase for _, phase in chosen])
+    for phase_of_axes in itertools.product(*(enumerate(along) for along in phases)):
+        part = conv_expansion.part_of(rhs.shape, conv, [phase for _, phase in phase_of_axes])
         at: list[Any] = [slice(None)] * out.ndim
-        for axis, (first, _), along in zip(conv.specs[2][2:], chosen, phases, strict=True):
+        for axis, (first, _), along in zip(conv.specs[2][2:], phase_of_axes, phases, strict=True):
             at[axis] = slice(first, None, len(along))
         target = out[tuple(at)]
         if not part.is_zero and target.size:
@@ -136,9 +136,9 @@ def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
     kernel = w.reshape(groups, w.shape[0] // groups, total).astype(wide(lhs.dtype), copy=False)
     result = np.empty((groups, *out, kernel.shape[1]), lhs.dtype)
     for part in _runs(out, lhs_size):
-        shown = patches[(slice(None), slice(None), *part)]
-        sizes = shown.shape[2 : 3 + conv.rank]
-        lhs_rows = shown.reshape(groups, math.prod(sizes), total).astype(kernel.dtype, copy=False)
+        windows = patches[(slice(None), slice(None), *part)]
+        sizes = windows.shape[2 : 3 + conv.rank]
+        lhs_rows = windows.reshape(groups, math.prod(sizes), total).astype(kernel.dtype, copy=False)
         sums = np.matmul(lhs_rows, kernel.swapaxes(1, 2))
         result[(slice(None), *part)] = sums.reshape(groups, *sizes, kernel.shape[1])
     result = np.moveaxis(result, 0, -2).reshape(*out, w.shape[0])
@@ -217,11 +217,11 @@ def _groups_moved(x: V, source: int, target: int, groups: Size) -> V:
     if groups == 1:
         return x
     shape = type_of(x).shape
-    divided = (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])
-    split = move_axis(reshape(x, shape=divided), source, target)
+    split_shape = (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])
+    split = move_axis(reshape(x, shape=split_shape), source, target)
     result_shape = type_of(split).shape
-    joined = groups * result_shape[target + 1]
-    return reshape(split, shape=(*result_shape[:target], joined, *result_shape[target + 2 :]))
+    size = groups * result_shape[target + 1]
+    return reshape(split, shape=(*result_shape[:target], size, *result_shape[target + 2 :]))
 
 
 def _wrt_rhs(ct: Value, lhs: Value, shape: Shape, conv: Conv) -> Array:
@@ -237,13 +237,13 @@ def _wrt_rhs(ct: Value, lhs: Value, shape: Shape, conv: Conv) -> Array:
         window = reach(results[y_spec[k + 2]], conv.strides[k])
         extent = reach(sizes[x_spec[k + 2]], conv.lhs_dilation[k])
         padding.append((low, spread + window - extent - low))
-    swapped = (
+    specs = (
         (x_spec[1], x_spec[0], *x_spec[2:]),
         (y_spec[1], y_spec[0], *y_spec[2:]),
         (w_spec[1], w_spec[0], *w_spec[2:]),
     )
     of_features, of_batches = conv.groups
-    back = Conv(conv.rhs_dilation, tuple(padding), conv.lhs_dilation, conv.strides, swapped, (of_batches, of_features))
+    back = Conv(conv.rhs_dilation, tuple(padding), conv.lhs_dilation, conv.strides, specs, (of_batches, of_features))
     return conv_general_dilated(lhs, ct, **fields_of(back))
 
 
@@ -282,8 +282,8 @@ def _folded(x: Value, axis: int, groups: Size) -> Array:
     """Lanes [B, …] merged into `axis`: [g, n] there becomes [g, B, n]."""
     shape = type_of(x).shape
     lanes, inner = shape[0], shape[1:]
-    divided = (lanes, *inner[:axis], groups, inner[axis] // groups, *inner[axis + 1 :])
-    split = move_axis(reshape(x, shape=divided), 0, axis + 1)
+    split_shape = (lanes, *inner[:axis], groups, inner[axis] // groups, *inner[axis + 1 :])
+    split = move_axis(reshape(x, shape=split_shape), 0, axis + 1)
     return reshape(split, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
 
 
@@ -291,8 +291,8 @@ def _unfolded(y: Value, axis: int, lanes: Size, groups: Size) -> Array:
     """[g, B, n] in `axis` split again into lanes [B, …] and [g, n] there."""
     shape = type_of(y).shape
     inner = shape[axis] // (groups * lanes)
-    divided = (*shape[:axis], groups, lanes, inner, *shape[axis + 1 :])
-    lanes_first = move_axis(reshape(y, shape=divided), axis + 1, 0)
+    split_shape = (*shape[:axis], groups, lanes, inner, *shape[axis + 1 :])
+    lanes_first = move_axis(reshape(y, shape=split_shape), axis + 1, 0)
     return reshape(lanes_first, shape=(lanes, *shape[:axis], groups * inner, *shape[axis + 1 :]))
 
 

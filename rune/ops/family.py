@@ -56,11 +56,11 @@ def joint_shape(name: str, types: Sequence[ArrayType]) -> Shape:
     """The shape that all operands share, except those of rank 0. Errors: ShapeError names the
     axis.
     """
-    ranked = [t.shape for t in types if t.shape]
-    for shape in ranked[1:]:
-        if shape != ranked[0]:
-            raise ShapeError(f"{name}: cannot combine {types_text(types)} ({_conflict(ranked[0], shape)})")
-    return ranked[0] if ranked else ()
+    shapes = [t.shape for t in types if t.shape]
+    for shape in shapes[1:]:
+        if shape != shapes[0]:
+            raise ShapeError(f"{name}: cannot combine {types_text(types)} ({_conflict(shapes[0], shape)})")
+    return shapes[0] if shapes else ()
 
 
 def _conflict(a: Shape, b: Shape) -> str:
@@ -245,9 +245,9 @@ _SMALL = 1024  # up to this many elements, a copy takes less time than NumPy tak
 def _broadcast_transpose(
     ct: Value, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]
 ) -> list[Array]:
-    unstretched = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
-    summed = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in unstretched))
-    return [summed if type_of(summed).shape == x.shape else reshape(summed, shape=x.shape)]
+    axes_of_x = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
+    total = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in axes_of_x))
+    return [total if type_of(total).shape == x.shape else reshape(total, shape=x.shape)]
 
 
 def _broadcast_batch(

@@ -53,15 +53,13 @@ class IndexDims:
 
     def batched(self) -> IndexDims:
         """With one more batch axis in front of operand, indices and result."""
-        shifted = self.shifted()
-        return replace(
-            shifted, operand_batching=(0, *shifted.operand_batching), indices_batching=(0, *shifted.indices_batching)
-        )
+        dims = self.shifted()
+        return replace(dims, operand_batching=(0, *dims.operand_batching), indices_batching=(0, *dims.indices_batching))
 
     def window_axes(self, ndim: int) -> Axes:
         """The operand axes that appear in the result, in order."""
-        gone = {*self.collapsed, *self.operand_batching}
-        return tuple(i for i in range(ndim) if i not in gone)
+        absent_axes = {*self.collapsed, *self.operand_batching}
+        return tuple(i for i in range(ndim) if i not in absent_axes)
 
 
 def up(axes: Axes) -> Axes:
@@ -205,8 +203,8 @@ def within(start: np.ndarray, last: int) -> bool:
 
 def _plus(total: np.ndarray, at: np.ndarray, stride: int) -> np.ndarray:
     """total + at * stride, without passes that would change nothing."""
-    scaled = at * stride if stride != 1 else at
-    return total + scaled if total.size > 1 or total.any() else scaled
+    offset = at * stride if stride != 1 else at
+    return total + offset if total.size > 1 or total.any() else offset
 
 
 def _along(values: np.ndarray, rank: int, axes: Sequence[int]) -> np.ndarray:

@@ -48,10 +48,10 @@ def opened(x: Operand, entries: Sequence[object]) -> tuple[Value, tuple[object, 
     by positions.
     """
     shape, axes = type_of(x).shape, iter(type_of(x).shape)
-    unnamed = len(shape) - sum(map(axes_taken, entries))
+    ellipsis_count = len(shape) - sum(map(axes_taken, entries))
     sizes: list[Size] = []
     for entry in entries:
-        count = unnamed if entry is Ellipsis else axes_taken(entry)
+        count = ellipsis_count if entry is Ellipsis else axes_taken(entry)
         sizes += [1] if is_scalar_mask(entry) else [n for _, n in zip(range(count), axes, strict=False)]
     positions = (_scalar_positions(x, e) if is_scalar_mask(e) else e for e in entries)
     return reshape(x, shape=(*sizes, *axes)), tuple(positions)

@@ -62,8 +62,8 @@ def from_end(positions: Value, size: Size) -> Value:
         return places
     if isinstance(places, np.ndarray) and isinstance(size, int):
         return np.where(places < 0, places + np.asarray(size).astype(places.dtype), places)
-    counted = add(places, size_value(size, type_of(places).dtype))
-    return select(lt(places, zero_like(places)), counted, places)
+    from_front = add(places, size_value(size, type_of(places).dtype))
+    return select(lt(places, zero_like(places)), from_front, places)
 
 
 def modulo(positions: Value, size: Size) -> Value:

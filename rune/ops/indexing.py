@@ -99,8 +99,8 @@ def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice
     rows = np.take(operand, start, axis=axis, mode="clip")
     batch = [k for k in range(rows.ndim) if k not in dims.offset]
     # The axes of the result at which the axes of `rows` belong.
-    wanted = [*dims.offset[:axis], *batch, *dims.offset[axis:]]
-    return rows.transpose(np.argsort(wanted))
+    result_axes = [*dims.offset[:axis], *batch, *dims.offset[axis:]]
+    return rows.transpose(np.argsort(result_axes))
 
 
 def _gather_transpose(
@@ -122,8 +122,8 @@ def _gather_transpose(
     if linear[2]:
         yes, no = np.ones((), np.bool_), np.zeros((), np.bool_)
         read = gather(fit(yes, shape), indices, no, **params)
-        filled = select(read, zero_like(ct), ct)
-        cotangents[2] = reduce_sum(filled, axes=tuple(range(type_of(ct).ndim)))
+        fill_cotangents = select(read, zero_like(ct), ct)
+        cotangents[2] = reduce_sum(fill_cotangents, axes=tuple(range(type_of(ct).ndim)))
     return cotangents
 
 
@@ -154,8 +154,8 @@ def _gather_batch(
 
 def _operand_lanes(dims: IndexDims) -> IndexDims:
     """The dims for an operand with a leading lane axis, which every window spans whole."""
-    shifted = dims.shifted()
-    return replace(shifted, offset=(0, *shifted.offset), indices_batching=dims.indices_batching)
+    lane_dims = dims.shifted()
+    return replace(lane_dims, offset=(0, *lane_dims.offset), indices_batching=dims.indices_batching)
 
 
 def _gather_batched_fill(
@@ -164,10 +164,10 @@ def _gather_batched_fill(
     zero, no = zero_like(fill), np.zeros((), np.bool_)
     where = (batched[0] or not batched[1], batched[1], False)
     operand = operand if where[0] == batched[0] else repeat_lane(operand, size)
-    gathered, _ = _gather_batch(where, size, operand, indices, zero, **params)
+    elements, _ = _gather_batch(where, size, operand, indices, zero, **params)
     yes = fit(np.ones((), np.bool_), type_of(operand).shape)
     mask, _ = _gather_batch(where, size, yes, indices, no, **params)
-    return select(mask, gathered, broadcast(fill, shape=type_of(gathered).shape, axes=(0,)))
+    return select(mask, elements, broadcast(fill, shape=type_of(elements).shape, axes=(0,)))
 
 
 def read_back(x: Value, indices: Operand, params: Mapping[str, object], absent: Value = 0) -> Array:
@@ -221,11 +221,11 @@ def _scatter_type(name: str, kind: str) -> Rule:
         require(name, KINDS[kind], kind, operand)
         check_dims(name, operand, indices, dims, slice_sizes, mode)
         same_dtype(name, operand, updates)
-        expected = result_shape(indices, dims, slice_sizes)
-        check_windows(name, operand, slice_sizes, expected, mode)
-        if updates.shape != expected:
+        shape = result_shape(indices, dims, slice_sizes)
+        check_windows(name, operand, slice_sizes, shape, mode)
+        if updates.shape != shape:
             raise ShapeError(
-                f"{name}: cannot write {updates} into {operand} at {indices} (updates of shape {expected} expected)"
+                f"{name}: cannot write {updates} into {operand} at {indices} (updates of shape {shape} expected)"
             )
         return operand
 
@@ -338,8 +338,8 @@ def window_numbers(indices: Operand, dims: IndexDims, shape: Shape) -> Array:
 def _last_written(x: ArrayType, indices: Operand, u: ArrayType, params: Any) -> Array:
     """Where no later update overwrites an update of type `u`, as bool."""
     number = window_numbers(indices, params["dims"], u.shape)
-    none = fit(np.array(-1, np.int32), x.shape)
-    winner = scatter(none, indices, number, **params)
+    no_window = fit(np.array(-1, np.int32), x.shape)
+    winner = scatter(no_window, indices, number, **params)
     return eq(read_back(winner, indices, params), number)
 
 

@@ -60,15 +60,15 @@ def _take_view(indices: tuple, operand: ArrayType, row: ArrayType) -> Source:
 
 def _put_view(indices: tuple, operand: ArrayType, value: ArrayType, row: ArrayType) -> Source:
     element, at = _row(operand, 2)
-    shifted = indices[0] - at
-    new = Piece(1, (shifted, *indices[1:]), (Bounds(shifted, 0, 1),), (element,))
+    row_in_value = indices[0] - at
+    new = Piece(1, (row_in_value, *indices[1:]), (Bounds(row_in_value, 0, 1),), (element,))
     return Source((new, Piece(0, indices)))
 
 
 def _put_reference(operand: np.ndarray, value: np.ndarray, row: np.ndarray) -> np.ndarray:
-    changed = np.array(operand)
-    changed[int(row)] = value[0]
-    return changed
+    out = np.array(operand)
+    out[int(row)] = value[0]
+    return out
 
 
 take_row = Primitive(
@@ -139,20 +139,20 @@ def shrunk_loop(used_results: Sequence[bool], equation: Equation) -> Equation:
         condition, of_condition = needed_inputs(condition, (True,))
     state = [w or c for w, c in zip_longest(used_results, of_condition[first:], fillvalue=False)]
     while True:
-        live_body, needed = needed_inputs(body, state)
-        grown = [s or n for s, n in zip(state, needed[first:], strict=True)]
-        if grown == state:
+        live_body, live_inputs_of_body = needed_inputs(body, state)
+        state_or_needed = [s or n for s, n in zip(state, live_inputs_of_body[first:], strict=True)]
+        if state_or_needed == state:
             break
-        state = grown
-    shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
-    live_inputs = [True, *shared, *state]
+        state = state_or_needed
+    live_consts = [b or c for b, c in zip(live_inputs_of_body[1:first], of_condition[1:first], strict=True)]
+    live_inputs = [True, *live_consts, *state]
     # Arrays that the loop creates are results without an operand.
     return narrowed(
         equation,
         live_inputs[1 : 1 + len(equation.operands)],
         state,
         body=with_inputs_picked(live_body, live_inputs),
-        consts=sum(shared),
+        consts=sum(live_consts),
         condition=condition and with_inputs_picked(condition, live_inputs[: len(condition.inputs)]),
     )
 
@@ -191,13 +191,13 @@ def bind_loop(
     are arrays, which the loop creates.
     """
     programs = (body,) if condition is None else (body, condition)
-    captured = [x for p in programs for x in p.captured]
+    captures = [x for p in programs for x in p.captured]
     step, *asks = captured_by_all(programs, leading=1)
     return loop(
-        *captured,
+        *captures,
         *consts,
         *carry,
-        consts=len(captured) + len(consts),
+        consts=len(captures) + len(consts),
         body=step,
         condition=asks[0] if asks else None,
         count=count,
@@ -209,9 +209,9 @@ def captured_by_all(staged: Sequence[Staged], leading: int = 0) -> list[Program]
     types = [type_of(x) for s in staged for x in s.captured]
     programs, start = [], 0
     for s in staged:
-        captured, end = [Var(t) for t in types], start + len(s.captured)
-        captured[start:end] = s.program.inputs[: len(s.captured)]
-        inputs = (*s.own_inputs[:leading], *captured, *s.own_inputs[leading:])
+        capture_vars, end = [Var(t) for t in types], start + len(s.captured)
+        capture_vars[start:end] = s.program.inputs[: len(s.captured)]
+        inputs = (*s.own_inputs[:leading], *capture_vars, *s.own_inputs[leading:])
         programs.append(replace(s.program, inputs=inputs))
         start = end
     return programs
@@ -238,34 +238,34 @@ def scan_as_loop(
     *args: Value, body: Program, consts: int, carries: int, length: Size, reverse: bool, unroll: int
 ) -> list[Any]:
     """The loop equation for a scan."""
-    shared, first, stacked = args[:consts], args[consts:][:carries], args[consts + carries :]
-    rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in stacked)
-    inside = [*(type_of(x) for x in (*shared, *first)), *rows]
+    constants, first, row_arrays = args[:consts], args[consts:][:carries], args[consts + carries :]
+    rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in row_arrays)
+    inside = [*(type_of(x) for x in (*constants, *first)), *rows]
     sizes = match_sizes(body.input_types, inside, f"{body.name}: cannot lower")
-    yielded = (type_with_sizes(t, sizes) for t in body.output_types[carries:])
-    arrays = [t.with_shape((length, *t.shape)) for t in yielded]
+    row_types = (type_with_sizes(t, sizes) for t in body.output_types[carries:])
+    arrays = [t.with_shape((length, *t.shape)) for t in row_types]
     if isinstance(length, int) and length == 0:
         return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
-    unroll, unsliced = _unrolled(length, unroll), (*shared, *stacked)
+    unroll, operands = _unrolled(length, unroll), (*constants, *row_arrays)
 
     def steps(t: Value, *xs: Value) -> list[Value]:
         """`unroll` steps of the body, from state to state."""
-        const_values, state = xs[:consts], list(xs[len(unsliced) :])
+        const_values, state = xs[:consts], list(xs[len(operands) :])
         for row in _rows(t, length, unroll, reverse):
-            rows = [take_row(x, row) for x in xs[consts : len(unsliced)]]
+            rows = [take_row(x, row) for x in xs[consts : len(operands)]]
             outs = eval_program(body, [*const_values, *state[:carries], *rows])
             new = (reshape(y, shape=(1, *type_of(y).shape)) for y in outs[carries:])
-            filled = [put_row(a, y, row) for a, y in zip(state[carries:], new, strict=True)]
-            state = [*outs[:carries], *filled]
+            arrays = [put_row(a, y, row) for a, y in zip(state[carries:], new, strict=True)]
+            state = [*outs[:carries], *arrays]
         return state
 
-    types = [COUNTER, *(type_of(x) for x in (*unsliced, *first)), *arrays]
-    return bind_loop(stage_within(steps, types, "body"), None, length // unroll, unsliced, first)
+    types = [COUNTER, *(type_of(x) for x in (*operands, *first)), *arrays]
+    return bind_loop(stage_within(steps, types, "body"), None, length // unroll, operands, first)
 
 
-def _unrolled(length: Size, asked: int) -> int:
+def _unrolled(length: Size, unroll: int) -> int:
     """How many steps one iteration writes out: as many as requested, if that divides the length."""
-    return asked if asked > 1 and dims.divides(asked, length) else 1
+    return unroll if unroll > 1 and dims.divides(unroll, length) else 1
 
 
 def _rows(t: Value, length: Size, unroll: int, reverse: bool) -> Iterator[Any]:

@@ -277,8 +277,8 @@ def grown(a: V, m: Size, n: Size) -> V:
     *lead, p, q = type_of(a).shape
     if (p, q) == (m, n):
         return a
-    none = (0,) * (len(lead) + 2)
-    return pad(a, number(0, a), low=none, high=(*none[2:], m - p, n - q), interior=none)
+    no_padding = (0,) * (len(lead) + 2)
+    return pad(a, number(0, a), low=no_padding, high=(*no_padding[2:], m - p, n - q), interior=no_padding)
 
 
 def grown_by_identity(a: V, n: Size) -> V:
@@ -287,10 +287,10 @@ def grown_by_identity(a: V, n: Size) -> V:
     size = shape[-1]
     if size == n:
         return a
-    padded = grown(a, n, n)
-    row, column = rows(type_of(padded).shape), columns(type_of(padded).shape)
+    matrix = grown(a, n, n)
+    row, column = rows(type_of(matrix).shape), columns(type_of(matrix).shape)
     new = gt(row, literal(size - 1, dtypes.i32))
-    return select(new, cast(eq(row, column), type_of(a).dtype), padded)
+    return select(new, cast(eq(row, column), type_of(a).dtype), matrix)
 
 
 def permuted_rows(a: Value, order: Value) -> Array:

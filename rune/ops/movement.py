@@ -180,11 +180,11 @@ def _where_padded(shape: Shape, **params: object) -> Array:
 def _crop(ct: Value, low: Shape, high: Shape, interior: tuple[int, ...]) -> Array:
     negative_low, negative_high = tuple(-lo for lo in low), tuple(-hi for hi in high)
     zeros = (0,) * len(low)
-    spaced = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
+    with_gaps = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
     if all(gap == 0 for gap in interior):
-        return spaced
-    shape = type_of(spaced).shape
-    return slice_(spaced, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
+        return with_gaps
+    shape = type_of(with_gaps).shape
+    return slice_(with_gaps, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
 
 
 def _pad_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
@@ -202,9 +202,9 @@ def _pad_batch(
     if not batched[1]:
         return pad(x, value, **params), True
     # A padding value per lane: pad a mask, and take the lane's value where it is false.
-    padded = pad(x, zero_like(x), **params)
+    array = pad(x, zero_like(x), **params)
     mask = _where_padded(type_of(x).shape, **params)
-    return select(mask, padded, broadcast(value, shape=type_of(padded).shape, axes=(0,))), True
+    return select(mask, array, broadcast(value, shape=type_of(array).shape, axes=(0,))), True
 
 
 def _pad_view(
@@ -295,8 +295,8 @@ def _concatenate_type(*types: ArrayType, axis: int) -> ArrayType:
 
 def _concatenate_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, *, axis: int) -> Array:
     """One concatenation of all tangents; those that are zero become arrays of zeros."""
-    filled = [fit(zero_like(a), type_of(a).shape) if t is None else t for t, a in zip(tangents, args, strict=True)]
-    return concatenate(*filled, axis=axis)
+    arrays = [fit(zero_like(a), type_of(a).shape) if t is None else t for t, a in zip(tangents, args, strict=True)]
+    return concatenate(*arrays, axis=axis)
 
 
 def _concatenate_transpose(ct: Value, linear: Batched, *inputs: Any, axis: int) -> list[Array | None]:

@@ -26,8 +26,8 @@ def stacked(name: str, rows: Sequence[Operand]) -> Value:
     types = list(dict.fromkeys(str(type_of(row)) for row in promoted_rows))
     if len({type_of(row).shape for row in promoted_rows}) != 1:
         raise ArgumentError(f"{name}: cannot stack rows {', '.join(types)} (shapes differ)")
-    joined = [c.expand_dims(row, 0) for row in promoted_rows]
-    return joined[0] if len(joined) == 1 else concatenate(*joined, axis=0)
+    row_arrays = [c.expand_dims(row, 0) for row in promoted_rows]
+    return row_arrays[0] if len(row_arrays) == 1 else concatenate(*row_arrays, axis=0)
 
 
 def holds_arrays(x: Sequence[object]) -> bool:

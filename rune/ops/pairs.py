@@ -91,8 +91,8 @@ def div(x: Pair, y: Pair) -> Pair:
     # Divided by |y| if y is zero, so that x / 0 is infinite and not NaN.
     ratio = a.select(a.eq(large, like(0, large)), small, ratio)
     divisor = a.add(large, a.mul(small, ratio))
-    turned = a.mul(p, ratio)
-    imaginary = a.select(wide, a.sub(q, turned), a.sub(turned, q))
+    product = a.mul(p, ratio)
+    imaginary = a.select(wide, a.sub(q, product), a.sub(product, q))
     real = a.add(p, a.mul(q, ratio))
     by_zero = a.eq(a.max(a.abs(large), a.abs(small)), like(0, large))
     divisor = a.select(by_zero, a.abs(large), divisor)
@@ -143,8 +143,8 @@ class Scaled:
     def by_exponent(self, power: Callable[[int], float]) -> Real:
         """power(e), where the factor is 2**e."""
         limits = RANGES[type_of(self.length).dtype]
-        down, up, none = (like(power(e), self.length) for e in (-limits.down, limits.up, 0))
-        return a.select(self.large, down, a.select(self.small, up, none))
+        down, up, neither = (like(power(e), self.length) for e in (-limits.down, limits.up, 0))
+        return a.select(self.large, down, a.select(self.small, up, neither))
 
 
 def scaled(x: Pair) -> Scaled:
@@ -172,12 +172,12 @@ def sign(x: Pair) -> Pair:
     direction, ends = scaled(x), (is_infinite(x[0]), is_infinite(x[1]))
     one, zero, nan = (like(v, x[0]) for v in (1, 0, math.nan))
     has_nan = a.logical_or(a.ne(x[0], x[0]), a.ne(x[1], x[1]))
-    lost = a.logical_or(has_nan, a.logical_and(*ends))
+    is_undefined = a.logical_or(has_nan, a.logical_and(*ends))
 
     def part(k: int) -> Real:
         is_zero = a.logical_or(a.eq(direction.length, zero), ends[1 - k])
         near = a.select(is_zero, zero, a.div(direction.number[k], direction.length))
-        return a.select(lost, nan, a.select(ends[k], a.copysign(one, x[k]), near))
+        return a.select(is_undefined, nan, a.select(ends[k], a.copysign(one, x[k]), near))
 
     return part(0), part(1)
 
@@ -221,8 +221,8 @@ def rsqrt(x: Pair) -> Pair:
 
 def cos_beside(exponent: Real, angle: Real) -> Real:
     """cos angle; 1 where the exponent is infinite and the angle infinite or NaN, as in C."""
-    lost = a.logical_and(is_infinite(exponent), a.logical_not(a.is_finite(angle)))
-    return a.select(lost, like(1, angle), t.cos(angle))
+    is_undefined = a.logical_and(is_infinite(exponent), a.logical_not(a.is_finite(angle)))
+    return a.select(is_undefined, like(1, angle), t.cos(angle))
 
 
 def at_angle(length: Real, angle: Real, exponent: Real) -> Pair:
@@ -231,10 +231,10 @@ def at_angle(length: Real, angle: Real, exponent: Real) -> Pair:
     exponent: where it is infinite, the length is 0 or infinite at any angle.
     """
     zero = like(0, length)
-    on_axis, gone = a.eq(angle, zero), a.eq(length, zero)
-    gone = a.logical_and(gone, is_infinite(exponent))
-    lost = a.logical_and(gone, a.logical_not(a.is_finite(angle)))
-    angle = a.select(lost, a.copysign(zero, angle), angle)
+    on_axis, is_zero_times_infinity = a.eq(angle, zero), a.eq(length, zero)
+    is_zero_times_infinity = a.logical_and(is_zero_times_infinity, is_infinite(exponent))
+    is_undefined = a.logical_and(is_zero_times_infinity, a.logical_not(a.is_finite(angle)))
+    angle = a.select(is_undefined, a.copysign(zero, angle), angle)
     real, imaginary = a.mul(length, cos_beside(exponent, angle)), a.mul(length, t.sin(angle))
     return real, a.select(on_axis, angle, imaginary)
 
@@ -256,9 +256,9 @@ def _split_exp(x: Real) -> tuple[Real, Real, Real]:
     limit, one, factor = like(most, x), like(1, x), like(math.exp(most), x)
     far = a.logical_and(a.gt(x, limit), a.lt(x, like(3 * most, x)))
     less = a.select(far, a.sub(x, limit), x)
-    again = a.logical_and(far, a.gt(less, limit))
-    last = t.exp(a.select(again, a.sub(less, limit), less))
-    return a.select(far, factor, last), a.select(again, factor, one), a.select(far, last, one)
+    needs_third = a.logical_and(far, a.gt(less, limit))
+    last = t.exp(a.select(needs_third, a.sub(less, limit), less))
+    return a.select(far, factor, last), a.select(needs_third, factor, one), a.select(far, last, one)
 
 
 def _times_all(x: Pair, factors: Sequence[Real]) -> Pair:
@@ -316,28 +316,28 @@ def log1p(x: Pair) -> Pair:
     one, two, bound = (like(v, x[0]) for v in (1, 2, 0.5))
     less_one = a.add(a.mul(x[0], a.add(two, x[0])), a.mul(x[1], x[1]))
     near = a.lt(a.max(a.abs(x[0]), a.abs(x[1])), bound)
-    shifted = a.add(one, x[0]), x[1]
-    far = log_length(shifted)
+    x_plus_one = a.add(one, x[0]), x[1]
+    far = log_length(x_plus_one)
     close = a.mul(t.log1p(a.select(near, less_one, like(0, one))), bound)
-    return a.select(near, close, far), angle_of(shifted)
+    return a.select(near, close, far), angle_of(x_plus_one)
 
 
 def power(x: Pair, y: Pair) -> Pair:
     """x to the power y: |x|^re(y) and exp at the angle; 1 where y is 0, as in C's cpow."""
     angle, logarithm = angle_of(x), log_length(x)
     zero = like(0, angle)
-    turned = a.select(a.eq(y[1], zero), zero, a.mul(y[1], logarithm))
-    grown, shrunk = a.mul(y[0], logarithm), a.mul(y[1], angle)
+    turn_of_length = a.select(a.eq(y[1], zero), zero, a.mul(y[1], logarithm))
+    growth_of_length, shrunk = a.mul(y[0], logarithm), a.mul(y[1], angle)
     result = a.mul(t.pow(absolute(x), y[0]), t.exp(a.neg(shrunk)))
-    turn = a.add(a.mul(y[0], angle), turned)
+    turn = a.add(a.mul(y[0], angle), turn_of_length)
     # At infinities and NaN, and where a term overflows, it is exp(y log x), as C permits.
     exponent = _mul_infinities(y, (logarithm, angle))
-    terms = _is_finite((grown, shrunk)), _is_finite((turn, turned))
+    terms = _is_finite((growth_of_length, shrunk)), _is_finite((turn, turn_of_length))
     easy = a.logical_and(a.logical_and(_is_finite(x), _is_finite(y)), a.logical_and(*terms))
-    growth, turn = select(easy, (a.sub(grown, shrunk), turn), exponent)
+    growth, turn = select(easy, (a.sub(growth_of_length, shrunk), turn), exponent)
     # Where one factor leaves the range in which the product may stay, one exponential of both.
     most = like(RANGES[type_of(angle).dtype].most, angle)
-    near = a.logical_and(easy, a.le(a.max(a.abs(grown), a.abs(shrunk)), most))
+    near = a.logical_and(easy, a.le(a.max(a.abs(growth_of_length), a.abs(shrunk)), most))
     first, *others = _split_exp(growth)
     length = a.select(near, result, first)
     others = [a.select(near, like(1, factor), factor) for factor in others]
@@ -369,10 +369,10 @@ def _mul_infinities(x: Pair, y: Pair) -> Pair:
     numbers_x = a.logical_or(far_y, overflows)
     numbers_y = a.logical_or(far_x, overflows)
     product = mul(x, y)
-    turned = mul(numbers(directions(x, far_x), numbers_x), numbers(directions(y, far_y), numbers_y))
-    lost = a.logical_and(a.ne(product[0], product[0]), a.ne(product[1], product[1]))
-    lost = a.logical_and(lost, a.logical_or(far_x, numbers_x))
-    return select(lost, times(turned, like(math.inf, x[0])), product)
+    direction = mul(numbers(directions(x, far_x), numbers_x), numbers(directions(y, far_y), numbers_y))
+    is_nan = a.logical_and(a.ne(product[0], product[0]), a.ne(product[1], product[1]))
+    is_nan = a.logical_and(is_nan, a.logical_or(far_x, numbers_x))
+    return select(is_nan, times(direction, like(math.inf, x[0])), product)
 
 
 def _is_finite(x: Pair) -> Real:

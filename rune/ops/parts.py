@@ -51,9 +51,9 @@ def _sinh_cosh(x: Real) -> tuple[Real, Real, Real]:
 def _product(x: Real, y: Real) -> Real:
     """x · y; a zero of the right sign if either is zero, whatever the other is."""
     zero = like(0, x)
-    gone = a.logical_or(a.eq(x, zero), a.eq(y, zero))
-    signed = a.mul(a.copysign(zero, x), a.copysign(like(1, y), y))
-    return a.select(gone, signed, a.mul(x, y))
+    has_zero = a.logical_or(a.eq(x, zero), a.eq(y, zero))
+    zero_of_sign = a.mul(a.copysign(zero, x), a.copysign(like(1, y), y))
+    return a.select(has_zero, zero_of_sign, a.mul(x, y))
 
 
 def cosh(x: Pair) -> Pair:
@@ -81,13 +81,13 @@ def tanh(x: Pair) -> Pair:
     near = t.sinh(a.select(far, limit, length))
     secant = a.add(one, a.mul(tangent, tangent))
     divisor = a.add(one, a.mul(secant, a.mul(near, near)))
-    grown = a.mul(_product(secant, near), t.sqrt(a.add(one, a.mul(near, near))))
-    real = a.select(far, one, _quotient(grown, divisor))
+    numerator = a.mul(_product(secant, near), t.sqrt(a.add(one, a.mul(near, near))))
+    real = a.select(far, one, _quotient(numerator, divisor))
     # At infinity the angle is arbitrary; elsewhere an infinite or NaN angle makes both parts NaN.
-    turned = a.mul(t.sin(x[1]), t.cos(x[1]))
-    turned = a.select(is_infinite(length), a.copysign(like(0, turned), x[1]), turned)
-    real = a.select(a.ne(turned, turned), a.select(far, turned, real), real)
-    limit_imag = a.mul(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, turned), turned))
+    imaginary = a.mul(t.sin(x[1]), t.cos(x[1]))
+    imaginary = a.select(is_infinite(length), a.copysign(like(0, imaginary), x[1]), imaginary)
+    real = a.select(a.ne(imaginary, imaginary), a.select(far, imaginary, real), real)
+    limit_imag = a.mul(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, imaginary), imaginary))
     return a.copysign(real, x[0]), a.select(far, limit_imag, _quotient(tangent, divisor))
 
 
@@ -132,8 +132,8 @@ def asin(x: Pair) -> Pair:
     root_minus, root_plus = _roots_beside(x)
     endless, (p, q) = _direction(x)
     above = a.select(endless, p, x[0])
-    beside = a.select(endless, a.abs(q), mul(root_minus, root_plus)[0])
-    real = a.select(a.eq(x[0], like(0, x[0])), x[0], t.atan2(above, beside))
+    width = a.select(endless, a.abs(q), mul(root_minus, root_plus)[0])
+    real = a.select(a.eq(x[0], like(0, x[0])), x[0], t.atan2(above, width))
     return real, _beyond(endless, t.asinh(_area(root_minus, root_plus)), x[1])
 
 
@@ -174,13 +174,13 @@ def atanh(x: Pair) -> Pair:
     divisor = a.add(a.mul(distance, distance), square)
     near = a.mul(t.log1p(a.div(a.mul(like(4, p), p), divisor)), like(0.25, p))
     # Near the pole, where only q is left and its square may vanish: log(2/|q|) / 2.
-    beside = a.mul(a.sub(like(math.log(2), p), t.log(a.abs(q))), like(0.5, p))
-    real = a.select(a.lt(divisor, like(2.0**-80, p)), beside, near)
+    at_pole = a.mul(a.sub(like(math.log(2), p), t.log(a.abs(q))), like(0.5, p))
+    real = a.select(a.lt(divisor, like(2.0**-80, p)), at_pole, near)
     real = a.select(far, _over_square(p, q), real)
     nothing = a.logical_or(a.eq(p, like(0, p)), a.logical_or(is_infinite(p), is_infinite(q)))
     real = a.select(nothing, like(0, p), real)
-    behind = a.sub(a.mul(distance, a.add(one, p)), square)
-    angle = a.mul(t.atan2(a.mul(like(2, q), q), behind), like(0.5, q))
+    height = a.sub(a.mul(distance, a.add(one, p)), square)
+    angle = a.mul(t.atan2(a.mul(like(2, q), q), height), like(0.5, q))
     right = a.copysign(like(math.pi / 2, q), q)
     return a.copysign(real, x[0]), a.select(a.logical_or(far, is_infinite(q)), right, angle)
 

@@ -185,8 +185,8 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
         return convert(size, dtype=dtype, weak=True) if weak else size
     if dtypes.scalar_type(value) is not None:
         if dtype in dtypes.KEYS:
-            shown = dtypes.short(dtype)
-            raise DtypeError(f"{name}: cannot use {value!r} as {shown} (a key required)")
+            dtype_name = dtypes.short(dtype)
+            raise DtypeError(f"{name}: cannot use {value!r} as {dtype_name} (a key required)")
         number = _checked(name, value, dtype)
         return _weak(number, dtype) if weak else _typed(number, dtype)
     source = type_of(value).dtype
@@ -258,9 +258,9 @@ def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
     """The error for an integer that `dtype` cannot hold, with advice."""
     integers = sorted(dtypes.INTEGER, key=lambda d: (int_bounds(d)[1], d.kind))
     wider = [d for d in integers if holds(d, number)]
-    shown = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
+    number_text = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
     hint = f"an explicit {wider[0].name} holds it" if wider else "no integer has more than 64 bits"
-    message = f"{name}: cannot hold {shown} in {dtypes.short(dtype)}"
+    message = f"{name}: cannot hold {number_text} in {dtypes.short(dtype)}"
     return OverflowError(with_context(message, hint if dtype in dtypes.INTEGER else None))
 
 
@@ -268,8 +268,8 @@ def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
 def broadcast_shape(name: str, *shapes: Shape) -> Shape:
     """The common shape by NumPy's rules. Errors: ShapeError names the axis and both sizes."""
     rank = max(map(len, shapes))
-    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
-    return tuple(_common(name, shapes, axis, [s[axis] for s in padded]) for axis in range(rank))
+    full_shapes = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    return tuple(_common(name, shapes, axis, [s[axis] for s in full_shapes]) for axis in range(rank))
 
 
 def _common(name: str, shapes: Sequence[Shape], axis: int, sizes: Sequence[Size]) -> Size:
@@ -291,9 +291,9 @@ def broadcast_to(name: str, value: Operand, shape: Shape) -> Any:
         return value
     if broadcast_shape(name, current, shape) != shape:
         raise ShapeError(f"{name}: cannot broadcast {type_of(value)} to {shape}")
-    squeezed, axes = _stretch(current, shape)
-    if squeezed != current:
-        value = reshape(value, shape=squeezed)
+    core_shape, axes = _stretch(current, shape)
+    if core_shape != current:
+        value = reshape(value, shape=core_shape)
     return broadcast(value, shape=shape, axes=axes)
 
 
@@ -301,17 +301,17 @@ def broadcast_to(name: str, value: Operand, shape: Shape) -> Any:
 def _stretch(current: Shape, shape: Shape) -> tuple[Shape, tuple[int, ...]]:
     """The shape without the axes to stretch, and the positions of its axes in `shape`."""
     offset = len(shape) - len(current)
-    unstretched = tuple(i for i, d in enumerate(current) if d != 1 or shape[offset + i] == 1)
-    return tuple(current[i] for i in unstretched), tuple(offset + i for i in unstretched)
+    axes = tuple(i for i, d in enumerate(current) if d != 1 or shape[offset + i] == 1)
+    return tuple(current[i] for i in axes), tuple(offset + i for i in axes)
 
 
 def broadcast_together(name: str, values: Sequence[Operand]) -> list[Any]:
     """Operands of one shape; rank-0 operands are unchanged."""
     shapes = [() if dtypes.scalar_type(v) else type_of(v).shape for v in values]
-    ranked = {s for s in shapes if s}
-    if len(ranked) <= 1:
+    distinct = {s for s in shapes if s}
+    if len(distinct) <= 1:
         return list(values)
-    if config.current().rank_promotion != "allow" and len({len(s) for s in ranked}) > 1:
+    if config.current().rank_promotion != "allow" and len({len(s) for s in distinct}) > 1:
         _report_ranks(name, shapes, config.current().rank_promotion)
     shape = broadcast_shape(name, *shapes)
     return [v if not s else broadcast_to(name, v, shape) for v, s in zip(values, shapes)]
@@ -351,9 +351,9 @@ def apply(primitive: Primitive, *values: Any) -> Any:
 
 def _selected(mask: Operand, number: Value) -> Value:
     """A number where the mask is True, else 0."""
-    condition, chosen = broadcast_together("mul", [unrounded("mul", mask), number])
-    kind = type_of(chosen)
-    return select(condition, chosen, as_type(0, kind.dtype, kind.weak))
+    condition, numbers = broadcast_together("mul", [unrounded("mul", mask), number])
+    kind = type_of(numbers)
+    return select(condition, numbers, as_type(0, kind.dtype, kind.weak))
 
 
 # As in NumPy, the sum of two bools is their "or" and the product their "and".

@@ -236,8 +236,8 @@ def _counted(count: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
 def _bits_type(key: ArrayType, *, shape: Shape, dtype: np.dtype) -> ArrayType:
     _require_keys("random_bits", key)
     if dtype not in BITS:
-        allowed = ", ".join(map(dtypes.short, BITS))
-        raise DtypeError(f"random_bits: cannot make {dtypes.short(dtype)} (one of {allowed})")
+        dtype_names = ", ".join(map(dtypes.short, BITS))
+        raise DtypeError(f"random_bits: cannot make {dtypes.short(dtype)} (one of {dtype_names})")
     return ArrayType((*key.shape, *shape), dtype)
 
 
@@ -245,11 +245,11 @@ def _bits_reference(key: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.nda
     keys, of_keys = _columns(key), generator(key)
     out = np.empty((key.size, math.prod(shape)), dtype)
     for part, high, low in _counted(out.shape[1]):
-        first, second, mixed = of_keys.cipher(NUMPY, keys, of_keys.sample((high, low)))
+        first, second, xor_word = of_keys.cipher(NUMPY, keys, of_keys.sample((high, low)))
         if dtype == u64:
             out[:, part] = (first.astype(u64) << np.uint64(32)) | second
         else:
-            out[:, part] = mixed.astype(dtype)
+            out[:, part] = xor_word.astype(dtype)
     return out.reshape((*key.shape, *shape))
 
 
@@ -257,11 +257,11 @@ def _bits_expand(key: Value, *, shape: Shape, dtype: np.dtype) -> Value:
     keys, words = type_of(key), _along(words_of(key), shape)
     positions = _for_every_key(_positions(shape), keys.shape, shape)
     of_keys = generator(keys)
-    drawn = functools.partial(_word, generator=of_keys, key=words, counter=of_keys.sample(positions))
+    word = functools.partial(_word, generator=of_keys, key=words, counter=of_keys.sample(positions))
     if dtype != u64:
-        return cast(drawn(MIXED), dtype)
-    high = shl(convert(drawn(FIRST), dtype=u64), literal(32, u64))
-    return logical_or(high, convert(drawn(SECOND), dtype=u64))
+        return cast(word(MIXED), dtype)
+    high = shl(convert(word(FIRST), dtype=u64), literal(32, u64))
+    return logical_or(high, convert(word(SECOND), dtype=u64))
 
 
 random_bits: Primitive = Primitive(
@@ -287,8 +287,8 @@ def _split_reference(key: np.ndarray, *, shape: tuple) -> np.ndarray:
     of_keys, count = generator(key), math.prod(shape)
     if not key.ndim and count <= FEW:
         pair = stored_words(key).tolist()
-        derived = [of_keys.cipher(INTS, pair, of_keys.derive((0, n)))[:WORDS] for n in range(count)]
-        return np.array([(words,) for words in derived], key.dtype).reshape(shape)
+        new_keys = [of_keys.cipher(INTS, pair, of_keys.derive((0, n)))[:WORDS] for n in range(count)]
+        return np.array([(words,) for words in new_keys], key.dtype).reshape(shape)
     keys, out = _columns(key), np.empty((key.size, count), key.dtype)
     for part, high, low in _counted(count):
         first, second, _ = of_keys.cipher(NUMPY, keys, of_keys.derive((high, low)))
@@ -333,8 +333,8 @@ def _fold_in_type(key: ArrayType, *position: ArrayType) -> ArrayType:
 def _fold_in_reference(key: np.ndarray, *position: np.ndarray) -> np.ndarray:
     words, of_keys = stored_words(key), generator(key)
     if not any(map(np.ndim, (key, *position))):
-        folded = of_keys.cipher(INTS, words.tolist(), of_keys.derive(tuple(map(int, position))))
-        return stored_keys(folded[:WORDS], key.dtype)
+        key_words = of_keys.cipher(INTS, words.tolist(), of_keys.derive(tuple(map(int, position))))
+        return stored_keys(key_words[:WORDS], key.dtype)
     pair = [words[..., number] for number in range(WORDS)]
     return stored_keys(of_keys.cipher(NUMPY, pair, of_keys.derive(position))[:WORDS], key.dtype)
 

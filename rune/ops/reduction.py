@@ -115,8 +115,8 @@ def _count(shape: tuple, axes: Axes) -> Any:
 
 def _exclusive_product(x: Value, from_end: bool) -> Array:
     axis = type_of(x).ndim - 1
-    shifted = _shift(x, 1, axis, literal_like(1, x), from_end)
-    return cumprod(shifted, axis=axis, reverse=from_end)
+    predecessors = _shift(x, 1, axis, literal_like(1, x), from_end)
+    return cumprod(predecessors, axis=axis, reverse=from_end)
 
 
 def _extremum_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
@@ -125,9 +125,9 @@ def _extremum_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
     # still sums to one per slice. No element equals a NaN, so all elements share the tangent of a
     # NaN.
     extremum = expand_axes(y, type_of(x).shape, axes)
-    tied = logical_or(eq(x, extremum), ne(extremum, extremum))
-    total = reduce_sum(select(tied, dx, zero_like(dx)), axes=axes)
-    count = reduce_sum(cast(tied, type_of(x).dtype), axes=axes)
+    is_extremum = logical_or(eq(x, extremum), ne(extremum, extremum))
+    total = reduce_sum(select(is_extremum, dx, zero_like(dx)), axes=axes)
+    count = reduce_sum(cast(is_extremum, type_of(x).dtype), axes=axes)
     return div(total, select(eq(y, y), count, y))
 
 
@@ -153,10 +153,10 @@ def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
     require("argmax", dtypes.ANY, "ordered", x)
     if 0 <= axis < x.ndim and x.shape[axis] == 0:
         raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
-    reduced = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
+    type = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
     hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
     require_room("argmax", x.shape[axis] - 1, dtype, hint=hint)
-    return reduced
+    return type
 
 
 def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:
@@ -233,10 +233,10 @@ def _doubling_jvp(combine: Rule, identity: Callable[[Value], Value]) -> JvpRule:
         while by < most:
             before = _shift(value, by, axis, identity(x), reverse)
             d_before = _shift(tangent, by, axis, zero_like(dx), reverse)
-            value, joined = combine(before, d_before, value, tangent)
+            value, combination = combine(before, d_before, value, tangent)
             # Before the first element, 0 times infinity is not a tangent, and -inf does not tie.
             alone = _shift(zeros, by, axis, literal_like(1, x), reverse)
-            tangent = select(eq(alone, zeros), joined, tangent)
+            tangent = select(eq(alone, zeros), combination, tangent)
             by *= 2
         return tangent
 
@@ -250,8 +250,8 @@ def _product_step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Arra
 def _extremum_step(pick: Callable[[], Primitive], wins: Callable[[], Primitive]) -> Rule:
     def step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Array]:
         half = mul(add(da, db), literal_like(0.5, da))
-        chosen = select(wins()(a, b), da, db)
-        return pick()(a, b), select(eq(a, b), half, chosen)
+        winner_tangent = select(wins()(a, b), da, db)
+        return pick()(a, b), select(eq(a, b), half, winner_tangent)
 
     return step
 
@@ -268,8 +268,8 @@ def _cumulative_type(name: str, kind: str) -> Rule:
 
 def _cumulative_reference(ufunc: np.ufunc) -> Rule:
     def reference(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
-        ordered = np.flip(x, axis) if reverse else x
-        total = ufunc.accumulate(ordered, axis=axis, dtype=wide(x.dtype)).astype(x.dtype)
+        forward = np.flip(x, axis) if reverse else x
+        total = ufunc.accumulate(forward, axis=axis, dtype=wide(x.dtype)).astype(x.dtype)
         return np.flip(total, axis) if reverse else total
 
     return reference

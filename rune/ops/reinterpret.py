@@ -55,8 +55,8 @@ def _require_axis(x: Value, dtype: np.dtype) -> None:
     """Errors: ShapeError unless the elements of a last axis can be joined without a remainder."""
     shape, count = type_of(x).shape, dtype.itemsize // type_of(x).dtype.itemsize
     if not shape or (count > 1 and shape[-1] % count != 0):
-        required = f"a last axis of a multiple of {count} elements" if count > 1 else "a last axis"
-        raise ShapeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({required} required)")
+        requirement = f"a last axis of a multiple of {count} elements" if count > 1 else "a last axis"
+        raise ShapeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({requirement} required)")
 
 
 def _of_bool(x: Value, dtype: np.dtype) -> Value:

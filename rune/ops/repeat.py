@@ -86,7 +86,7 @@ def _fitted(values: Sequence[Value], types: Sequence[ArrayType]) -> list[Value]:
     return [fit(x, t.shape) for x, t in zip(values, types, strict=True)]
 
 
-def _require_carry(actual: Sequence[ArrayType], expected: Sequence[ArrayType]) -> None:
-    for x, y in zip(actual, expected, strict=True):
+def _require_carry(actual: Sequence[ArrayType], carry_types: Sequence[ArrayType]) -> None:
+    for x, y in zip(actual, carry_types, strict=True):
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise CheckError(f"repeat: cannot carry {x} (the carry is {y})")

@@ -38,9 +38,9 @@ def scattered_axes(dims: IndexDims) -> tuple[int, ...]:
 
 def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
     """Whether every window is one row: size 1 along the addressed axes, whole along the others."""
-    placed = scattered_axes(dims)
+    axes = scattered_axes(dims)
     return all(
-        size == 1 and a not in dims.window_axes(operand.ndim) if a in placed else size == length
+        size == 1 and a not in dims.window_axes(operand.ndim) if a in axes else size == length
         for a, (size, length) in enumerate(zip(slice_sizes, operand.shape, strict=True))
     )
 
@@ -54,16 +54,16 @@ def changed_rows(
             that is dropped), and the updates [U, W].
     """
     shape = type_of(operand).shape
-    placed = scattered_axes(dims)
-    window = tuple(a for a in range(len(shape)) if a not in placed)
-    order = (*placed, *window)
-    rows = _as_rows(transpose(operand, permutation=order), len(placed))
+    axes = scattered_axes(dims)
+    window = tuple(a for a in range(len(shape)) if a not in axes)
+    order = (*axes, *window)
+    rows = _as_rows(transpose(operand, permutation=order), len(axes))
     batch = tuple(a for a in range(type_of(updates).ndim) if a not in dims.offset)
     new_rows = _as_rows(transpose(updates, permutation=(*batch, *dims.offset)), len(batch))
-    places = _places(shape, placed, indices, dims, mode)
-    changed = change(rows, places, new_rows)
-    ordered = reshape(changed, shape=tuple(shape[a] for a in order))
-    return transpose(ordered, permutation=inverse(order))
+    places = _places(shape, axes, indices, dims, mode)
+    new_operand = change(rows, places, new_rows)
+    in_order = reshape(new_operand, shape=tuple(shape[a] for a in order))
+    return transpose(in_order, permutation=inverse(order))
 
 
 def _as_rows(x: Value, axes: int) -> Value:
@@ -71,13 +71,13 @@ def _as_rows(x: Value, axes: int) -> Value:
     return reshape(x, shape=(product(shape[:axes]), product(shape[axes:])))
 
 
-def _places(shape: Shape, placed: tuple[int, ...], indices: Value, dims: IndexDims, mode: str) -> Value:
+def _places(shape: Shape, axes: tuple[int, ...], indices: Value, dims: IndexDims, mode: str) -> Value:
     """The row number of each update [U] as i32; the number of rows for an update that is
     dropped.
     """
     batch = type_of(indices).shape[:-1]
     place, inside = fit(_i32(0), batch), fit(np.asarray(True), batch)
-    for axis in placed:
+    for axis in axes:
         size = size_value(shape[axis], dtypes.i32)
         if axis in dims.operand_batching:
             along = dims.indices_batching[dims.operand_batching.index(axis)]
@@ -87,7 +87,7 @@ def _places(shape: Shape, placed: tuple[int, ...], indices: Value, dims: IndexDi
             at, is_within = _within(raw, shape[axis])
             inside = logical_and(inside, is_within)
         place = add(mul(place, size), at)
-    count = size_value(product(shape[a] for a in placed), dtypes.i32)
+    count = size_value(product(shape[a] for a in axes), dtypes.i32)
     numbers = place if mode == "clip" else select(inside, place, count)
     return reshape(numbers, shape=(product(batch),))
 

@@ -184,10 +184,10 @@ def sign(x: np.ndarray) -> np.ndarray:
 
 
 def _by_element(function: Callable[[float], float]) -> Function:
-    vectorised = np.frompyfunc(function, 1, 1)
+    ufunc = np.frompyfunc(function, 1, 1)
 
     def apply(x: np.ndarray) -> np.ndarray:
-        return np.asarray(vectorised(np.asarray(x).astype(np.float64))).astype(x.dtype)
+        return np.asarray(ufunc(np.asarray(x).astype(np.float64))).astype(x.dtype)
 
     return apply
 

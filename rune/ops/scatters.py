@@ -115,11 +115,11 @@ def _bits(count: Size) -> int:
 
 def _mul_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
     (dx, _, du), (x, i, u) = tangents, args
-    scaled = zeros_like(x) if dx is None else scatter_mul(dx, i, u, **params)
+    from_operand = zeros_like(x) if dx is None else scatter_mul(dx, i, u, **params)
     if du is None:
-        return scaled
+        return from_operand
     _, others = _products(type_of(x), i, u, params)
-    return scatter_add(scaled, i, mul(du, mul(read_back(x, i, params), others)), **params)
+    return scatter_add(from_operand, i, mul(du, mul(read_back(x, i, params), others)), **params)
 
 
 def _mul_transpose(

@@ -70,9 +70,9 @@ def within(entry: Slice, axis: int, size: Size) -> slice | Slice:
         if 0 <= first <= size - span:
             return slice(first, first + span, entry.stride)
     if entry.stride != 1:
-        shown = start if isinstance(start, int) else type_of(start)
+        start_text = start if isinstance(start, int) else type_of(start)
         raise AxisError(
-            f"index: cannot step by {entry.stride} from {shown} (axis {axis} of size {size})",
+            f"index: cannot step by {entry.stride} from {start_text} (axis {axis} of size {size})",
             hint="start + stride * arange(size) is an array of positions",
         )
     return entry

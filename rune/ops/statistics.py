@@ -170,8 +170,8 @@ def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Operand, a
     x = operand(name, x)
     if is_complex(x):
         return _complex_extremum(name, x, axis, keepdims)
-    chosen = of_bool if type_of(x).dtype == dtypes.bool_ else primitive
-    return reduce(name, chosen, x, axis, keepdims)
+    reduction_primitive = of_bool if type_of(x).dtype == dtypes.bool_ else primitive
+    return reduce(name, reduction_primitive, x, axis, keepdims)
 
 
 def _complex_extremum(name: str, x: Value, axis: Axis, keepdims: bool) -> Array:
@@ -182,8 +182,8 @@ def _complex_extremum(name: str, x: Value, axis: Axis, keepdims: bool) -> Array:
     if count == 0:
         raise ShapeError(f"{name}: cannot reduce {type_of(x)} over axes {axes} (no elements)")
     rows = transpose(x, permutation=(*remaining, *axes))
-    (ordered,) = sort(reshape(rows, (*(shape[i] for i in remaining), count)), num_keys=1)
-    extremum = _element_of_rows(ordered, count - 1 if name == "max" else 0)
+    (sorted_rows,) = sort(reshape(rows, (*(shape[i] for i in remaining), count)), num_keys=1)
+    extremum = _element_of_rows(sorted_rows, count - 1 if name == "max" else 0)
     result_shape = tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
     has_nan = reshape(reduction.reduce_or(a.ne(x, x), axes=axes), result_shape)
     return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, result_shape))

@@ -56,9 +56,9 @@ def read(
     if type(index) is slice and (ndim := type_of(x).ndim):  # the most frequent index; nothing else to check
         return sliced(x, (index, *(slice(None),) * (ndim - 1)))
     x, index = without_scalar_masks(x, index)
-    promised = mode == "promise_in_bounds"
-    entries = parse(x, index, wrap, outside=mode == "fill", promised=promised)
-    if promised and are_numbers(entries) and not config.current().check_bounds:
+    is_promise = mode == "promise_in_bounds"
+    entries = parse(x, index, wrap, outside=mode == "fill", is_promise=is_promise)
+    if is_promise and are_numbers(entries) and not config.current().check_bounds:
         mode = "clip"
     if not any(map(is_gathered, entries)):
         return _read_basic(x, entries)
@@ -96,16 +96,16 @@ def absent(x: Operand, fill_value: Operand | None = None) -> Value:
 # --- what an index is made of -----------------------------------------------------------------
 
 
-def parse(x: Operand, index: object, wrap: bool = True, outside: bool = False, promised: bool = False) -> list[Any]:
+def parse(x: Operand, index: object, wrap: bool = True, outside: bool = False, is_promise: bool = False) -> list[Any]:
     """The entries of an index, wrapped.
 
-    outside:  whether integers out of bounds are kept, as arrays
-    promised: whether none is said to be out of bounds: they are kept if bounds are checked, and
-              beside index arrays and steps
+    outside:    whether integers out of bounds are kept, as arrays
+    is_promise: whether the caller promises that none is out of bounds: they are kept if bounds are
+                checked, and beside index arrays and steps
     """
     sizes, raw = iter(enumerate(type_of(x).shape)), raw_entries(x, index)
-    watched = config.current().check_bounds or not are_numbers(raw)
-    outside = outside or (promised and watched)
+    checks_bounds = config.current().check_bounds or not are_numbers(raw)
+    outside = outside or (is_promise and checks_bounds)
     return [e if e is None else _placed(e, *next(sizes), wrap, outside) for e in raw]
 
 
@@ -129,21 +129,21 @@ def raw_entries(x: Operand, index: object) -> list[Any]:
     """One entry per axis (plus None): `...` expanded to full slices, masks to integers."""
     shape = type_of(x).shape
     items = [_item(x, _positions(e)) for e in index] if isinstance(index, tuple) else [_item(x, index)]
-    used = sum(map(axes_taken, items))
+    count = sum(map(axes_taken, items))
     ellipses = sum(e is Ellipsis for e in items)
     if ellipses > 1:
         raise AxisError("index: cannot use more than one ellipsis")
-    if used > len(shape):
-        raise AxisError(f"index: cannot index {type_of(x)} with {used} indices (its rank is {len(shape)})")
+    if count > len(shape):
+        raise AxisError(f"index: cannot index {type_of(x)} with {count} indices (its rank is {len(shape)})")
     entries: list[Any] = []
     axis = 0
     for item in items if ellipses else (*items, Ellipsis):
         if item is Ellipsis:
-            expanded = [slice(None)] * (len(shape) - used)
+            item_entries = [slice(None)] * (len(shape) - count)
         else:
-            expanded = mask_positions(x, item, axis) if is_mask(item) else [item]
-        entries += expanded
-        axis += sum(e is not None for e in expanded)
+            item_entries = mask_positions(x, item, axis) if is_mask(item) else [item]
+        entries += item_entries
+        axis += sum(e is not None for e in item_entries)
     return entries
 
 
@@ -302,8 +302,8 @@ def _symbolic_range(parts: Sequence[Size | None], size: Size) -> Range:
         last = _symbolic_place(size if stop is None else stop, size)
         return Range(first, maximum(first, last), step)
     except UndecidedComparison as error:
-        shown = ":".join("" if p is None else str(p) for p in (start, stop))
-        error.during("index", f"[{shown}] of an axis of size {size}")
+        range_text = ":".join("" if p is None else str(p) for p in (start, stop))
+        error.during("index", f"[{range_text}] of an axis of size {size}")
         raise
 
 
@@ -319,8 +319,8 @@ def sliced(x: Operand, entries: Entries) -> Any:
     if any([p.start != 0 or p.limit != d or p.stride != 1 or p.flipped for p, d in zip(parts, shape)]):
         start, limit = tuple(p.start for p in parts), tuple(p.limit for p in parts)
         x = slice_(x, start=start, limit=limit, stride=tuple(p.stride for p in parts))
-    flipped = tuple(i for i, p in enumerate(parts) if p.flipped)
-    return reverse(x, axes=flipped) if flipped else x
+    axes = tuple(i for i, p in enumerate(parts) if p.flipped)
+    return reverse(x, axes=axes) if axes else x
 
 
 def _read_basic(x: Operand, entries: Entries) -> Array:
@@ -334,8 +334,8 @@ def basic_shape(window: Shape, entries: Entries) -> Shape:
     not.
     """
     sizes = iter(window)
-    sized = [(e, 1 if e is None else next(sizes)) for e in entries]
-    return tuple(size for e, size in sized if not isinstance(e, int))
+    entry_sizes = [(e, 1 if e is None else next(sizes)) for e in entries]
+    return tuple(size for e, size in entry_sizes if not isinstance(e, int))
 
 
 # --- advanced ---------------------------------------------------------------------------------

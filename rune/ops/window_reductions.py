@@ -118,9 +118,9 @@ def counts(shape: Shape, slide: Slide) -> Shape:
     numbers = []
     for axis, size in enumerate(shape):
         low, high = slide.padding[axis]
-        padded = reach(size, slide.base_dilation[axis]) + low + high
+        length = reach(size, slide.base_dilation[axis]) + low + high
         at = slide.strides[axis], slide.window_dilation[axis]
-        numbers.append(window_count(padded, slide.window[axis], *at))
+        numbers.append(window_count(length, slide.window[axis], *at))
     return tuple(numbers)
 
 
@@ -143,19 +143,19 @@ def _type_rule(x: ArrayType, *, combine: str, **params: object) -> ArrayType:
 
 def _laid_out(x: Value, slide: Slide, fill: Value) -> tuple[Value, Ints]:
     """All windows of x, and those axes of the result that run within a window."""
-    padded = pad(x, fill, **slide.pads) if slide.is_padded else x
+    array = pad(x, fill, **slide.pads) if slide.is_padded else x
     axes = slide.axes
     sizes = tuple(slide.window[a] for a in axes)
     strides, dilations = (tuple(values[a] for a in axes) for values in (slide.strides, slide.window_dilation))
     ndim = type_of(x).ndim
-    shown = windows(padded, axes, sizes, strides, dilations)
-    return shown, tuple(range(ndim, ndim + len(axes)))
+    view = windows(array, axes, sizes, strides, dilations)
+    return view, tuple(range(ndim, ndim + len(axes)))
 
 
 def _expand(x: Value, *, combine: str, **params: object) -> Array:
     monoid, dtype = MONOIDS[combine], type_of(x).dtype
-    shown, axes = _laid_out(x, _slide(params), literal(monoid.identity(dtype), dtype))
-    return monoid.reduction(shown, axes=axes)
+    view, axes = _laid_out(x, _slide(params), literal(monoid.identity(dtype), dtype))
+    return monoid.reduction(view, axes=axes)
 
 
 def _reference(x: np.ndarray, *, combine: str, **params: object) -> np.ndarray:
@@ -163,10 +163,10 @@ def _reference(x: np.ndarray, *, combine: str, **params: object) -> np.ndarray:
     dtype = wide(x.dtype) if combine in ("add", "mul") else x.dtype
     fill = np.asarray(monoid.identity(x.dtype)).astype(x.dtype)
     assert pad.reference is not None
-    padded = pad.reference(x, fill, **slide.pads) if slide.is_padded else np.asarray(x)
+    array = pad.reference(x, fill, **slide.pads) if slide.is_padded else np.asarray(x)
     for axis in slide.axes:  # one axis after another: the cost is the sum of the sizes, not their product
-        padded = _reduce_axis(padded, axis, slide, monoid.ufunc, dtype)
-    return np.ascontiguousarray(padded).astype(x.dtype, copy=False)
+        array = _reduce_axis(array, axis, slide, monoid.ufunc, dtype)
+    return np.ascontiguousarray(array).astype(x.dtype, copy=False)
 
 
 def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: np.ufunc, dtype: np.dtype) -> np.ndarray:
@@ -177,8 +177,8 @@ def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: np.ufunc, dtype:
     total: Any = None
     for k in range(size):
         part = slice(k * dilation, k * dilation + max(count - 1, 0) * stride + min(count, 1), stride)
-        here = x[(slice(None),) * axis + (part,)]
-        total = here.astype(dtype) if total is None else ufunc(total, here, dtype=dtype)
+        elements = x[(slice(None),) * axis + (part,)]
+        total = elements.astype(dtype) if total is None else ufunc(total, elements, dtype=dtype)
     return total
 
 
@@ -204,18 +204,18 @@ def _product_jvp(dx: Value, x: Value, y: Value, slide: Slide) -> Array:
 
 def _first_jvp(dx: Value, x: Value, slide: Slide, combine: str) -> Array:
     dtype = type_of(x).dtype
-    shown, axes = _laid_out(x, slide, literal(MONOIDS[combine].identity(dtype), dtype))
+    primal_windows, axes = _laid_out(x, slide, literal(MONOIDS[combine].identity(dtype), dtype))
     tangents, _ = _laid_out(dx, slide, zero_like(dx))
-    outer = type_of(shown).shape[: len(type_of(shown).shape) - len(axes)]
-    sizes = type_of(shown).shape[len(outer) :]
+    outer = type_of(primal_windows).shape[: len(type_of(primal_windows).shape) - len(axes)]
+    sizes = type_of(primal_windows).shape[len(outer) :]
     flat = (*outer, product(sizes))
     last = len(outer)
     search = argmax if combine == "max" else argmin
-    first = search(reshape(shown, shape=flat), axis=last, dtype=dtypes.i32)
+    first = search(reshape(primal_windows, shape=flat), axis=last, dtype=dtypes.i32)
     position = iota(shape=flat, axis=last, dtype=dtypes.i32)
-    chosen = eq(position, expand_axes(first, flat, (last,)))
+    is_first = eq(position, expand_axes(first, flat, (last,)))
     tangents = reshape(tangents, shape=flat)
-    return reduce_sum(select(chosen, tangents, zero_like(dx)), axes=(last,))
+    return reduce_sum(select(is_first, tangents, zero_like(dx)), axes=(last,))
 
 
 def _transpose(ct: Value, linear: Batched, x: ArrayType, *, combine: str, **params: object) -> list[Array]:
@@ -244,8 +244,8 @@ def _back(count: Size, size: Size, slide: Slide, axis: int) -> tuple[Size, Size]
 
 
 def _batch(batched: Batched, size: Size, x: Value, *, combine: str, **params: object) -> tuple[Array, bool]:
-    lifted = _slide(params).with_lane()
-    return reduce_window(x, combine=combine, **fields_of(lifted)), True
+    slide = _slide(params).with_lane()
+    return reduce_window(x, combine=combine, **fields_of(slide)), True
 
 
 def fields_of(slide: Slide) -> dict[str, Any]:

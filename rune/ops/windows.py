@@ -94,8 +94,8 @@ def _slice_transpose(
 
 def _stack_starts(batched: Batched, size: Size, starts: Sequence[Value], shape: Shape) -> Array:
     """Starts along the axes of `shape` as index vectors [size, ndim]."""
-    placed = [signed(s, d) for s, d in zip(starts, shape, strict=True)]
-    lanes = [s if b else repeat_lane(s, size) for s, b in zip(placed, batched, strict=True)]
+    signed_starts = [signed(s, d) for s, d in zip(starts, shape, strict=True)]
+    lanes = [s if b else repeat_lane(s, size) for s, b in zip(signed_starts, batched, strict=True)]
     is_wide = any(type_of(s).dtype == dtypes.i64 for s in lanes)
     common = [cast(s, dtypes.i64 if is_wide else dtypes.i32) for s in lanes]
     return concatenate(*(reshape(s, shape=(size, 1)) for s in common), axis=1)

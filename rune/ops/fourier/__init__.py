@@ -132,10 +132,10 @@ def _transpose_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
 def _transpose_real_whole(ct: Value, axes: Axes, n: Size) -> Array:
     """The same where the parity of n is unknown: the transform with n - n//2 - 1 zeros appended."""
     shape = type_of(ct).shape
-    none = (0,) * len(shape)
+    zeros = (0,) * len(shape)
     high = tuple(n - d if k == axes[-1] else 0 for k, d in enumerate(shape))
-    padded = pad(ct, literal(0, type_of(ct).dtype), low=none, high=high, interior=none)
-    return real(fft(padded, kind="fft", axes=axes, odd=False))
+    frequencies = pad(ct, literal(0, type_of(ct).dtype), low=zeros, high=high, interior=zeros)
+    return real(fft(frequencies, kind="fft", axes=axes, odd=False))
 
 
 def _transpose_inverse_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
@@ -144,9 +144,9 @@ def _transpose_inverse_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
     """
     ct_type = type_of(ct)
     spectrum = conj(fft(ct, kind="rfft", axes=axes, odd=False))
-    doubled = weighted(spectrum, axes[-1], ct_type.shape[axes[-1]], 2)
+    pairs = weighted(spectrum, axes[-1], ct_type.shape[axes[-1]], 2)
     total = size_value(product(ct_type.shape[axis] for axis in axes), ct_type.dtype)
-    return _scaled(doubled, div(literal(1, ct_type.dtype), total))
+    return _scaled(pairs, div(literal(1, ct_type.dtype), total))
 
 
 def weighted(x: Operand, axis: int, n: Size, weight: float) -> Array:

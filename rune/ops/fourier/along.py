@@ -53,9 +53,9 @@ def lengthen(x: Pair, axis: int, size: Size) -> Pair:
     """x with zeros appended, up to `size`."""
     shape = shape_of(x)
     high = tuple(size - d if k == axis else 0 for k, d in enumerate(shape))
-    none = (0,) * len(shape)
+    zeros = (0,) * len(shape)
     zero = literal(0, type_of(x[0]).dtype)
-    real, imag = (movement.pad(v, zero, low=none, high=high, interior=none) for v in x)
+    real, imag = (movement.pad(v, zero, low=zeros, high=high, interior=zeros) for v in x)
     return real, imag
 
 

@@ -29,9 +29,9 @@ def transform_by_convolution(x: Pair, axis: int, n: int) -> Pair:
     chirp = _chirp(indices(n, 2 * n), n, dtype)
     x = lengthen(times(x, chirp, axis), axis, size)
     spectrum = transform_lines(x, axis)
-    filtered = times(spectrum, transform_lines(_filter(n, size, dtype), 0), axis)
+    product = times(spectrum, transform_lines(_filter(n, size, dtype), 0), axis)
     # The inverse transform is the transform with the parts exchanged, before and after.
-    imag, real = transform_lines((filtered[1], filtered[0]), axis)
+    imag, real = transform_lines((product[1], product[0]), axis)
     spectrum_of_x = times(cut((real, imag), axis, 0, n), chirp, axis)
     return pairs.times(spectrum_of_x, literal(1 / size, dtype))
 

@@ -112,11 +112,11 @@ def _by_summation(x: Pair, axis: int) -> Pair:
         starts = [j if d == axis else np.int32(0) for d in range(len(shape))]
         row = (dynamic_slice(v, *starts, sizes=sizes) for v in x)
         real, imag = (reshape(v, shape=tuple(shape[d] for d in others)) for v in row)
-        turned = times(spread((real, imag), others, shape), unit_roots(turns, count, dtype), axis)
+        terms = times(spread((real, imag), others, shape), unit_roots(turns, count, dtype), axis)
         # turns = jk mod n, increased by k for the next j: products would not fit in 32 bits.
         after = a.add(turns, k)
         after = a.select(a.lt(after, count), after, a.sub(after, count))
-        return [after, *map(a.add, sums, turned)]
+        return [after, *map(a.add, sums, terms)]
 
     _, *sums = repeat(n, step, zeros_like(k), *map(zeros_like, x))
     return sums[0], sums[1]
@@ -149,8 +149,8 @@ def _of_real_halves(x: Value, *, axis: int) -> Pair:
     z = join([z, cut(z, axis, 0, 1)], axis)
     even, odd = _sum_and_difference(z, axis)
     # The transforms of the elements at even and at odd positions, the latter times i.
-    turned = times(pairs.over_i(odd), _half_turn(n, axis, odd), axis)
-    return pairs.times(pairs.add(even, turned), literal(0.5, type_of(x).dtype))
+    rotation = times(pairs.over_i(odd), _half_turn(n, axis, odd), axis)
+    return pairs.times(pairs.add(even, rotation), literal(0.5, type_of(x).dtype))
 
 
 def _neighbours(x: Pair, axis: int) -> Pair:
@@ -210,8 +210,8 @@ def _to_real_whole(x: Pair, axis: int, n: Size) -> Array:
     end.
     """
     size = shape_of(x)[axis]
-    mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
-    signal = _inverse(join([x, mirrored], axis), (axis,))[0]
+    conjugates = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
+    signal = _inverse(join([x, conjugates], axis), (axis,))[0]
     return a.mul(signal, reciprocal(x[0], n))
 
 

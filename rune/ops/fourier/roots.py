@@ -56,6 +56,6 @@ def square_modulo(x: Value, n: int) -> Value:
     result, modulus = literal_like(0, x), literal_like(n, x)
     for shift in reversed(range(0, max(1, (n - 1).bit_length()), 4)):
         digit = a.logical_and(a.shr(x, literal_like(shift, x)), literal_like(15, x))
-        shifted = a.rem(a.mul(result, literal_like(16, x)), modulus)
-        result = a.rem(a.add(shifted, a.rem(a.mul(digit, x), modulus)), modulus)
+        sixteenfold = a.rem(a.mul(result, literal_like(16, x)), modulus)
+        result = a.rem(a.add(sixteenfold, a.rem(a.mul(digit, x), modulus)), modulus)
     return result

@@ -38,36 +38,36 @@ WRITTEN_OUT = 7  # a larger radix is a product with a matrix
 
 def transform_by_stages(x: Pair, axis: int, radices: Sequence[int]) -> Pair:
     """The transform along `axis`, whose length is the product of the radices."""
-    n, done = math.prod(radices), 1
+    n, run_length = math.prod(radices), 1
     for radix in radices:
-        x = _stage(x, axis, radix, n // (radix * done), done)
-        done *= radix
+        x = _stage(x, axis, radix, n // (radix * run_length), run_length)
+        run_length *= radix
     return x
 
 
-def _stage(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
+def _stage(x: Pair, axis: int, radix: int, runs: int, run_length: int) -> Pair:
     """[r, m, l] -> [m, r, l] along `axis`, with r, m, l = radix, runs, run_length."""
     if radix > WRITTEN_OUT:
-        return _stage_by_matrix(x, axis, radix, runs, done)
-    size = runs * done
+        return _stage_by_matrix(x, axis, radix, runs, run_length)
+    size = runs * run_length
     chunks = [cut(x, axis, k * size, (k + 1) * size) for k in range(radix)]
     if runs > 1:
-        chunks = [split_axis(chunk, axis, (runs, done)) for chunk in chunks]
+        chunks = [split_axis(chunk, axis, (runs, run_length)) for chunk in chunks]
     inner = axis + (runs > 1)  # the axis of the runs' elements
-    if done > 1:
-        chunks = _turned(chunks, inner, radix, done)
-    transformed = {2: _two, 4: _four}.get(radix, _odd)(chunks)
+    if run_length > 1:
+        chunks = _turned(chunks, inner, radix, run_length)
+    outputs = {2: _two, 4: _four}.get(radix, _odd)(chunks)
     if runs == 1:
-        return join(transformed, axis)
-    apart = [split_axis(y, axis, (runs, 1, done), 2) for y in transformed]
+        return join(outputs, axis)
+    apart = [split_axis(y, axis, (runs, 1, run_length), 2) for y in outputs]
     real, imag = join(apart, axis + 1)
     return split_axis((in_memory(real), in_memory(imag)), axis, (radix * size,), 3)
 
 
-def _turned(chunks: Sequence[Pair], axis: int, radix: int, done: int) -> list[Pair]:
+def _turned(chunks: Sequence[Pair], axis: int, radix: int, run_length: int) -> list[Pair]:
     """Chunk k times exp(-2πi jk / (radix·run_length)), for each j along `axis`."""
-    turns = _table(radix, done, radix * done, type_of(chunks[0][0]).dtype)
-    rows = (split_axis(cut(turns, 0, k, k + 1), 0, (done,), 2) for k in range(1, radix))
+    turns = _table(radix, run_length, radix * run_length, type_of(chunks[0][0]).dtype)
+    rows = (split_axis(cut(turns, 0, k, k + 1), 0, (run_length,), 2) for k in range(1, radix))
     return [chunks[0], *(times(x, row, axis) for x, row in zip(chunks[1:], rows, strict=True))]
 
 
@@ -80,12 +80,12 @@ def _two(x: Sequence[Pair]) -> list[Pair]:
 
 def _four(x: Sequence[Pair]) -> list[Pair]:
     even, odd = _two((x[0], x[2])), _two((x[1], x[3]))
-    turned = pairs.over_i(odd[1])
+    over_i = pairs.over_i(odd[1])
     return [
         pairs.add(even[0], odd[0]),
-        pairs.add(even[1], turned),
+        pairs.add(even[1], over_i),
         pairs.sub(even[0], odd[0]),
-        pairs.sub(even[1], turned),
+        pairs.sub(even[1], over_i),
     ]
 
 
@@ -118,12 +118,12 @@ def _total(terms: Sequence[Pair]) -> Pair:
 # --- large radices ------------------------------------------------------------------------------
 
 
-def _stage_by_matrix(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
+def _stage_by_matrix(x: Pair, axis: int, radix: int, runs: int, run_length: int) -> Pair:
     """The same stage as a product with the matrix of all roots."""
     shape, dtype = shape_of(x), type_of(x[0]).dtype
-    x = split_axis(x, axis, (radix, runs, done))
-    if done > 1:
-        turns = _table(radix, done, radix * done, dtype)
+    x = split_axis(x, axis, (radix, runs, run_length))
+    if run_length > 1:
+        turns = _table(radix, run_length, radix * run_length, dtype)
         x = pairs.mul(x, spread(turns, (axis, axis + 2), shape_of(x)))
     roots = complex(*_table(radix, radix, radix, dtype))
     product = dot_general(roots, complex(*x), dimension_numbers=(((1,), (axis,)), ((), ())))

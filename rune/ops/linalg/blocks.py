@@ -69,10 +69,10 @@ def beside_diagonal(t: Value) -> tuple[Array, Array]:
 
 def shifted(a: Value, down: int) -> Array:
     """One row and column more: zeros above and on the right, or (-1) below and on the left."""
-    none = (0,) * (type_of(a).ndim - 2)
+    zeros = (0,) * (type_of(a).ndim - 2)
     row, column = (1, 0) if down > 0 else (0, 1)
-    low, high = (*none, row, column), (*none, column, row)
-    return pad(a, number(0, a), low=low, high=high, interior=(*none, 0, 0))
+    low, high = (*zeros, row, column), (*zeros, column, row)
+    return pad(a, number(0, a), low=low, high=high, interior=(*zeros, 0, 0))
 
 
 def _square(x: Value) -> Array:

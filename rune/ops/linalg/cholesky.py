@@ -119,15 +119,15 @@ def _by_loops(a: Value) -> Array:
 def _blocked(a: Value) -> Array:
     n = type_of(a).shape[-1]
     size = next_multiple(n, BLOCK)
-    padded = grown_by_identity(a, size)
+    matrix = grown_by_identity(a, size)
 
     def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(BLOCK))
         block_rows = window(out, -2, start, BLOCK)
-        panel = sub(window(padded, -1, start, BLOCK), matmul(out, adjoint(block_rows)))
-        return [put(out, -1, start, _columns(padded, panel, start))]
+        panel = sub(window(matrix, -1, start, BLOCK), matmul(out, adjoint(block_rows)))
+        return [put(out, -1, start, _columns(matrix, panel, start))]
 
-    (out,) = steps(size // BLOCK, step, zeros(padded))
+    (out,) = steps(size // BLOCK, step, zeros(matrix))
     return corner(out, n, n)
 
 
@@ -141,14 +141,14 @@ def _columns(a: Value, panel: Value, start: Value) -> Array:
     row = rows((*shape[:-1], 1))
 
     def step(j: Value, out: Value) -> list[Array]:
-        here = add(start, j)
-        pivot_row = window(out, -2, here, 1)
+        diagonal_row = add(start, j)
+        pivot_row = window(out, -2, diagonal_row, 1)
         column = sub(window(panel, -1, j, 1), matmul(out, adjoint(pivot_row)))
-        pivot = real_part(window(column, -2, here, 1))
+        pivot = real_part(window(column, -2, diagonal_row, 1))
         root = as_dtype_of(sqrt(_positive(pivot)), column)
         root = broadcast(root, shape=type_of(column).shape, axes=tuple(range(len(shape))))
-        below = select(eq(row, here), root, div(column, root))
-        return [put(out, -1, j, keep(ge(row, here), below))]
+        below = select(eq(row, diagonal_row), root, div(column, root))
+        return [put(out, -1, j, keep(ge(row, diagonal_row), below))]
 
     (out,) = steps(type_of(panel).shape[-1], step, zeros(panel))
     return out
@@ -166,8 +166,8 @@ def or_all_nan(factor: Value) -> Any:
     if n == 0:
         return factor
     last = real_part(window(window(factor, -1, np.int32(_last(n)), 1), -2, np.int32(_last(n)), 1))
-    failed = broadcast(ne(last, last), shape=shape, axes=tuple(range(len(shape))))
-    return select(failed, lower_triangle(full(nan_like(factor), shape)), factor)
+    is_nan = broadcast(ne(last, last), shape=shape, axes=tuple(range(len(shape))))
+    return select(is_nan, lower_triangle(full(nan_like(factor), shape)), factor)
 
 
 def _last(n: Size) -> int:
@@ -188,11 +188,11 @@ def _written_out(a: Value) -> Any:
             factor[i][j] = div(_less_products(entries[i][j], factor[i][:j], factor[j][:j]), root)
     if n == 0:
         return a
-    failed = ne(real_part(factor[-1][-1]), real_part(factor[-1][-1]))
-    checked = [
-        [select(failed, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)] for i in range(n)
+    is_nan = ne(real_part(factor[-1][-1]), real_part(factor[-1][-1]))
+    nan_or_entries = [
+        [select(is_nan, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)] for i in range(n)
     ]
-    return from_elements(checked, lead)
+    return from_elements(nan_or_entries, lead)
 
 
 def _less_products(x: Value, first: list[Array], second: list[Array]) -> Value:

@@ -52,8 +52,8 @@ def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
     over, inner = upper_triangle(matmul(adjoint(v), v), 1), matmul(adjoint(v), x)
     if not transposed:
         return sub(x, matmul(v, _weighted(over, taus, scaled_rows(taus, inner))))
-    behind = adjoint(scaled_rows(taus, over))
-    inner = triangular_solve(behind, inner, lower=True, unit_diagonal=True)
+    coefficients = adjoint(scaled_rows(taus, over))
+    inner = triangular_solve(coefficients, inner, lower=True, unit_diagonal=True)
     return sub(x, matmul(v, scaled_rows(conjugate(taus), inner)))
 
 
@@ -63,16 +63,16 @@ def product_jvp(packed: Value, taus: Value, da: Any, dtaus: Value, width: Size) 
     Shapes: packed, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
     """
     v = unit_vectors(packed, np.int32(0))
-    over, ahead = upper_triangle(matmul(adjoint(v), v), 1), part(adjoint(v), -1, 0, width)
-    inner = _weighted(over, taus, scaled_rows(taus, ahead))
+    over, leading = upper_triangle(matmul(adjoint(v), v), 1), part(adjoint(v), -1, 0, width)
+    inner = _weighted(over, taus, scaled_rows(taus, leading))
     change, from_vectors = None, None
     if dtaus is not None:
-        change = scaled_rows(dtaus, sub(ahead, matmul(over, inner)))
+        change = scaled_rows(dtaus, sub(leading, matmul(over, inner)))
     if da is not None:
         dv = lower_triangle(da, -1)
         along = matmul(adjoint(dv), v)
-        turned = upper_triangle(add(along, adjoint(along)), 1)
-        from_coefficients = scaled_rows(taus, sub(part(adjoint(dv), -1, 0, width), matmul(turned, inner)))
+        projections = upper_triangle(add(along, adjoint(along)), 1)
+        from_coefficients = scaled_rows(taus, sub(part(adjoint(dv), -1, 0, width), matmul(projections, inner)))
         change = from_coefficients if change is None else add(change, from_coefficients)
         from_vectors = matmul(dv, inner)
     out = matmul(v, _weighted(over, taus, change))

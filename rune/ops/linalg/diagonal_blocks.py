@@ -63,16 +63,16 @@ def in_blocks(a: Value, b: Value, block: int, invert: Invert, unit: bool) -> Val
     row = rows(type_of(b).shape)
     first = spread(first, type_of(b).shape)
     solution, reciprocals = _finite_solution(a, keep(lt(row, first), b), block, invert)
-    here = add(solution, scaled_rows(reciprocals, b))
-    return select(lt(row, first), solution, select(eq(row, first), here, nan_like(b)))
+    quotients = add(solution, scaled_rows(reciprocals, b))
+    return select(lt(row, first), solution, select(eq(row, first), quotients, nan_like(b)))
 
 
 def _finite_solution(a: Value, b: Value, block: int, invert: Invert) -> tuple[Value, Value]:
     """The solution for finite right-hand sides, and the reciprocals of the diagonal."""
     n, count = type_of(a).shape[-1], type_of(b).shape[-1]
     size = next_multiple(n, block)
-    padded, sides = grown_by_identity(a, size), grown(b, size, count)
-    below, inverses = _below_blocks(padded, block), _diagonal_inverses(padded, block, invert)
+    matrix, sides = grown_by_identity(a, size), grown(b, size, count)
+    below, inverses = _below_blocks(matrix, block), _diagonal_inverses(matrix, block, invert)
 
     def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(block))

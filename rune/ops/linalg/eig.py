@@ -155,17 +155,17 @@ def _at_largest(v: Value) -> Value:
     row = len(shape) - 2
     at = argmax(abs(v), axis=row, dtype=dtypes.i32)
     lanes = tuple(i for i in range(len(shape)) if i != row)
-    here = eq(iota(shape=shape, axis=row, dtype=dtypes.i32), broadcast(at, shape=shape, axes=lanes))
+    is_largest = eq(iota(shape=shape, axis=row, dtype=dtypes.i32), broadcast(at, shape=shape, axes=lanes))
     one = np.ones((), type_of(v).dtype)
-    return keep(here, div(one, select(here, v, one)))
+    return keep(is_largest, div(one, select(is_largest, v, one)))
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """Without the vectors that nothing reads."""
     names = [n for n in ("left", "right") if equation.params[n]]
-    needed = {n: w for n, w in zip(names, wanted[1:], strict=True)}
-    results = (equation.results[0], *(r for r, w in zip(equation.results[1:], wanted[1:]) if w))
-    params = {n: needed.get(n, False) for n in ("left", "right")}
+    is_used = {n: w for n, w in zip(names, used_results[1:], strict=True)}
+    results = (equation.results[0], *(r for r, w in zip(equation.results[1:], used_results[1:]) if w))
+    params = {n: is_used.get(n, False) for n in ("left", "right")}
     return replace(equation, results=results, params=params)
 
 

@@ -96,8 +96,8 @@ def _expand(a: Value, *, lower: bool, vectors: bool) -> list[Array]:
     shape = type_of(a).shape
     full = hermitian(a, lower)
     scale = jacobi.unit_scale(full)
-    scaled = div(full, as_dtype_of(jacobi.over_matrices(scale, shape), a))
-    work, basis = _diagonalised(scaled, vectors)
+    matrix = div(full, as_dtype_of(jacobi.over_matrices(scale, shape), a))
+    work, basis = _diagonalised(matrix, vectors)
     eigenvalues = real_part(diagonal(work))
     order = jacobi.ascending(eigenvalues)
     scale = broadcast(scale, shape=shape[:-1], axes=_leading(shape))
@@ -116,8 +116,8 @@ def _diagonalised(a: Value, vectors: bool) -> tuple[Any, Any]:
     shape, dtype = type_of(a).shape, type_of(a).dtype
 
     def more(sweep: Value, work: Value, *_: Value) -> Array:
-        unfinished = reduce_or(_is_far(work), axes=_leading(shape))
-        return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), unfinished)
+        is_far = reduce_or(_is_far(work), axes=_leading(shape))
+        return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), is_far)
 
     def sweep(number_: Value, *carry: Value) -> list[Array]:
         return [add(number_, np.int32(1)), *steps(jacobi.rounds(shape[-1]), _round, *carry)]
@@ -144,14 +144,14 @@ def _round(number_: Value, work: Value, *basis: Value) -> list[Array]:
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
     on = real_part(diagonal(work))
-    met = jacobi.is_pair(partner, shape)
+    is_product = jacobi.is_pair(partner, shape)
     # Both columns of a pair read the same half, so they see the same number.
-    upper = upper_triangle(keep(met, work), 1)
+    upper = upper_triangle(keep(is_product, work), 1)
     product = reduce_sum(add(adjoint(upper), upper), axes=(len(shape) - 1,))
     turn = jacobi.rotations(on, product, partner)
     # Both sides are rotated as columns, since the matrix is Hermitian.
     both = off_diagonal(jacobi.turned(adjoint(jacobi.turned(work, turn)), turn))
-    both = select(met, number(0, both), both)
+    both = select(is_product, number(0, both), both)
     next_work = add(both, from_diagonal(as_dtype_of(sub(on, turn.e), work)))
     return [next_work, *(jacobi.turned(b, turn) for b in basis)]
 
@@ -164,11 +164,11 @@ def _jvp(
 ) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=params["lower"], vectors=True)
-    turned = matmul(hermitian(da, params["lower"]), v)
-    dw = reduce_sum(real_part(mul(conjugate(v), turned)), axes=(type_of(v).ndim - 2,))
+    da_times_v = matmul(hermitian(da, params["lower"]), v)
+    dw = reduce_sum(real_part(mul(conjugate(v), da_times_v)), axes=(type_of(v).ndim - 2,))
     if not params["vectors"]:
         return [w], [dw]
-    inside = matmul(adjoint(v), turned)
+    inside = matmul(adjoint(v), da_times_v)
     return [w, v], [dw, matmul(v, mul(as_dtype_of(inverse_gaps(w), inside), inside))]
 
 
@@ -187,9 +187,9 @@ def inverse_gaps(w: Value) -> Array:
     return select(same, number(0, w), div(number(1, w), gap))
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """Without the vectors if nothing reads them."""
-    if not equation.params["vectors"] or wanted[1]:
+    if not equation.params["vectors"] or used_results[1]:
         return equation
     params = {**equation.params, "vectors": False}
     return replace(equation, results=equation.results[:1], params=params)

@@ -96,14 +96,14 @@ def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = x * (1 / greatest)
     head = x[..., 0]
     tail = np.sum(np.abs(x[..., 1:]) ** 2, -1)
-    done = (tail == 0) & (np.imag(head) == 0)
+    is_reduced = (tail == 0) & (np.imag(head) == 0)
     norm = np.sqrt(np.abs(head) ** 2 + tail)
     beta = np.where(np.real(head) < 0, norm, -norm)
-    beta = np.where(done, np.real(head), beta)
-    divisor = np.where(done, 1, head - beta)
-    v = np.where(done[..., None], 0, x / divisor[..., None])
+    beta = np.where(is_reduced, np.real(head), beta)
+    divisor = np.where(is_reduced, 1, head - beta)
+    v = np.where(is_reduced[..., None], 0, x / divisor[..., None])
     v[..., 0] = 1
-    tau = np.where(done, 0, (beta - head) / np.where(beta == 0, 1, beta)).astype(x.dtype)
+    tau = np.where(is_reduced, 0, (beta - head) / np.where(beta == 0, 1, beta)).astype(x.dtype)
     return v.astype(x.dtype), tau, (beta * greatest[..., 0]).astype(x.dtype)
 
 
@@ -195,8 +195,8 @@ def _moved(inside: Value, turn: Value, h: Value) -> Value:
 def _phases(h: Value, dh: Value) -> Value:
     """The imaginary diagonal of X, from 0 on, for which the subdiagonal stays real."""
     n = type_of(h).shape[-1]
-    here, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, dh))
-    turns = div(imag(change), real_part(here))
+    subdiagonal, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, dh))
+    turns = div(imag(change), real_part(subdiagonal))
     first = type_of(turns).ndim - 1
     zero = number(0, turns)
     low = (*(0 for _ in range(first)), 1)
@@ -206,8 +206,8 @@ def _phases(h: Value, dh: Value) -> Value:
 
 
 def _padded(a: Value, low: tuple[int, int], high: tuple[int, int]) -> Value:
-    none = (0,) * (type_of(a).ndim - 2)
-    return pad(a, number(0, a), low=(*none, *low), high=(*none, *high), interior=(*none, 0, 0))
+    no_padding = (0,) * (type_of(a).ndim - 2)
+    return pad(a, number(0, a), low=(*no_padding, *low), high=(*no_padding, *high), interior=(*no_padding, 0, 0))
 
 
 hessenberg: Primitive = Primitive(

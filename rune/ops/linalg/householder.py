@@ -87,8 +87,8 @@ def _factorise_by_loops(a: Value, *, count: Size) -> list[Array]:
     def step(k: Value, work: Value, taus: Value) -> list[Value]:
         start = mul(k, np.int32(block))
         packed, panel_taus = _panel(window(work, -1, start, block), start, block)
-        updated = _applied_on_the_right(work, packed, panel_taus, start, block)
-        return [put(updated, -1, start, packed), put(taus, -2, start, panel_taus)]
+        matrix = _applied_on_the_right(work, packed, panel_taus, start, block)
+        return [put(matrix, -1, start, packed), put(taus, -2, start, panel_taus)]
 
     first = full(number(0, a), (*lead, reach, 1))
     packed, taus = steps(reach // block, step, wide, first)
@@ -113,8 +113,8 @@ def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value,
     """The block's Qᴴ applied to the columns after it."""
     v = unit_vectors(packed, start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
-    behind = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
-    return select(behind, sub(work, matmul(v, inner)), work)
+    is_right = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
+    return select(is_right, sub(work, matmul(v, inner)), work)
 
 
 def _panel(a: Value, start: Value, count: Size) -> list[Array]:
@@ -123,18 +123,18 @@ def _panel(a: Value, start: Value, count: Size) -> list[Array]:
     column = columns(shape)
 
     def step(k: Value, work: Value, taus: Value) -> list[Array]:
-        here = add(start, k)
-        v, tau, packed = reflection(window(work, -1, k, 1), here)
+        row = add(start, k)
+        v, tau, packed = reflection(window(work, -1, k, 1), row)
         inner = matmul(adjoint(v), work)
-        scaled = mul(spread(conjugate(tau), type_of(inner).shape), inner)
-        change = mul(spread(v, shape), spread(scaled, shape))
+        coefficients = mul(spread(conjugate(tau), type_of(inner).shape), inner)
+        change = mul(spread(v, shape), spread(coefficients, shape))
         work = select(gt(column, k), sub(work, change), work)
         return [put(work, -1, k, packed), put(taus, -2, k, tau)]
 
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))
 
 
-def reflection(x: Value, here: Value) -> tuple[Array, Array, Array]:
+def reflection(x: Value, start: Value) -> tuple[Array, Array, Array]:
     """v with v = 1 in row `start`, tau, and the column as it is stored.
 
     Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, M, 1].
@@ -142,7 +142,7 @@ def reflection(x: Value, here: Value) -> tuple[Array, Array, Array]:
     shape = type_of(x).shape
     row, last = rows(shape), len(shape) - 2
     # Scaled by the largest, so that squares neither overflow nor underflow; its inverse is normal.
-    greatest = reduce_max(keep(ge(row, here), abs(x)), axes=(last,))
+    greatest = reduce_max(keep(ge(row, start), abs(x)), axes=(last,))
     least = float(np.finfo(type_of(greatest).dtype).tiny)
     is_finite = le(greatest, number(float(np.finfo(type_of(greatest).dtype).max), greatest))
     greatest = max(min(greatest, number(1 / least, greatest)), number(least, greatest))
@@ -151,14 +151,14 @@ def reflection(x: Value, here: Value) -> tuple[Array, Array, Array]:
     greatest = reshape(greatest, shape=(*shape[:last], 1, 1))
     inverse = as_dtype_of(in_memory(div(number(1, greatest), greatest)), x)
     greatest, unit = as_dtype_of(greatest, x), mul(x, spread(inverse, shape))
-    head, tail = _summed(keep(eq(row, here), unit), last), keep(gt(row, here), unit)
+    head, tail = _summed(keep(eq(row, start), unit), last), keep(gt(row, start), unit)
     # Stored, since every element of the column would compute them again.
     scalars = _scalars(head, _summed(_squares(tail), last))
     tau, beta, scale = (in_memory(x) for x in scalars)
     below = mul(tail, spread(scale, shape))
-    v = select(eq(row, here), number(1, x), below)
+    v = select(eq(row, start), number(1, x), below)
     beta = spread(mul(beta, greatest), shape)
-    return v, tau, select(gt(row, here), below, select(eq(row, here), beta, x))
+    return v, tau, select(gt(row, start), below, select(eq(row, start), beta, x))
 
 
 def _summed(x: Value, axis: int) -> Array:
@@ -186,11 +186,11 @@ def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
     full_beta = as_dtype_of(safe, head)
     tau = div(sub(full_beta, head), full_beta)
     gap = select(is_done, number(1, head), sub(head, full_beta))
-    none = number(0, head)
+    zero = number(0, head)
     return (
-        select(is_done, none, tau),
+        select(is_done, zero, tau),
         select(is_done, head, as_dtype_of(beta, head)),
-        select(is_done, none, div(number(1, head), gap)),
+        select(is_done, zero, div(number(1, head), gap)),
     )
 
 

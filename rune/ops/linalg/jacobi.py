@@ -82,14 +82,14 @@ def partners(round: Value, n: Size) -> Array:
     # A column without a partner, i + i = round, is round times the inverse of two; so is the last's
     # partner.
     middle = rem(mul(round, size_value((n + n % 2) // 2, dtypes.i32)), count)
-    met = select(eq(column, opposite), last, opposite)
+    partner = select(eq(column, opposite), last, opposite)
     is_last = eq(column, _spread(count, n))  # if their number is even
-    met = select(is_last, middle, met)
+    partner = select(is_last, middle, partner)
     odd = n % 2
     if odd == 0:
-        return met
+        return partner
     rests = logical_and(eq(column, middle), eq(size_value(odd, dtypes.i32), np.int32(1)))
-    return select(rests, column, met)
+    return select(rests, column, partner)
 
 
 def _spread(x: Operand, n: Size) -> Array:
@@ -134,16 +134,16 @@ def rotations(squares: Value, product: Value, partner: Value) -> Turn:
     squares, product = in_memory(squares), in_memory(product)
     shape = type_of(squares).shape
     place = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
-    met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
+    partner_column = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
     length = abs(product)
-    nothing = logical_or(eq(length, number(0, length)), eq(place, met))
+    nothing = logical_or(eq(length, number(0, length)), eq(place, partner_column))
     safe, one = select(nothing, number(1, length), length), number(1, length)
     tau = div(sub(taken(squares, -1, partner), squares), mul(number(2, length), safe))
     size = abs(tau)
     t = div(one, add(size, sqrt(add(mul(tau, tau), one))))
     # In a pair with equal products one takes the positive angle and the other the negative one.
     zero = number(0, tau)
-    up = logical_or(gt(tau, zero), logical_and(eq(tau, zero), lt(place, met)))
+    up = logical_or(gt(tau, zero), logical_and(eq(tau, zero), lt(place, partner_column)))
     t = select(nothing, zero, select(up, t, neg(t)))
     c = div(one, sqrt(add(mul(t, t), one)))
     sine = mul(t, c)
@@ -162,8 +162,8 @@ def turned(a: Value, turn: Turn) -> Array:
 
 def is_pair(partner: Value, shape: Shape) -> Array:
     """Where a matrix has the product of a column with its partner."""
-    met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
-    return eq(rows(shape), met)
+    partner_rows = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
+    return eq(rows(shape), partner_rows)
 
 
 # --- scale and order --------------------------------------------------------------------------
@@ -205,8 +205,8 @@ def ascending(w: Value) -> Array:
 def in_order(w: Value, order: Value) -> Array:
     """The elements at these positions. Shapes: [*B, N], i32[*B, N] -> [*B, N]."""
     shape = type_of(w).shape
-    permuted = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
-    return reduce_sum(permuted, axes=(len(shape),))
+    column = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
+    return reduce_sum(column, axes=(len(shape),))
 
 
 # --- lengths ----------------------------------------------------------------------------------

@@ -85,43 +85,43 @@ def _eliminated(a: Value, start: Value, count: Size) -> list[Array]:
     pivots = full(np.int32(0), (*lead, count, 1))
 
     def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Value]:
-        here = add(start, k)
-        chosen = _pivot_row(window(work, -1, k, 1), here)
-        work, order = _exchanged(work, here, chosen), _exchanged(order, here, chosen)
-        top = window(work, -2, here, 1)
+        top_row = add(start, k)
+        pivot_row = _pivot_row(window(work, -1, k, 1), top_row)
+        work, order = _exchanged(work, top_row, pivot_row), _exchanged(order, top_row, pivot_row)
+        top = window(work, -2, top_row, 1)
         pivot = window(top, -1, k, 1)
         safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
-        below = logical_and(gt(row, here), eq(column, k))
+        below = logical_and(gt(row, top_row), eq(column, k))
         work = select(below, div(work, spread(safe, shape)), work)
         # Selected, not multiplied by zeros: these would make NaN beside elements that are not
         # finite.
         change = mul(spread(window(work, -1, k, 1), shape), spread(top, shape))
-        work = select(logical_and(gt(row, here), gt(column, k)), sub(work, change), work)
-        return [work, put(pivots, -2, k, chosen), order]
+        work = select(logical_and(gt(row, top_row), gt(column, k)), sub(work, change), work)
+        return [work, put(pivots, -2, k, pivot_row), order]
 
     lu, pivots, order = steps(count, step, a, pivots, order)
     return [lu, reshape(pivots, shape=(*lead, count)), reshape(order, shape=(*lead, m))]
 
 
-def _pivot_row(column: Value, here: Value) -> Array:
+def _pivot_row(column: Value, start: Value) -> Array:
     """The row of the largest element from row `start` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
     shape = type_of(column).shape
     sizes = size(column)
-    open_ = select(ge(rows(shape), here), sizes, number(-1, sizes))
+    open_ = select(ge(rows(shape), start), sizes, number(-1, sizes))
     row = argmax(open_, axis=len(shape) - 2, dtype=dtypes.i32)
     return reshape(row, shape=(*shape[:-2], 1, 1))
 
 
-def _exchanged(x: Value, here: Value, chosen: Value) -> Array:
-    """Rows `first` and `pivot` exchanged; each lane has its own pivot."""
+def _exchanged(x: Value, start: Value, pivot: Value) -> Array:
+    """Rows `start` and `pivot` exchanged; each lane has its own pivot."""
     shape = type_of(x).shape
     row = rows(shape)
-    is_chosen = eq(row, spread(chosen, shape))
-    first = window(x, -2, here, 1)
+    is_chosen = eq(row, spread(pivot, shape))
+    first = window(x, -2, start, 1)
     second = reduce_sum(keep(is_chosen, x), axes=(len(shape) - 2,))
     second = reshape(second, shape=type_of(first).shape)
     half = select(is_chosen, spread(first, shape), x)
-    return select(eq(row, here), spread(second, shape), half)
+    return select(eq(row, start), spread(second, shape), half)
 
 
 # --- blocks -----------------------------------------------------------------------------------
@@ -140,28 +140,28 @@ def by_blocks(a: Value, count: Size, block: int, eliminate: Eliminate) -> list[A
 
     def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Value]:
         start = mul(k, np.int32(block))
-        done, swaps, permutation = eliminate(window(work, -1, start, block), start)
-        permuted = put(permuted_rows(work, permutation), -1, start, done)
+        panel, swaps, permutation = eliminate(window(work, -1, start, block), start)
+        matrix = put(permuted_rows(work, permutation), -1, start, panel)
         swaps = reshape(swaps, shape=(*lead, block, 1))
-        return [_updated(permuted, start, done), put(pivots, -2, start, swaps), permuted_rows(order, permutation)]
+        return [_updated(matrix, start, panel), put(pivots, -2, start, swaps), permuted_rows(order, permutation)]
 
     lu, pivots, order = steps(reach // block, step, grown(a, height, width), pivots, order)
     pivots = reshape(part(pivots, -2, 0, count), shape=(*lead, count))
     return [corner(lu, m, n), pivots, reshape(part(order, -2, 0, m), shape=(*lead, m))]
 
 
-def _updated(work: Value, start: Value, done: Value) -> Value:
+def _updated(work: Value, start: Value, panel: Value) -> Value:
     """Rows of U to the right of the block, and the rows below minus L times these."""
-    block = type_of(done).shape[-1]
+    block = type_of(panel).shape[-1]
     end = add(start, np.int32(block))
     block_rows = window(work, -2, start, block)
     right = ge(columns(type_of(block_rows).shape), end)
-    triangle = window(done, -2, start, block)
-    solved = triangular_solve(triangle, block_rows, lower=True, unit_diagonal=True)
-    work = put(work, -2, start, select(right, solved, block_rows))
+    triangle = window(panel, -2, start, block)
+    upper = triangular_solve(triangle, block_rows, lower=True, unit_diagonal=True)
+    work = put(work, -2, start, select(right, upper, block_rows))
     shape = type_of(work).shape
     is_behind = logical_and(ge(rows(shape), end), ge(columns(shape), end))
-    return select(is_behind, sub(work, matmul(done, solved)), work)
+    return select(is_behind, sub(work, matmul(panel, upper)), work)
 
 
 # --- tiny matrices ----------------------------------------------------------------------------
@@ -174,10 +174,10 @@ def written_out(a: Value) -> list[Any]:
     order = [[np.asarray(i, np.int32)] for i in range(m)]
     pivots: list[Value] = []
     for k in range(min(m, n)):
-        chosen = _greatest([row[k] for row in work[k:]], k)
-        pivots.append(chosen)
+        pivot_row = _greatest([row[k] for row in work[k:]], k)
+        pivots.append(pivot_row)
         for i in range(k + 1, m):
-            is_chosen = eq(chosen, np.int32(i))
+            is_chosen = eq(pivot_row, np.int32(i))
             _exchange(is_chosen, work[k], work[i])
             _exchange(is_chosen, order[k], order[i])
         _eliminate(work, k)

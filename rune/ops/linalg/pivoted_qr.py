@@ -81,13 +81,13 @@ def _reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     packed, taus = np.array(a), np.zeros((*lead, count), a.dtype)
     order = np.broadcast_to(np.arange(n, dtype=np.int32), (*lead, n)).copy()
     for k in range(count):
-        chosen = k + _longest(packed[..., k:, k:])[..., None]
+        pivot = k + _longest(packed[..., k:, k:])[..., None]
         for x in (packed, order[..., None, :]):
-            _exchange(x, k, chosen[..., None])
+            _exchange(x, k, pivot[..., None])
         v, taus[..., k], head = reflector(packed[..., k:, k])
-        behind = packed[..., k:, k + 1 :]
-        inner = np.matmul(v.conj()[..., None, :], behind) * taus[..., k, None, None].conj()
-        behind -= v[..., :, None] * inner
+        columns_right = packed[..., k:, k + 1 :]
+        inner = np.matmul(v.conj()[..., None, :], columns_right) * taus[..., k, None, None].conj()
+        columns_right -= v[..., :, None] * inner
         packed[..., k, k], packed[..., k + 1 :, k] = head, v[..., 1:]
     return packed, taus, order
 
@@ -98,9 +98,9 @@ def _longest(a: np.ndarray) -> np.ndarray:
     return np.sum(unit * unit, -2).argmax(-1)
 
 
-def _exchange(a: np.ndarray, k: int, chosen: np.ndarray) -> None:
+def _exchange(a: np.ndarray, k: int, pivot: np.ndarray) -> None:
     """Columns k and `pivot` of every lane exchanged in place."""
-    at = np.broadcast_to(chosen, (*a.shape[:-1], 1))
+    at = np.broadcast_to(pivot, (*a.shape[:-1], 1))
     other = np.take_along_axis(a, at, -1)
     np.put_along_axis(a, at, a[..., k : k + 1].copy(), -1)
     a[..., k : k + 1] = other
@@ -119,8 +119,8 @@ def _expand(a: Value) -> list[Array]:
         lengths = squared_column_lengths(keep(ge(row, k), div(work, scale)))
         places = iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
         lengths = select(ge(places, k), lengths, number(-1, lengths))
-        chosen = argmax(lengths, axis=len(lead), dtype=dtypes.i32)
-        work, order = _exchanged(work, k, chosen), _exchanged(order, k, chosen)
+        pivot = argmax(lengths, axis=len(lead), dtype=dtypes.i32)
+        work, order = _exchanged(work, k, pivot), _exchanged(order, k, pivot)
         v, tau, packed = reflection(window(work, -1, k, 1), k)
         inner = matmul(adjoint(v), work)
         inner = mul(spread(conjugate(tau), type_of(inner).shape), inner)
@@ -134,11 +134,11 @@ def _expand(a: Value) -> list[Array]:
     return [packed, reshape(taus, shape=(*lead, count)), reshape(order, shape=(*lead, n))]
 
 
-def _exchanged(a: Value, k: Value, chosen: Value) -> Array:
+def _exchanged(a: Value, k: Value, pivot: Value) -> Array:
     """Columns k and `pivot` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
     shape, last = type_of(a).shape, type_of(a).ndim - 1
     column = columns(shape)
-    is_chosen = eq(column, broadcast(chosen, shape=shape, axes=tuple(range(last - 1))))
+    is_chosen = eq(column, broadcast(pivot, shape=shape, axes=tuple(range(last - 1))))
     other = reshape(reduce_sum(keep(is_chosen, a), axes=(last,)), shape=(*shape[:-1], 1))
     first = spread(window(a, -1, k, 1), shape)
     return select(eq(column, k), spread(other, shape), select(is_chosen, first, a))
@@ -161,8 +161,8 @@ def _jvp(
 ) -> tuple[list[Array], list[Value | None]]:
     (a,), (da,) = primals, tangents
     packed, taus, order = geqp3(a)
-    ordered = swapped(permuted_rows(swapped(da), order))
-    return [packed, taus, order], [*reflected_jvp(packed, taus, ordered), None]
+    ordered_tangent = swapped(permuted_rows(swapped(da), order))
+    return [packed, taus, order], [*reflected_jvp(packed, taus, ordered_tangent), None]
 
 
 geqp3: Primitive = Primitive(

@@ -210,8 +210,8 @@ def _complement_jvp(vectors: Value, taus: Value, q: Value, dq: Value) -> Array:
     lanes = tuple(range(type_of(is_moving).ndim))
     safe = select(broadcast(is_moving, shape=type_of(taus).shape, axes=lanes), taus, number(1, taus))
     dv, dtaus = reflections_jvp(vectors, safe, dq)
-    turned = part(product_jvp(vectors, safe, dv, dtaus, m), -1, k, m)
-    return select(broadcast(is_moving, shape=type_of(least).shape, axes=lanes), turned, least)
+    tangents = part(product_jvp(vectors, safe, dv, dtaus, m), -1, k, m)
+    return select(broadcast(is_moving, shape=type_of(least).shape, axes=lanes), tangents, least)
 
 
 def _economic_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:

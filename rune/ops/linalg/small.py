@@ -68,5 +68,5 @@ def over_matrices(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> n
     if 0 in lead:  # no lane tells the shape of a result
         one = function(*(np.ones(a.shape[-2:], a.dtype) for a in arrays))
         return np.empty((*lead, *one.shape), one.dtype)
-    stacked = np.stack([function(*lane) for lane in zip(*flat, strict=True)])
-    return stacked.reshape(*lead, *stacked.shape[1:])
+    results = np.stack([function(*lane) for lane in zip(*flat, strict=True)])
+    return results.reshape(*lead, *results.shape[1:])

@@ -58,8 +58,8 @@ def _type(a: ArrayType, factors: ArrayType, order: ArrayType, b: ArrayType, *, t
 
 def _reference(a: np.ndarray, factors: np.ndarray, order: np.ndarray, b: np.ndarray, *, transposed: bool) -> np.ndarray:
     if not transposed:
-        permuted = np.take_along_axis(b, order[..., None], axis=-2)
-        return _through(factors, permuted, False)
+        right_sides = np.take_along_axis(b, order[..., None], axis=-2)
+        return _through(factors, right_sides, False)
     solution = _through(np.swapaxes(factors, -1, -2), b, True)
     return np.take_along_axis(solution, np.argsort(order, axis=-1)[..., None], axis=-2)
 
@@ -103,8 +103,8 @@ def _permuted_back(x: Value, order: Value) -> Any:
         rows, numbers = right_side_rows(x), _numbers(order)
         if not rows:
             return x
-        permuted = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
-        return concatenate(*permuted, axis=type_of(x).ndim - 2)
+        rows_of_x = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
+        return concatenate(*rows_of_x, axis=type_of(x).ndim - 2)
     pairs = (*shape, shape[-1])
     at = eq(broadcast(order, shape=pairs, axes=tuple(range(len(shape)))), columns(pairs))
     return permuted_rows(x, reduce_sum(keep(at, row_numbers(pairs)), axes=(len(shape) - 1,)))
@@ -133,10 +133,10 @@ def _chosen(rows: list[Array], number: Value) -> Array:
     """Row `number`, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
     shape = type_of(rows[0]).shape
     number = broadcast(number, shape=shape, axes=tuple(range(type_of(number).ndim)))
-    chosen = rows[0]
+    row_of_number = rows[0]
     for k, row in enumerate(rows[1:], 1):
-        chosen = select(eq(number, np.int32(k)), row, chosen)
-    return chosen
+        row_of_number = select(eq(number, np.int32(k)), row, row_of_number)
+    return row_of_number
 
 
 # --- derivative -------------------------------------------------------------------------------

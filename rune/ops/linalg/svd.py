@@ -128,13 +128,13 @@ def _tall(a: Value, full_matrices: bool, vectors: bool) -> list[Array]:
 
 def _by_rotations(r: Value, *, full_matrices: bool, vectors: bool) -> list[Array]:
     """For a square matrix: R = P S Wᴴ, with Rᴴ P = W S."""
-    turned, lengths, basis = orthogonalised(adjoint(r), vectors)
+    orthogonal, lengths, basis = orthogonalised(adjoint(r), vectors)
     order = jacobi.ascending(neg(lengths))
     values = jacobi.in_order(lengths, order)
     if not vectors:
         return [values]
-    turned, basis = (swapped(permuted_rows(swapped(x), order)) for x in (turned, basis))
-    return [basis, values, adjoint(_completed(turned))]
+    orthogonal, basis = (swapped(permuted_rows(swapped(x), order)) for x in (orthogonal, basis))
+    return [basis, values, adjoint(_completed(orthogonal))]
 
 
 # What the expansion leaves to LAPACK on the CPU.
@@ -183,13 +183,13 @@ def _jvp(
     k = smaller(m, n)
     full_u, s, full_vh = svd(a, full_matrices=params["full_matrices"] and params["vectors"], vectors=True)
     u, v = part(full_u, -1, 0, k), adjoint(part(full_vh, -2, 0, k))
-    beside = matmul(da, v)
-    ds = reduce_sum(real_part(mul(conjugate(u), beside)), axes=(type_of(u).ndim - 2,))
+    image = matmul(da, v)
+    ds = reduce_sum(real_part(mul(conjugate(u), image)), axes=(type_of(u).ndim - 2,))
     if not params["vectors"]:
         return [s], [ds]
-    inside = matmul(adjoint(u), beside)
+    inside = matmul(adjoint(u), image)
     in_u, in_v = _turns(s, inside)
-    du = _moved(u, s, in_u, beside, inside, m, k)
+    du = _moved(u, s, in_u, image, inside, m, k)
     dv = _moved(v, s, in_v, matmul(adjoint(da), u), adjoint(inside), n, k)
     du, dv = _with_rest(du, u, full_u), _with_rest(dv, v, adjoint(full_vh))
     return [full_u, s, full_vh], [du, ds, adjoint(dv)]
@@ -219,12 +219,12 @@ def _inverse_square_gaps(s: Value) -> Array:
     return div(inverse_gaps(s), select(same, number(1, s), add(first, second)))
 
 
-def _moved(u: Value, s: Value, turn: Value, beside: Value, inside: Value, m: Size, k: Size) -> Array:
+def _moved(u: Value, s: Value, turn: Value, image: Value, inside: Value, m: Size, k: Size) -> Array:
     """U turn, and the component outside the span of U: (Ȧ V - U X) S⁻¹."""
     within = matmul(u, turn)
     if m == k:
         return within
-    leaving = sub(beside, matmul(u, inside))
+    leaving = sub(image, matmul(u, inside))
     inverse = as_dtype_of(div(number(1, s), s), u)
     return add(within, scaled_columns(leaving, inverse))
 
@@ -238,9 +238,9 @@ def _with_rest(du: Value, u: Value, full: Value) -> Value:
     return concatenate(du, neg(matmul(u, matmul(adjoint(du), complement))), axis=type_of(u).ndim - 1)
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """Without the vectors if nothing reads them."""
-    if not equation.params["vectors"] or wanted[0] or wanted[2]:
+    if not equation.params["vectors"] or used_results[0] or used_results[2]:
         return equation
     params = {"full_matrices": False, "vectors": False}
     return replace(equation, results=equation.results[1:2], params=params)

@@ -165,8 +165,8 @@ def under_blocks(t: Value) -> Array:
     """Where quasi-triangular matrices are zero: below their 1 × 1 and 2 × 2 blocks."""
     shape = type_of(t).shape
     row, column = rows(shape), columns(shape)
-    beside = logical_and(eq(row, add(column, np.int32(1))), ne(t, number(0, t)))
-    return logical_and(gt(row, column), logical_not(beside))
+    is_in_block = logical_and(eq(row, add(column, np.int32(1))), ne(t, number(0, t)))
+    return logical_and(gt(row, column), logical_not(is_in_block))
 
 
 def _turned_round(x: Value) -> Value:
@@ -191,13 +191,13 @@ def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> V
 
     def step(k: Value, x: Value) -> list[Array]:
         t = add(k, size_of(first))
-        met = window(_padded(swapped(x), m), -2, t, m)
-        from_a = _row_sums(mul(a, met))
+        columns_of_x = window(_padded(swapped(x), m), -2, t, m)
+        from_a = _row_sums(mul(a, columns_of_x))
         from_b = _row_sums(mul(x, window(b_by_columns, -2, t, m)))
         right_side = sub(diagonal(window(c_by_columns, -2, t, m)), add(from_a, from_b))
         entries = div(right_side, add(diagonal_of_a, _row_sums(window(others, -2, t, m))))
-        here = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
-        return [select(here, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
+        is_on_diagonal = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
+        return [select(is_on_diagonal, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
 
     (solution,) = steps(limit - first, step, zeros(c))
     return solution
@@ -294,15 +294,15 @@ def _root_expand(t: Value) -> Value:
     def step(k: Value, r: Value) -> list[Array]:
         d = add(k, np.int32(1))
         start = add(d, size_of(n - 1))
-        met = window(_padded(swapped(r), n), -2, start, n)
-        right_side = sub(diagonal(window(columns_of_t, -2, start, n)), _row_sums(mul(r, met)))
+        columns_of_r = window(_padded(swapped(r), n), -2, start, n)
+        right_side = sub(diagonal(window(columns_of_t, -2, start, n)), _row_sums(mul(r, columns_of_r)))
         both = add(roots, _row_sums(window(others, -2, start, n)))
         nothing = eq(both, number(0, both))
         entries = div(right_side, select(nothing, number(1, both), both))
-        none = select(eq(right_side, number(0, right_side)), right_side, nan_like(right_side))
-        entries = select(nothing, none, entries)
-        here = eq(columns(shape), add(rows(shape), d))
-        return [select(here, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
+        no_root = select(eq(right_side, number(0, right_side)), right_side, nan_like(right_side))
+        entries = select(nothing, no_root, entries)
+        is_on_diagonal = eq(columns(shape), add(rows(shape), d))
+        return [select(is_on_diagonal, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
 
     (root,) = steps(n - 1, step, from_diagonal(roots))
     return root

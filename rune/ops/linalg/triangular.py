@@ -87,8 +87,8 @@ def require_right_side(name: str, a: ArrayType, b: ArrayType) -> None:
 def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: bool) -> np.ndarray:
     """The meaning in NumPy."""
     if not lower:  # from the last unknown to the first
-        flipped = solve_in_numpy(a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal)
-        return flipped[..., ::-1, :]
+        reversed_solution = solve_in_numpy(a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal)
+        return reversed_solution[..., ::-1, :]
     if a.ndim > 2 and prefers_lanes(a):
         solution = _by_quotients(_substituted_lanes, lanes_last(a), lanes_last(b), unit_diagonal)
         return lanes_first(solution, b.shape[:-2])
@@ -129,9 +129,9 @@ def _substituted_lanes(a: np.ndarray, b: np.ndarray, unit: bool, divide: Divide)
 
 def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     n, size = a.shape[0], next_multiple(a.shape[0], BLOCK)
-    padded = np.eye(size, dtype=a.dtype)
-    padded[:n, :n] = a
-    blocks = [padded[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
+    matrix = np.eye(size, dtype=a.dtype)
+    matrix[:n, :n] = a
+    blocks = [matrix[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
     units = np.broadcast_to(np.eye(BLOCK, dtype=a.dtype)[..., None], (BLOCK, BLOCK, len(blocks)))
     inverses = _substituted_lanes(np.stack(blocks, -1), units, unit, np.divide)
     out = np.array(b)
@@ -166,8 +166,8 @@ def from_first(forward: Forward, a: Value, b: Value, *, lower: bool, unit_diagon
     if lower:
         return forward(a, b, unit_diagonal)
     last = type_of(a).ndim - 1
-    flipped = forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
-    return reverse(flipped, axes=(last - 1,))
+    solution = forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
+    return reverse(solution, axes=(last - 1,))
 
 
 def _forward(a: Value, b: Value, unit: bool) -> Value:
@@ -201,13 +201,13 @@ def _written_out(a: Value, b: Value, lower: bool, unit: bool) -> Any:
     n = len(entries)
     order = range(n) if lower else reversed(range(n))
     out: list[Any] = [None] * n
-    done: list[int] = []
+    solved_rows: list[int] = []
     for i in order:
         value = sides[i]
-        for j in done:
+        for j in solved_rows:
             value = sub(value, times_row(entries[i][j], out[j]))
         out[i] = value if unit else over_row(value, entries[i][i])
-        done.append(i)
+        solved_rows.append(i)
     return concatenate(*out, axis=type_of(b).ndim - 2) if n else b
 
 

@@ -68,19 +68,19 @@ def _reference(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nda
 def _by_rows(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.ndarray) -> np.ndarray:
     n = len(main)
     pivots, first = np.empty((n, 3, *main.shape[1:]), sides.dtype), np.empty_like(sides)
-    here, right, side = main[0], upper[0], sides[0]
+    pivot, right, side = main[0], upper[0], sides[0]
     for i in range(n - 1):
-        keeps = size_in_numpy(lower[i + 1]) <= size_in_numpy(here)
-        above = (here, right, np.zeros_like(here))
+        keeps = size_in_numpy(lower[i + 1]) <= size_in_numpy(pivot)
+        above = (pivot, right, np.zeros_like(pivot))
         below = (lower[i + 1], main[i + 1], upper[i + 1])
         pivots[i] = [np.where(keeps, p, q) for p, q in zip(above, below, strict=True)]
-        eliminated = [np.where(keeps, q, p) for p, q in zip(above, below, strict=True)]
+        row_below = [np.where(keeps, q, p) for p, q in zip(above, below, strict=True)]
         first[i] = np.where(keeps, side, sides[i + 1])
-        factor = eliminated[0] / pivots[i, 0]
-        here, right = eliminated[1] - factor * pivots[i, 1], eliminated[2] - factor * pivots[i, 2]
+        factor = row_below[0] / pivots[i, 0]
+        pivot, right = row_below[1] - factor * pivots[i, 1], row_below[2] - factor * pivots[i, 2]
         side = np.where(keeps, sides[i + 1], side) - factor * first[i]
     out = np.empty_like(first)
-    out[n - 1] = side / here
+    out[n - 1] = side / pivot
     for i in reversed(range(n - 1)):
         after = pivots[i, 2] * out[i + 2] if i + 2 < n else 0
         out[i] = (first[i] - pivots[i, 1] * out[i + 1] - after) / pivots[i, 0]
@@ -104,18 +104,18 @@ def _by_numbers(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nd
 
 def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
     n, rows = len(main), []
-    here, right, value = main[0], upper[0], side[0]
+    diagonal, right, value = main[0], upper[0], side[0]
     for i in range(1, n):
         below, on_diagonal, beyond = lower[i], main[i], upper[i]
-        if abs(below) <= abs(here):
-            factor = below / here
-            rows.append((here, right, 0, value))
-            here, right, value = on_diagonal - factor * right, beyond, side[i] - factor * value
+        if abs(below) <= abs(diagonal):
+            factor = below / diagonal
+            rows.append((diagonal, right, 0, value))
+            diagonal, right, value = on_diagonal - factor * right, beyond, side[i] - factor * value
         else:
-            factor = here / below
+            factor = diagonal / below
             rows.append((below, on_diagonal, beyond, side[i]))
-            here, right, value = (right - factor * on_diagonal, -factor * beyond, value - factor * side[i])
-    out = [value / here]
+            diagonal, right, value = (right - factor * on_diagonal, -factor * beyond, value - factor * side[i])
+    out = [value / diagonal]
     one, two = out[0], 0
     for pivot, next_, second, value in reversed(rows):
         one, two = (value - next_ * one - second * two) / pivot, one
@@ -134,9 +134,9 @@ def _expand(lower: Value, main: Value, upper: Value, b: Value) -> Value:
     first = type_of(main).ndim - 1
     rows = [move_axis(x, first, 0) for x in (lower, main, upper, b)]
     start = [_row(x, 0) for x in rows[1:]]
-    (here, _, side), done = repeat_rows(_eliminate, start, [part(x, 0, 1, n) for x in rows])
-    last = div(side, _beside(here, side))
-    _, solution = repeat_rows(_substitute, [last, zeros(last)], done, reverse=True)
+    (pivot, _, side), reduced_rows = repeat_rows(_eliminate, start, [part(x, 0, 1, n) for x in rows])
+    last = div(side, _beside(pivot, side))
+    _, solution = repeat_rows(_substitute, [last, zeros(last)], reduced_rows, reverse=True)
     last = reshape(last, shape=(1, *type_of(last).shape))
     return move_axis(concatenate(*solution, last, axis=0), 0, first)
 
@@ -148,17 +148,17 @@ def _row(x: Value, k: int) -> Array:
 
 def _eliminate(pending: Sequence[Value], row: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     """The larger pivot of the two comes first; diagonals [*B], right-hand sides [*B, K]."""
-    (here, right, side), (*below, next_side) = pending, row
-    keeps = le(size(below[0]), size(here))
-    above = [here, right, zeros(here)]
+    (pivot, right, side), (*below, next_side) = pending, row
+    keeps = le(size(below[0]), size(pivot))
+    above = [pivot, right, zeros(pivot)]
     pivots = [select(keeps, p, q) for p, q in zip(above, below, strict=True)]
-    eliminated = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
+    row_below = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
     both = _beside(keeps, side)
     first, second = select(both, side, next_side), select(both, next_side, side)
-    factor = div(eliminated[0], pivots[0])
-    here, right = (sub(eliminated[k], mul(factor, pivots[k])) for k in (1, 2))
+    factor = div(row_below[0], pivots[0])
+    pivot, right = (sub(row_below[k], mul(factor, pivots[k])) for k in (1, 2))
     side = sub(second, mul(_beside(factor, side), first))
-    return [here, right, side], [*pivots, first]
+    return [pivot, right, side], [*pivots, first]
 
 
 def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Value], list[Value]]:

@@ -94,9 +94,9 @@ def _lower_jvp(outs: Sequence[Value], da: Value) -> list[Value]:
     packed, _, _, taus = outs
     form = hermitian(upper_triangle(packed, -1))
     dh, dv, dtaus = form_jvp(packed, taus, form, hermitian(da))
-    on, beside = diagonal(dh), _below_diagonal(dh)
+    on, off_diagonal = diagonal(dh), _below_diagonal(dh)
     band = upper_triangle(lower_triangle(dh, 1), -1)
-    return [add(band, dv), real_part(on), real_part(beside), dtaus]
+    return [add(band, dv), real_part(on), real_part(off_diagonal), dtaus]
 
 
 tridiagonal: Primitive = Primitive(

@@ -55,8 +55,8 @@ def _float_order(x: Value, integer: np.dtype) -> Array:
     is_zero = eq(logical_and(bits, literal_like(most, bits)), zero_like(bits))
     bits = select(is_zero, zero_like(bits), bits)
     # The bits of negative numbers grow with the magnitude: all but the sign are inverted.
-    turned = logical_xor(bits, literal_like(most, bits))
-    order = select(lt(bits, zero_like(bits)), turned, bits)
+    inverted_bits = logical_xor(bits, literal_like(most, bits))
+    order = select(lt(bits, zero_like(bits)), inverted_bits, bits)
     return select(ne(x, x), literal_like(most, bits), order)
 
 

@@ -89,14 +89,14 @@ def _ordered_bits(x: np.ndarray, unsigned: np.dtype) -> np.ndarray:
     sign = unsigned.type(1 << (8 * unsigned.itemsize - 1))
     if x.dtype.kind == "i":
         return np.ascontiguousarray(x).view(unsigned) ^ sign
-    signed = np.dtype(f"i{unsigned.itemsize}")
-    bits = np.ascontiguousarray(x + x.dtype.type(0)).view(signed)  # -0 + 0 is 0
-    turned = bits >> (8 * unsigned.itemsize - 1)  # all ones where negative
-    turned |= np.iinfo(signed).min
-    turned ^= bits
-    ordered = turned.view(unsigned)
-    ordered[np.isnan(x)] = ~unsigned.type(0)
-    return ordered
+    signed_dtype = np.dtype(f"i{unsigned.itemsize}")
+    bits = np.ascontiguousarray(x + x.dtype.type(0)).view(signed_dtype)  # -0 + 0 is 0
+    mask = bits >> (8 * unsigned.itemsize - 1)  # all ones where negative
+    mask |= np.iinfo(signed_dtype).min
+    mask ^= bits
+    result = mask.view(unsigned)
+    result[np.isnan(x)] = ~unsigned.type(0)
+    return result
 
 
 def take_rows(x: np.ndarray, positions: np.ndarray) -> np.ndarray:
