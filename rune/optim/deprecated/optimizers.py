@@ -1,4 +1,4 @@
-"""The usual optimisers, as chains of parts, under Optax's names and arguments.
+"""More of the usual optimizers, as chains of parts, under Optax's names and arguments.
 
 A learning rate is a number, an array, or a schedule. `mask` says which leaves decay.
 """
@@ -255,6 +255,6 @@ def adafactor(
 
 
 def _uphill(learning_rate: Rate) -> Optimizer:
-    """Updates times the learning rate, the sign kept."""
+    """Updates times the learning rate, without a change of sign."""
     rate: Any = learning_rate
     return scale_by_learning_rate(lambda count: -rate(count)) if callable(learning_rate) else scale(rate)
