@@ -38,12 +38,12 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Array([[2., 0.],
            [1., 2.]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("cholesky", a)
+    (x,), narrow = computing("cholesky", a)
     square("cholesky", x)
     if symmetrize_input:
         x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
     lower = ops.linalg.cholesky(x)
-    return narrowed(adjoint(lower) if upper else lower)
+    return narrow(adjoint(lower) if upper else lower)
 
 
 @overload
@@ -74,12 +74,12 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | tuple[Array, Array]:
     >>> bool(rnp.allclose(q @ r, a, atol=1e-5)), r.shape
     (True, (2, 2))
     """
-    (x,), narrowed = computing("qr", a)
+    (x,), narrow = computing("qr", a)
     matrices("qr", x)
     if mode == "raw":
-        packed, taus = ops.linalg.geqrf(x)
-        return narrowed((swapped(packed), taus))
+        reflectors, taus = ops.linalg.geqrf(x)
+        return narrow((swapped(reflectors), taus))
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr: cannot use mode {mode!r} (one of 'reduced', 'complete', 'r', 'raw' required)")
     q, r = ops.linalg.qr(x, full_matrices=mode == "complete")
-    return narrowed(r if mode == "r" else QRResult(q, r))
+    return narrow(r if mode == "r" else QRResult(q, r))

@@ -60,15 +60,15 @@ def pinv(
     Array([[0.5, 0. ],
            [0. , 0. ]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("pinv", a)
+    (x,), narrow = computing("pinv", a)
     x_type = matrices("pinv", x)
     if rtol is not None and rcond is not None:
         raise ArgumentError("pinv: cannot use both rtol and rcond")
     tolerance = rtol if rcond is None else rcond
     limit = cutoff("pinv", x, 10.0, tolerance, a)
     if 0 in x_type.shape:
-        return narrowed(adjoint(x))
-    return narrowed(_pinv(x, limit)[0])
+        return narrow(adjoint(x))
+    return narrow(_pinv(x, limit)[0])
 
 
 def cutoff(name: str, x: ArrayLike, factor: float, tolerance: Any, of: ArrayLike) -> Array:
@@ -208,7 +208,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     >>> rnp.linalg.lstsq(a, rnp.array([1.0, 3.0, 5.0])).x.round(4)
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x, y), narrowed = computing("lstsq", a, b)
+    (x, y), narrow = computing("lstsq", a, b)
     is_vector = rank(y) == 1
     y = c.expand_dims(y, -1) if is_vector else y
     first, second = type_of(x), type_of(y)
@@ -227,7 +227,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     residuals = ops.reduce_sum(real_part(ops.mul(off, c.conj(off))), axes=(0,))
     if numpy_resid and (int(count) < first.shape[1] or first.shape[0] <= first.shape[1]):
         residuals = part(residuals, 0, 0, 0)
-    return narrowed(LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
+    return narrow(LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
 
 
 def _of_nothing(x: ArrayLike, y: ArrayLike, s: ArrayLike, is_vector: bool) -> LstsqResult:

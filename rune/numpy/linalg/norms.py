@@ -47,16 +47,16 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
     >>> rnp.linalg.norm(rnp.array([3.0, 4.0]))
     Array(5., f32[], cpu:0)
     """
-    (value,), narrowed = computing("norm", x)
+    (value,), narrow = computing("norm", x)
     if axis is None and ord is None:
         axes = tuple(range(rank(value)))
-        return narrowed(_of_vectors(value, 2, axes, keepdims))
+        return narrow(_of_vectors(value, 2, axes, keepdims))
     axes = c.normalised_axes("norm", axis, type_of(value))
     if len(axes) == 1:
-        return narrowed(_of_vectors(value, 2 if ord is None else ord, axes, keepdims))
+        return narrow(_of_vectors(value, 2 if ord is None else ord, axes, keepdims))
     if len(axes) != 2:
         raise AxisError(f"norm: cannot take the axes {axes} of {type_of(value)} (one or two)")
-    return narrowed(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
+    return narrow(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
 
 
 @tiered
@@ -73,9 +73,9 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     >>> rnp.linalg.vector_norm(rnp.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
     Array([5., 1.], f32[2], cpu:0)
     """
-    (value,), narrowed = computing("vector_norm", x)
+    (value,), narrow = computing("vector_norm", x)
     axes = c.normalised_axes("vector_norm", axis, type_of(value))
-    return narrowed(_of_vectors(value, ord, axes, keepdims))
+    return narrow(_of_vectors(value, ord, axes, keepdims))
 
 
 @tiered
@@ -92,9 +92,9 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
     >>> rnp.linalg.matrix_norm(rnp.array([[3.0, 0.0], [0.0, 4.0]]), ord="nuc")
     Array(7., f32[], cpu:0)
     """
-    (value,), narrowed = computing("matrix_norm", x)
+    (value,), narrow = computing("matrix_norm", x)
     axes = c.normalised_axes("matrix_norm", (-2, -1), type_of(value))
-    return narrowed(_of_matrices(value, ord, axes, keepdims))
+    return narrow(_of_matrices(value, ord, axes, keepdims))
 
 
 # --- vectors ----------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     >>> rnp.linalg.solve(rnp.array([[2.0, 0.0], [1.0, 4.0]]), rnp.array([2.0, 9.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x, y), narrowed = computing("solve", a, b)
+    (x, y), narrow = computing("solve", a, b)
     x_type = square("solve", x)
     is_vector = rank(y) == 1
     y = c.expand_dims(y, -1) if is_vector else y
@@ -48,7 +48,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             f"({x_type.shape[-1]} unknowns, {type_of(y).shape[-2]} rows)"
         )
     out = solve_matrices(*same_batch("solve", x, y))
-    return narrowed(c.squeeze(out, -1) if is_vector else out)
+    return narrow(c.squeeze(out, -1) if is_vector else out)
 
 
 @tiered
@@ -65,9 +65,9 @@ def inv(a: ArrayLike) -> Array:
     Array([[ 0.5  ,  0.   ],
            [-0.125,  0.25 ]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("inv", a)
+    (x,), narrow = computing("inv", a)
     x_type = square("inv", x)
-    return narrowed(solve_matrices(x, eye(x_type.shape, x_type.dtype)))
+    return narrow(solve_matrices(x, eye(x_type.shape, x_type.dtype)))
 
 
 # --- tensors ----------------------------------------------------------------------------------

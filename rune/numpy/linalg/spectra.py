@@ -69,9 +69,9 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     (Array([1., 2.], f32[2], cpu:0), Array([[0., 1.],
            [1., 0.]], f32[2,2], cpu:0))
     """
-    (x,), narrowed = _symmetric("eigh", a, symmetrize_input)
+    (x,), narrow = _symmetric("eigh", a, symmetrize_input)
     w, v = ops.linalg.eigh(x, lower=_is_lower("eigh", UPLO), vectors=True)
-    return narrowed(EighResult(w, v))
+    return narrow(EighResult(w, v))
 
 
 @tiered
@@ -87,17 +87,17 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     >>> rnp.linalg.eigvalsh(rnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x,), narrowed = _symmetric("eigvalsh", a, symmetrize_input)
+    (x,), narrow = _symmetric("eigvalsh", a, symmetrize_input)
     (w,) = ops.linalg.eigh(x, lower=_is_lower("eigvalsh", UPLO), vectors=False)
-    return narrowed(w)
+    return narrow(w)
 
 
 def _symmetric(name: str, a: ArrayLike, symmetrize_input: bool) -> Any:
-    (x,), narrowed = computing(name, a)
+    (x,), narrow = computing(name, a)
     square(name, x)
     if symmetrize_input:
         x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
-    return (x,), narrowed
+    return (x,), narrow
 
 
 def _is_lower(name: str, uplo: str | None) -> bool:
@@ -124,10 +124,10 @@ def eig(a: ArrayLike) -> EigResult:
     >>> w
     Array([0.+0.j, 2.+0.j], c64[2], cpu:0)
     """
-    (x,), narrowed = computing("eig", a)
+    (x,), narrow = computing("eig", a)
     square("eig", x)
     w, v = ops.linalg.eig(x, left=False, right=True)
-    return narrowed(EigResult(w, v))
+    return narrow(EigResult(w, v))
 
 
 def eigvals(a: ArrayLike) -> Array:
@@ -141,10 +141,10 @@ def eigvals(a: ArrayLike) -> Array:
     >>> rnp.linalg.eigvals(rnp.array([[0.0, 1.0], [0.0, 2.0]]))
     Array([0.+0.j, 2.+0.j], c64[2], cpu:0)
     """
-    (x,), narrowed = computing("eigvals", a)
+    (x,), narrow = computing("eigvals", a)
     square("eigvals", x)
     (w,) = ops.linalg.eig(x, left=False, right=False)
-    return narrowed(w)
+    return narrow(w)
 
 
 # --- singular values --------------------------------------------------------------------------
@@ -210,18 +210,18 @@ def svd(
     >>> s, bool(rnp.allclose((u * s) @ vh, rnp.array([[3.0, 0.0], [0.0, 4.0]])))
     (Array([4., 3.], f32[2], cpu:0), True)
     """
-    (x,), narrowed = _symmetric("svd", a, True) if hermitian else computing("svd", a)
+    (x,), narrow = _symmetric("svd", a, True) if hermitian else computing("svd", a)
     x_type = matrices("svd", x)
     decomposed = _hermitian_svd if hermitian else ops.linalg.svd
     first, limit = _subset("svd", subset_by_index, x_type.shape, full_matrices and compute_uv)
     if not compute_uv:
         (s,) = decomposed(x, full_matrices=False, vectors=False)
-        return narrowed(part(s, -1, first, limit) if subset_by_index else s)
+        return narrow(part(s, -1, first, limit) if subset_by_index else s)
     u, s, vh = decomposed(x, full_matrices=full_matrices, vectors=True)
     if subset_by_index:
         u, s = part(u, -1, first, limit), part(s, -1, first, limit)
         vh = part(vh, -2, first, limit)
-    return narrowed(SVDResult(u, s, vh))
+    return narrow(SVDResult(u, s, vh))
 
 
 def _hermitian_svd(x: Value, *, full_matrices: bool, vectors: bool) -> tuple[Array, ...]:

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
+def reflect(reflectors: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
     """Q X, or Qᴴ X, for the square Q of these reflections. Shapes: [*B, M, K], [*B, K], [*B, M,
     N].
     """
-    v = unit_vectors(packed, np.int32(0))
+    v = unit_vectors(reflectors, np.int32(0))
     over, inner = upper_triangle(matmul(adjoint(v), v), 1), matmul(adjoint(v), x)
     if not transposed:
         return sub(x, matmul(v, _weighted(over, taus, scaled_rows(taus, inner))))
@@ -57,12 +57,12 @@ def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
     return sub(x, matmul(v, scaled_rows(conjugate(taus), inner)))
 
 
-def product_jvp(packed: Value, taus: Value, da: Any, dtaus: Value, width: Size) -> Value:
+def product_jvp(reflectors: Value, taus: Value, da: Any, dtaus: Value, width: Size) -> Value:
     """The tangent of the first columns of H₁ … H_K; a tangent that is None contributes nothing.
 
-    Shapes: packed, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
+    Shapes: reflectors, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
     """
-    v = unit_vectors(packed, np.int32(0))
+    v = unit_vectors(reflectors, np.int32(0))
     over, leading = upper_triangle(matmul(adjoint(v), v), 1), part(adjoint(v), -1, 0, width)
     inner = _weighted(over, taus, scaled_rows(taus, leading))
     change, from_vectors = None, None
@@ -84,16 +84,16 @@ def _weighted(over: Value, taus: Value, x: Value) -> Array:
     return triangular_solve(scaled_rows(taus, over), x, lower=False, unit_diagonal=True)
 
 
-def reflections_jvp(packed: Value, taus: Value, dq: Value) -> tuple[Value, Value]:
+def reflections_jvp(reflectors: Value, taus: Value, dq: Value) -> tuple[Value, Value]:
     """The tangents of the vectors, below the diagonal, and of the taus, for the tangent `dq` of Q.
 
     With E - Q = V R, C = V₁⁻¹ (-Q̇₁) and S the strict lower triangle of C R⁻¹: V̇₁ = V₁ S,
     Ṙ = C - S R, and for the rows below, V̇₂ R = -Q̇₂ - V₂ Ṙ.
 
-    Shapes: packed, dq [*B, M, K], taus [*B, K] -> [*B, M, K], [*B, K].
+    Shapes: reflectors, dq [*B, M, K], taus [*B, K] -> [*B, M, K], [*B, K].
     """
-    m, k = type_of(packed).shape[-2:]
-    v = unit_vectors(packed, np.int32(0))
+    m, k = type_of(reflectors).shape[-2:]
+    v = unit_vectors(reflectors, np.int32(0))
     head = corner(v, k, k)
     over = upper_triangle(matmul(adjoint(v), v), 1)
     r = _weighted(over, taus, scaled_rows(taus, adjoint(head)))
@@ -107,7 +107,7 @@ def reflections_jvp(packed: Value, taus: Value, dq: Value) -> tuple[Value, Value
     dv = lower_triangle(matmul(head, turn), -1)
     if m != k:
         below = neg(add(part(dq, -2, k, m), matmul(part(v, -2, k, m), dr)))
-        dv = concatenate(dv, _over(below, divisor), axis=type_of(packed).ndim - 2)
+        dv = concatenate(dv, _over(below, divisor), axis=type_of(reflectors).ndim - 2)
     return dv, diagonal(dr)
 
 

@@ -1,7 +1,7 @@
 """hessenberg: Q with Qᴴ A Q zero below the first subdiagonal, as reflections.
 
 Results as LAPACK's gehrd: the Hessenberg matrix, with the vectors of the reflections below its
-subdiagonal, and their taus [*B, N-1]. `householder_product(packed[1:, :-1], taus)` is Q without its
+subdiagonal, and their taus [*B, N-1]. `householder_product(reflectors[1:, :-1], taus)` is Q without its
 first row and column, which are those of the identity.
 
 Derivative: Q's first column does not change, so with X = Qᴴ Q̇ and M = Qᴴ Ȧ Q all of X follows from
@@ -74,17 +74,17 @@ def _type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
 
 def reduced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All lanes at once, column by column. [*B, N, N] -> [*B, N, N], [*B, N-1]."""
-    packed = np.array(a)
+    reflectors = np.array(a)
     n = a.shape[-1]
     taus = np.zeros((*a.shape[:-2], reflections(n)), a.dtype)
     for k in range(reflections(n)):
-        v, tau, head = reflector(packed[..., k + 1 :, k])
-        below = packed[..., k + 1 :, k + 1 :]
+        v, tau, head = reflector(reflectors[..., k + 1 :, k])
+        below = reflectors[..., k + 1 :, k + 1 :]
         below -= v[..., None] * (tau.conj()[..., None] * _row_times(v.conj(), below))[..., None, :]
-        right = packed[..., :, k + 1 :]
+        right = reflectors[..., :, k + 1 :]
         right -= (tau[..., None] * _times_column(right, v))[..., None] * v.conj()[..., None, :]
-        packed[..., k + 1, k], packed[..., k + 2 :, k], taus[..., k] = head, v[..., 1:], tau
-    return packed, taus
+        reflectors[..., k + 1, k], reflectors[..., k + 2 :, k], taus[..., k] = head, v[..., 1:], tau
+    return reflectors, taus
 
 
 def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -124,7 +124,7 @@ def expanded(a: Value) -> list[Value]:
     count = reflections(n)
 
     def step(k: Value, work: Value, taus: Value) -> list[Value]:
-        v, tau, packed = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
+        v, tau, reflectors = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
         shape = type_of(work).shape
         inner = matmul(adjoint(v), work)
         rows_change = _outer(v, mul(spread(conjugate(tau), type_of(inner).shape), inner), shape)
@@ -132,10 +132,10 @@ def expanded(a: Value) -> list[Value]:
         across = matmul(work, v)
         across = mul(spread(tau, type_of(across).shape), across)
         work = sub(work, _outer(across, adjoint(v), shape))
-        return [put(work, -1, k, packed), put(taus, -2, k, tau)]
+        return [put(work, -1, k, reflectors), put(taus, -2, k, tau)]
 
-    packed, taus = steps(count, step, a, full(number(0, a), (*lead, count, 1)))
-    return [packed, reshape(taus, shape=(*lead, count))]
+    reflectors, taus = steps(count, step, a, full(number(0, a), (*lead, count, 1)))
+    return [reflectors, reshape(taus, shape=(*lead, count))]
 
 
 def _outer(column: Value, row: Value, shape: Shape) -> Value:
@@ -149,17 +149,17 @@ def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
 ) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
-    packed, taus = hessenberg(a)
-    dh, dv, dtaus = form_jvp(packed, taus, upper_triangle(packed, -1), da)
-    return [packed, taus], [add(upper_triangle(dh, -1), dv), dtaus]
+    reflectors, taus = hessenberg(a)
+    dh, dv, dtaus = form_jvp(reflectors, taus, upper_triangle(reflectors, -1), da)
+    return [reflectors, taus], [add(upper_triangle(dh, -1), dv), dtaus]
 
 
-def form_jvp(packed: Value, taus: Value, h: Value, da: Value) -> tuple[Value, Value, Value]:
+def form_jvp(reflectors: Value, taus: Value, h: Value, da: Value) -> tuple[Value, Value, Value]:
     """The tangents of H, of the vectors below its subdiagonal, and of the taus."""
     n = type_of(h).shape[-1]
     if n == 0:
         return da, zeros(da), taus
-    vectors = part(part(packed, -2, 1, n), -1, 0, n - 1)
+    vectors = part(part(reflectors, -2, 1, n), -1, 0, n - 1)
     q = householder_product(vectors, taus)
     inside = _in_basis(q, da)
     turn, dh = _turn(h, inside)

@@ -79,20 +79,20 @@ def _factorise_by_loops(a: Value, *, count: Size) -> list[Array]:
     *lead, m, n = type_of(a).shape
     block = block_size(count)
     if block == count:
-        packed, taus = _panel(a, np.int32(0), count)
-        return [packed, reshape(taus, shape=(*lead, count))]
+        reflectors, taus = _panel(a, np.int32(0), count)
+        return [reflectors, reshape(taus, shape=(*lead, count))]
     reach = next_multiple(count, block)
     wide = grown(a, m, n if n > reach else reach)
 
     def step(k: Value, work: Value, taus: Value) -> list[Value]:
         start = mul(k, np.int32(block))
-        packed, panel_taus = _panel(window(work, -1, start, block), start, block)
-        matrix = _applied_on_the_right(work, packed, panel_taus, start, block)
-        return [put(matrix, -1, start, packed), put(taus, -2, start, panel_taus)]
+        reflectors, panel_taus = _panel(window(work, -1, start, block), start, block)
+        matrix = _applied_on_the_right(work, reflectors, panel_taus, start, block)
+        return [put(matrix, -1, start, reflectors), put(taus, -2, start, panel_taus)]
 
     first = full(number(0, a), (*lead, reach, 1))
-    packed, taus = steps(reach // block, step, wide, first)
-    return [corner(packed, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
+    reflectors, taus = steps(reach // block, step, wide, first)
+    return [corner(reflectors, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
 
 
 def _factors_type(a: ArrayType, *, count: Size) -> tuple[ArrayType, ArrayType]:
@@ -109,9 +109,9 @@ dense_geqrf = dense(
 )
 
 
-def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value, block: Size) -> Value:
+def _applied_on_the_right(work: Value, reflectors: Value, taus: Value, start: Value, block: Size) -> Value:
     """The block's Qᴴ applied to the columns after it."""
-    v = unit_vectors(packed, start)
+    v = unit_vectors(reflectors, start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
     is_right = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
     return select(is_right, sub(work, matmul(v, inner)), work)
@@ -124,12 +124,12 @@ def _panel(a: Value, start: Value, count: Size) -> list[Array]:
 
     def step(k: Value, work: Value, taus: Value) -> list[Array]:
         row = add(start, k)
-        v, tau, packed = reflection(window(work, -1, k, 1), row)
+        v, tau, reflectors = reflection(window(work, -1, k, 1), row)
         inner = matmul(adjoint(v), work)
         coefficients = mul(spread(conjugate(tau), type_of(inner).shape), inner)
         change = mul(spread(v, shape), spread(coefficients, shape))
         work = select(gt(column, k), sub(work, change), work)
-        return [put(work, -1, k, packed), put(taus, -2, k, tau)]
+        return [put(work, -1, k, reflectors), put(taus, -2, k, tau)]
 
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))
 
@@ -197,11 +197,11 @@ def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
 # --- blocks of reflections --------------------------------------------------------------------
 
 
-def unit_vectors(packed: Value, start: Value) -> Array:
+def unit_vectors(reflectors: Value, start: Value) -> Array:
     """The vectors of reflections start, start + 1, …: zeros above, and ones in their own rows."""
-    shape = type_of(packed).shape
+    shape = type_of(reflectors).shape
     row, diagonal_row = rows(shape), add(columns(shape), start)
-    return select(eq(row, diagonal_row), number(1, packed), keep(gt(row, diagonal_row), packed))
+    return select(eq(row, diagonal_row), number(1, reflectors), keep(gt(row, diagonal_row), reflectors))
 
 
 def triangular_factor(v: Value, taus: Value) -> Array:
@@ -220,20 +220,20 @@ def triangular_factor(v: Value, taus: Value) -> Array:
     return factor
 
 
-def product(packed: Value, taus: Value, width: Size) -> Array:
+def product(reflectors: Value, taus: Value, width: Size) -> Array:
     """The first `width` columns of H₁ H₂ …, from the last block to the first.
 
     Column k is reflected by H₁ … H_k alone. So a reflection that is not finite is left out of the
     products of blocks, where its zeros would spoil all columns; the columns from its own on are
     NaN.
 
-    Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
+    Shapes: reflectors [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
     *lead, count = type_of(taus).shape
     if count == 0:
-        return dense_product(packed, taus, width=width, parts=1)
+        return dense_product(reflectors, taus, width=width, parts=1)
     first = first_not_finite(reshape(taus, shape=(*lead, count, 1)))
-    finite = [_before(first, x) for x in (packed, reshape(taus, shape=(*lead, 1, count)))]
+    finite = [_before(first, x) for x in (reflectors, reshape(taus, shape=(*lead, 1, count)))]
     q = dense_product(finite[0], reshape(finite[1], shape=(*lead, count)), width=width, parts=1)
     shape = type_of(q).shape
     is_bad = lt(first, size_value(count, dtypes.i32))
@@ -247,37 +247,37 @@ def _before(first: Value, x: Value) -> Array:
     return keep(lt(columns(shape), spread(first, shape)), x)
 
 
-def _product_by_loops(packed: Value, taus: Value, *, width: Size) -> Array:
-    *lead, m, count = type_of(packed).shape
-    start = eye((*lead, m, width), type_of(packed).dtype)
+def _product_by_loops(reflectors: Value, taus: Value, *, width: Size) -> Array:
+    *lead, m, count = type_of(reflectors).shape
+    start = eye((*lead, m, width), type_of(reflectors).dtype)
     taus = reshape(taus, shape=(*lead, count, 1))
     block = block_size(count)
     if block == count:
-        v = unit_vectors(packed, np.int32(0))
+        v = unit_vectors(reflectors, np.int32(0))
         return _reflected(start, v, triangular_factor(v, taus))
     reach = next_multiple(count, block)
-    packed, taus = grown(packed, m, reach), grown(taus, reach, 1)
+    reflectors, taus = grown(reflectors, m, reach), grown(taus, reach, 1)
 
     def step(i: Value, q: Value) -> list[Value]:
         first = mul(sub(np.int32(reach // block - 1), i), np.int32(block))
-        v = unit_vectors(window(packed, -1, first, block), first)
+        v = unit_vectors(window(reflectors, -1, first, block), first)
         return [_reflected(q, v, triangular_factor(v, window(taus, -2, first, block)))]
 
     (product,) = steps(reach // block, step, start)
     return product
 
 
-def _product_type(packed: ArrayType, taus: ArrayType, *, width: Size) -> ArrayType:
-    return ArrayType((*packed.shape[:-1], width), packed.dtype)
+def _product_type(reflectors: ArrayType, taus: ArrayType, *, width: Size) -> ArrayType:
+    return ArrayType((*reflectors.shape[:-1], width), reflectors.dtype)
 
 
-def _is_product_routine(packed: ArrayType, taus: ArrayType, *, width: Size) -> bool:
+def _is_product_routine(reflectors: ArrayType, taus: ArrayType, *, width: Size) -> bool:
     is_static = isinstance(width, int) and width > 0
     return (
         is_static
-        and is_dense("reflections_product", packed)
-        and not is_small(packed)
-        and packed.shape[-1] == taus.shape[-1]
+        and is_dense("reflections_product", reflectors)
+        and not is_small(reflectors)
+        and reflectors.shape[-1] == taus.shape[-1]
     )
 
 
@@ -286,7 +286,7 @@ dense_product = dense(
     "reflections_product",
     _product_type,
     _product_by_loops,
-    lambda packed, taus, width: {"sides": width},
+    lambda reflectors, taus, width: {"sides": width},
     _is_product_routine,
 )
 

@@ -78,18 +78,18 @@ def _reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All lanes at once, column by column."""
     *lead, m, n = a.shape
     count = min(m, n)
-    packed, taus = np.array(a), np.zeros((*lead, count), a.dtype)
+    reflectors, taus = np.array(a), np.zeros((*lead, count), a.dtype)
     order = np.broadcast_to(np.arange(n, dtype=np.int32), (*lead, n)).copy()
     for k in range(count):
-        pivot = k + _longest(packed[..., k:, k:])[..., None]
-        for x in (packed, order[..., None, :]):
+        pivot = k + _longest(reflectors[..., k:, k:])[..., None]
+        for x in (reflectors, order[..., None, :]):
             _exchange(x, k, pivot[..., None])
-        v, taus[..., k], head = reflector(packed[..., k:, k])
-        columns_right = packed[..., k:, k + 1 :]
+        v, taus[..., k], head = reflector(reflectors[..., k:, k])
+        columns_right = reflectors[..., k:, k + 1 :]
         inner = np.matmul(v.conj()[..., None, :], columns_right) * taus[..., k, None, None].conj()
         columns_right -= v[..., :, None] * inner
-        packed[..., k, k], packed[..., k + 1 :, k] = head, v[..., 1:]
-    return packed, taus, order
+        reflectors[..., k, k], reflectors[..., k + 1 :, k] = head, v[..., 1:]
+    return reflectors, taus, order
 
 
 def _longest(a: np.ndarray) -> np.ndarray:
@@ -121,17 +121,17 @@ def _expand(a: Value) -> list[Array]:
         lengths = select(ge(places, k), lengths, number(-1, lengths))
         pivot = argmax(lengths, axis=len(lead), dtype=dtypes.i32)
         work, order = _exchanged(work, k, pivot), _exchanged(order, k, pivot)
-        v, tau, packed = reflection(window(work, -1, k, 1), k)
+        v, tau, reflectors = reflection(window(work, -1, k, 1), k)
         inner = matmul(adjoint(v), work)
         inner = mul(spread(conjugate(tau), type_of(inner).shape), inner)
         change = mul(spread(v, shape), spread(inner, shape))
         work = select(gt(column, k), sub(work, change), work)
-        return [put(work, -1, k, packed), put(taus, -2, k, tau), order]
+        return [put(work, -1, k, reflectors), put(taus, -2, k, tau), order]
 
     order = iota(shape=(*lead, 1, n), axis=len(lead) + 1, dtype=dtypes.i32)
     carry = a, full(number(0, a), (*lead, count, 1)), order
-    packed, taus, order = steps(count, step, *carry)
-    return [packed, reshape(taus, shape=(*lead, count)), reshape(order, shape=(*lead, n))]
+    reflectors, taus, order = steps(count, step, *carry)
+    return [reflectors, reshape(taus, shape=(*lead, count)), reshape(order, shape=(*lead, n))]
 
 
 def _exchanged(a: Value, k: Value, pivot: Value) -> Array:
@@ -144,13 +144,13 @@ def _exchanged(a: Value, k: Value, pivot: Value) -> Array:
     return select(eq(column, k), spread(other, shape), select(is_chosen, first, a))
 
 
-def reflected(packed: Value, taus: Value, *, full_matrices: bool) -> tuple[Array, Array]:
+def reflected(reflectors: Value, taus: Value, *, full_matrices: bool) -> tuple[Array, Array]:
     """Q and R from reflections, as `qr` returns them."""
-    m = type_of(packed).shape[-2]
+    m = type_of(reflectors).shape[-2]
     k = type_of(taus).shape[-1]
-    vectors, width = part(packed, -1, 0, k), m if full_matrices else k
+    vectors, width = part(reflectors, -1, 0, k), m if full_matrices else k
     q = householder_product(grown(vectors, m, width), taus)
-    return q, part(upper_triangle(packed), -2, 0, width)
+    return q, part(upper_triangle(reflectors), -2, 0, width)
 
 
 # --- derivative -------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
 ) -> tuple[list[Array], list[Value | None]]:
     (a,), (da,) = primals, tangents
-    packed, taus, order = geqp3(a)
+    reflectors, taus, order = geqp3(a)
     ordered_tangent = swapped(permuted_rows(swapped(da), order))
-    return [packed, taus, order], [*reflected_jvp(packed, taus, ordered_tangent), None]
+    return [reflectors, taus, order], [*reflected_jvp(reflectors, taus, ordered_tangent), None]
 
 
 geqp3: Primitive = Primitive(

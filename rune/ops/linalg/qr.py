@@ -93,15 +93,15 @@ def _geqrf_jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
 ) -> tuple[list[Value], list[Value]]:
     ((a,), (da,)) = primals, tangents
-    packed, taus = geqrf(a)
-    return [packed, taus], list(reflected_jvp(packed, taus, da))
+    reflectors, taus = geqrf(a)
+    return [reflectors, taus], list(reflected_jvp(reflectors, taus, da))
 
 
-def reflected_jvp(packed: Value, taus: Value, da: Value) -> tuple[Value, Value]:
+def reflected_jvp(reflectors: Value, taus: Value, da: Value) -> tuple[Value, Value]:
     """The tangents of a factorisation by reflections, for the tangent of the reflected matrix."""
-    m, n = type_of(packed).shape[-2:]
+    m, n = type_of(reflectors).shape[-2:]
     k = type_of(taus).shape[-1]
-    vectors, r = part(packed, -1, 0, k), part(upper_triangle(packed), -2, 0, k)
+    vectors, r = part(reflectors, -1, 0, k), part(upper_triangle(reflectors), -2, 0, k)
     dq, dr = _economic_jvp(householder_product(vectors, taus), r, da)
     dv, dtaus = reflections_jvp(vectors, taus, dq)
     return add(grown(dv, m, n), grown(dr, m, n)), dtaus
@@ -174,9 +174,9 @@ def _type(a: ArrayType, *, full_matrices: bool) -> tuple[ArrayType, ArrayType]:
 def _expand(a: Value, *, full_matrices: bool) -> list[Array]:
     m, n = type_of(a).shape[-2:]
     count, width = smaller(m, n), _width(type_of(a), full_matrices)
-    packed, taus = householder.factorise(a, count)
-    q = householder.product(part(packed, -1, 0, count), taus, width)
-    return [q, part(upper_triangle(packed), -2, 0, width)]
+    reflectors, taus = householder.factorise(a, count)
+    q = householder.product(part(reflectors, -1, 0, count), taus, width)
+    return [q, part(upper_triangle(reflectors), -2, 0, width)]
 
 
 def _jvp(
@@ -188,9 +188,9 @@ def _jvp(
     if _width(type_of(a), params["full_matrices"] is True) == k:
         q, r = qr(a, **params)
         return [q, r], [*_economic_jvp(q, r, da)]
-    packed, taus = geqrf(a)
-    vectors = part(packed, -1, 0, k)
-    q, r = householder_product(grown(vectors, m, m), taus), upper_triangle(packed)
+    reflectors, taus = geqrf(a)
+    vectors = part(reflectors, -1, 0, k)
+    q, r = householder_product(grown(vectors, m, m), taus), upper_triangle(reflectors)
     dq, dr = _economic_jvp(part(q, -1, 0, k), part(r, -2, 0, k), da)
     dq = concatenate(dq, _complement_jvp(vectors, taus, q, dq), axis=type_of(a).ndim - 1)
     return [q, r], [dq, grown(dr, m, n)]

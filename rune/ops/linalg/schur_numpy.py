@@ -66,9 +66,9 @@ def _from_eigenvectors(a: np.ndarray) -> Pair | None:
 
 
 def _by_steps(a: np.ndarray) -> Pair:
-    packed, taus = reduced(a)
-    t, z = np.triu(packed, -1), np.eye(len(a), dtype=a.dtype)
-    z[1:, 1:] = householder_product(packed[1:, :-1], taus)
+    reflectors, taus = reduced(a)
+    t, z = np.triu(reflectors, -1), np.eye(len(a), dtype=a.dtype)
+    z[1:, 1:] = householder_product(reflectors[1:, :-1], taus)
     high, count = len(a) - 1, 0
     while high > 0:
         low = _active(t, high)

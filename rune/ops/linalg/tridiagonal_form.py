@@ -48,21 +48,21 @@ def _type(a: ArrayType, *, lower: bool) -> tuple[ArrayType, ...]:
 
 def _reference(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
     if not lower:
-        packed, d, e, taus = _reference(a[..., ::-1, ::-1], lower=True)
-        return packed[..., ::-1, ::-1], d[..., ::-1], e[..., ::-1], taus[..., ::-1]
+        reflectors, d, e, taus = _reference(a[..., ::-1, ::-1], lower=True)
+        return reflectors[..., ::-1, ::-1], d[..., ::-1], e[..., ::-1], taus[..., ::-1]
     below = np.tril(a, -1)
     n = a.shape[-1]
     full = below + np.conj(np.swapaxes(below, -1, -2)) + np.eye(n, dtype=a.dtype) * np.real(a)
-    packed, taus = reduced(full)
-    d, e = (np.real(np.diagonal(packed, k, -2, -1)) for k in (0, -1))
-    return packed, d, e, taus
+    reflectors, taus = reduced(full)
+    d, e = (np.real(np.diagonal(reflectors, k, -2, -1)) for k in (0, -1))
+    return reflectors, d, e, taus
 
 
 def _expand(a: Value, *, lower: bool) -> list[Value]:
     if not lower:
         return _backwards(_expand(*_backwards([a]), lower=True))
-    packed, taus = expanded(hermitian(a))
-    return [packed, real_part(diagonal(packed)), real_part(_below_diagonal(packed)), taus]
+    reflectors, taus = expanded(hermitian(a))
+    return [reflectors, real_part(diagonal(reflectors)), real_part(_below_diagonal(reflectors)), taus]
 
 
 def _backwards(xs: Sequence[Value]) -> list[Value]:
@@ -91,9 +91,9 @@ def _jvp(
 
 
 def _lower_jvp(outs: Sequence[Value], da: Value) -> list[Value]:
-    packed, _, _, taus = outs
-    form = hermitian(upper_triangle(packed, -1))
-    dh, dv, dtaus = form_jvp(packed, taus, form, hermitian(da))
+    reflectors, _, _, taus = outs
+    form = hermitian(upper_triangle(reflectors, -1))
+    dh, dv, dtaus = form_jvp(reflectors, taus, form, hermitian(da))
     on, off_diagonal = diagonal(dh), _below_diagonal(dh)
     band = upper_triangle(lower_triangle(dh, 1), -1)
     return [add(band, dv), real_part(on), real_part(off_diagonal), dtaus]

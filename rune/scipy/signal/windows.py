@@ -1,7 +1,7 @@
-"""Windows: how samples are weighted before a transform. M points -> [M]; periodic if not `sym`.
+"""Windows: weights of samples before a transform. M points -> [M]; periodic if not `sym`.
 
-A window of a given number of points is a constant, so it is computed by the host in f64 and rounded
-once to the dtype of the samples; the public functions give f32.
+A window of a given number of points is a constant, so the host computes it in f64 and rounds it
+once to the dtype of the samples; the public functions return f32.
 window_shapes.py has the formulas and their sources.
 """
 
@@ -40,11 +40,12 @@ __all__ = [
 
 
 def get_window(window: Window, Nx: int, fftbins: bool = True) -> Array:
-    """A window of Nx points by its name; (name, *parameters) where it takes some.
+    """A window of Nx points by its name, or (name, *parameters) if it has parameters.
 
-    fftbins: whether it is periodic, for a transform; else symmetric, for the design of a filter.
+    fftbins: whether it is periodic, for a transform; otherwise symmetric, for the design of a
+             filter.
     Shapes: [Nx]. Types: f32.
-    Errors: ArgumentError for another name, or missing parameters.
+    Errors: ArgumentError for an unknown name, or missing parameters.
 
     >>> from rune.scipy import signal
     >>> signal.get_window("hann", 4), signal.get_window(("kaiser", 0.0), 2)
@@ -85,11 +86,7 @@ def triang(M: int, sym: bool = True) -> Array:
 
 
 def parzen(M: int, sym: bool = True) -> Array:
-    """Four pieces of cubes.
-
-    Shapes: [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
-    Source: Harris 1978, Proceedings of the IEEE 66(1).
+    """Piecewise cubic, in four pieces.
 
     >>> from rune.scipy.signal import windows
     >>> windows.parzen(3).round(4)
@@ -99,11 +96,7 @@ def parzen(M: int, sym: bool = True) -> Array:
 
 
 def bohman(M: int, sym: bool = True) -> Array:
-    """The product of a triangle and a cosine, smoothed.
-
-    Shapes: [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
-    Source: Harris 1978, Proceedings of the IEEE 66(1).
+    """The convolution of two half-cycles of a cosine.
 
     >>> from rune.scipy.signal import windows
     >>> windows.bohman(3).round(4)
@@ -127,11 +120,7 @@ def blackman(M: int, sym: bool = True) -> Array:
 
 
 def nuttall(M: int, sym: bool = True) -> Array:
-    """Four cosine terms with least side lobes.
-
-    Shapes: [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
-    Source: Harris 1978, Proceedings of the IEEE 66(1).
+    """Four cosine terms with the lowest side lobes.
 
     >>> from rune.scipy.signal import windows
     >>> windows.nuttall(3).round(4)
@@ -183,11 +172,7 @@ def bartlett(M: int, sym: bool = True) -> Array:
 
 
 def barthann(M: int, sym: bool = True) -> Array:
-    """A triangle and a cosine, mixed.
-
-    Shapes: [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
-    Source: Harris 1978, Proceedings of the IEEE 66(1).
+    """A triangle plus a cosine.
 
     >>> from rune.scipy.signal import windows
     >>> windows.barthann(3).round(4) + 0
@@ -225,11 +210,7 @@ def hamming(M: int, sym: bool = True) -> Array:
 
 
 def cosine(M: int, sym: bool = True) -> Array:
-    """Half a wave.
-
-    Shapes: [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
-    Source: Harris 1978, Proceedings of the IEEE 66(1).
+    """Half a cosine wave.
 
     >>> from rune.scipy.signal import windows
     >>> windows.cosine(2).round(4)
@@ -295,11 +276,7 @@ def gaussian(M: int, std: float, sym: bool = True) -> Array:
 
 
 def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
-    """A bell of width `sig` and steepness p; p = 1 is Gauss's.
-
-    Shapes: [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
-    Source: Harris 1978, Proceedings of the IEEE 66(1).
+    """A bell of width `sig` and exponent p; p = 1 is the normal density's shape.
 
     >>> from rune.scipy.signal import windows
     >>> windows.general_gaussian(3, 1.0, 1.0).round(4)
@@ -309,11 +286,7 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
 
 
 def general_hamming(M: int, alpha: float, sym: bool = True) -> Array:
-    """`alpha` plus 1 - alpha of a cosine.
-
-    Shapes: [M]. Types: f32.
-    Errors: ArgumentError if `M` is not an integer.
-    Source: Harris 1978, Proceedings of the IEEE 66(1).
+    """`alpha` plus 1 - alpha times a cosine.
 
     >>> from rune.scipy.signal import windows
     >>> windows.general_hamming(3, 0.75)
