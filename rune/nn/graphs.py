@@ -65,10 +65,10 @@ def message_passing(
     Array([0., 3.], f32[2], cpu:0)
     """
     nodes = rnp.asarray(nodes)
-    sent = nodes[rnp.asarray(senders)]
+    messages = nodes[rnp.asarray(senders)]
     if message is not None:
-        sent = message(sent, nodes[rnp.asarray(receivers)], edges)
-    return aggregate(sent, receivers, nodes.shape[0], combine)
+        messages = message(messages, nodes[rnp.asarray(receivers)], edges)
+    return aggregate(messages, receivers, nodes.shape[0], combine)
 
 
 def gcn_layer(

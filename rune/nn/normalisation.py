@@ -35,8 +35,8 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     Array(10000., f32[], cpu:0)
     """
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
-    ones = rnp.ones(rnp.shape(x), total.dtype)
-    count = rnp.sum(ones, axis, keepdims=keepdims, where=where)
+    counts = rnp.ones(rnp.shape(x), total.dtype)
+    count = rnp.sum(counts, axis, keepdims=keepdims, where=where)
     return total - rnp.log(count)
 
 

@@ -83,9 +83,9 @@ def init_cell(
         raise ArgumentError(f"init_cell: cannot make a cell of {inputs=} and {hidden=}")
     rows, bound = GATES[kind] * hidden, 1 / math.sqrt(hidden)
     keys = random.split(take_key("init_cell", key, None), 4)
-    shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,))
-    drawn = [random.uniform(keys[n], shape, dtype, -bound, bound) for n, shape in enumerate(shapes[: 4 if bias else 2])]
-    return CellParams(*drawn)
+    shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,))[: 4 if bias else 2]
+    weights = [random.uniform(keys[n], shape, dtype, -bound, bound) for n, shape in enumerate(shapes)]
+    return CellParams(*weights)
 
 
 def _gates(name: str, params: CellParams, x: ArrayLike, h: ArrayLike) -> tuple[Any, Any]:

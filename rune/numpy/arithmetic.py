@@ -39,19 +39,19 @@ _NUMBERS, _FLOATS = f"{_TOGETHER}; bools become integers", "bools and integers b
 _KEPT = "that of `x`"
 
 
-def _binary(name: str, row: Row, types: str = _TOGETHER, refused: str = "") -> Binary:
+def _binary(name: str, row: Row, types: str = _TOGETHER, errors: str = "") -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return apply(row.primitive, x1, x2)
 
-    return documented_row(function, name, row, broadcast(types, refused), "rnp")
+    return documented_row(function, name, row, broadcast(types, errors), "rnp")
 
 
-def _convention(name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = "") -> Binary:
+def _convention(name: str, rule: Binary, doc: str, call: str, result_text: str, types: str, errors: str = "") -> Binary:
     @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
-    return operands_alone(documented(function, name, doc, broadcast(types, refused), f"rnp.{call}", shown))
+    return operands_alone(documented(function, name, doc, broadcast(types, errors), f"rnp.{call}", result_text))
 
 
 def _extremum(name: str, row: Row) -> Binary:
@@ -62,7 +62,7 @@ def _extremum(name: str, row: Row) -> Binary:
 
 
 add = _binary("add", ROWS["add"], f"{_TOGETHER}; of bools, the logical or")
-subtract = _binary("subtract", ROWS["sub"], refused=_NO_BOOLS)
+subtract = _binary("subtract", ROWS["sub"], errors=_NO_BOOLS)
 multiply = _binary("multiply", ROWS["mul"], f"{_TOGETHER}; of bools, the logical and")
 divide = _convention(
     "divide",
@@ -183,12 +183,12 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 # --- one argument -----------------------------------------------------------------------------
 
 
-def _unary(name: str, rule: Rule, doc: str, call: str, shown: str, types: str, refused: str = "") -> Unary:
+def _unary(name: str, rule: Rule, doc: str, call: str, result_text: str, types: str, errors: str = "") -> Unary:
     @tiered
     def function(x: ArrayLike, /) -> Array:
         return rule(value(name, x))
 
-    return operands_alone(documented(function, name, doc, elementwise(types, refused), f"rnp.{call}", shown))
+    return operands_alone(documented(function, name, doc, elementwise(types, errors), f"rnp.{call}", result_text))
 
 
 def _rounding(name: str, row: Row) -> Unary:
@@ -362,8 +362,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     # A zero takes the sign of x; sums, unlike copysign, keep the derivative 1 there.
     zero = constant(0, x)
     is_negative = ops.lt(ops.copysign(constant(1, x), x), zero)
-    signed = ops.select(is_negative, ops.neg(ops.sub(zero, fraction)), ops.add(fraction, zero))
-    return signed, integer
+    signed_fraction = ops.select(is_negative, ops.neg(ops.sub(zero, fraction)), ops.add(fraction, zero))
+    return signed_fraction, integer
 
 
 @composite

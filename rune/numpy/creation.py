@@ -273,10 +273,10 @@ def _like(
 ) -> Array:
     type = type_like(name, x)
     sizes = type.shape if shape is None else shape_of(name, shape)
-    filled = full(sizes, fill, type.dtype if dtype is None else dtype)
+    array = full(sizes, fill, type.dtype if dtype is None else dtype)
     weak = type.weak and dtype is None
-    filled = ops.convert(filled, dtype=type.dtype, weak=True) if weak else filled
-    return beside(filled, x) if device is None else placed(filled, device)
+    array = ops.convert(array, dtype=type.dtype, weak=True) if weak else array
+    return beside(array, x) if device is None else placed(array, device)
 
 
 def zeros_like(

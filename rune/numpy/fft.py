@@ -301,8 +301,8 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     if not numbers:
         return x if kind != "irfft" else c.real(x)
     sizes = _lengths(name, kind, x, s, numbers)
-    held = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
-    x = _resized(x, dict(zip(numbers, held, strict=True)))
+    input_sizes = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
+    x = _resized(x, dict(zip(numbers, input_sizes, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
     is_known = isinstance(parity, int)
     spectrum = transformed(x, kind, numbers, parity == 1) if is_known else _to_real(x, numbers, sizes[-1])
@@ -345,10 +345,10 @@ def _axes(name: str, x: ArrayLike, s: object, axes: Any) -> tuple[int, ...]:
         return c.normalised_axes(name, axes, x_type)
     if not isinstance(s, Sequence):
         raise ArgumentError(f"{name}: cannot use s={s!r} (a sequence of lengths required)")
-    chosen = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
-    if len(s) != len(chosen):
-        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(chosen)} axes")
-    return c.normalised_axes(name, chosen, x_type)
+    transform_axes = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
+    if len(s) != len(transform_axes):
+        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(transform_axes)} axes")
+    return c.normalised_axes(name, transform_axes, x_type)
 
 
 def _lengths(name: str, kind: str, x: ArrayLike, s: Any, axes: Sequence[int]) -> list[Size]:
@@ -357,8 +357,8 @@ def _lengths(name: str, kind: str, x: ArrayLike, s: Any, axes: Sequence[int]) ->
     defaults = [shape[axis] for axis in axes]
     if kind == "irfft":
         defaults[-1] = 2 * (defaults[-1] - 1)
-    wanted = defaults if s is None else [static_size(name, "a length", size) for size in s]
-    sizes = [mine if size == -1 else size for size, mine in zip(wanted, defaults, strict=True)]
+    lengths = defaults if s is None else [static_size(name, "a length", size) for size in s]
+    sizes = [default if size == -1 else size for size, default in zip(lengths, defaults, strict=True)]
     for axis, size in zip(axes, sizes, strict=True):
         if size < 1:
             raise ShapeError(f"{name}: cannot transform {type_of(x)} (axis {axis}: length {size})")
@@ -371,8 +371,8 @@ def _resized(x: ArrayLike, sizes: dict[int, Size]) -> ArrayLike:
     high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(x_type.shape))
     if all(isinstance(by, int) and by == 0 for by in high):
         return x
-    none = (0,) * x_type.ndim
-    return ops.pad(x, literal(0, x_type.dtype), low=none, high=high, interior=none)
+    no_padding = (0,) * x_type.ndim
+    return ops.pad(x, literal(0, x_type.dtype), low=no_padding, high=high, interior=no_padding)
 
 
 def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> ArrayLike:

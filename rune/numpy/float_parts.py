@@ -63,9 +63,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     normal = ops.select(is_small, ops.mul(x, constant(2.0**lift, x)), x)
     field = _exponent_field(ops.stop_gradient(normal), layout)
     exponent = ops.sub(field, constant(layout.bias - 1, field))
-    lifted = ops.select(is_small, ops.sub(exponent, constant(lift, exponent)), exponent)
+    true_exponent = ops.select(is_small, ops.sub(exponent, constant(lift, exponent)), exponent)
     regular = ops.logical_and(c.is_finite(x), ops.ne(x, constant(0, x)))
-    power = ops.select(regular, lifted, constant(0, lifted))
+    power = ops.select(regular, true_exponent, constant(0, true_exponent))
     return _times_power_of_two(x, ops.neg(power)), power
 
 

@@ -180,8 +180,8 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: object = 0, *, size: 
     """
     count = static_count("mask_indices", "a size", n)
     require_room("mask_indices", count, count)
-    ones = ops.broadcast(np.ones((), np.int32), shape=(count, count), axes=())
-    return nonzero(mask_func(ones, k), size=size)
+    square = ops.broadcast(np.ones((), np.int32), shape=(count, count), axes=())
+    return nonzero(mask_func(square, k), size=size)
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
@@ -212,8 +212,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     values = c.reshape(in_dtype("fill_diagonal", filling, type_of(x).dtype), -1)
     if not len(places) or 0 in type_of(values).shape:
         return x
-    chosen = values[np.arange(len(places)) % type_of(values).shape[0]]
-    return c.reshape(c.reshape(x, -1).at[places].set(chosen, unique_indices=True), shape)
+    entries = values[np.arange(len(places)) % type_of(values).shape[0]]
+    return c.reshape(c.reshape(x, -1).at[places].set(entries, unique_indices=True), shape)
 
 
 # --- flat positions ---------------------------------------------------------------------------
@@ -372,8 +372,8 @@ class _Joined:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, least, start = self.directive
         if items and isinstance(items[0], str) and items[0] in ("r", "c"):
-            joined = self[tuple(items[1:])]
-            return c.reshape(joined, (1, -1) if items[0] == "r" else (-1, 1)) if rank(joined) == 1 else joined
+            row = self[tuple(items[1:])]
+            return c.reshape(row, (1, -1) if items[0] == "r" else (-1, 1)) if rank(row) == 1 else row
         if items and isinstance(items[0], str):
             axis, least, start = self._directive(items.pop(0))
         return concatenate([self._part(x, least, start) for x in items], axis)

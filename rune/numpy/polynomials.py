@@ -60,9 +60,9 @@ def _columns(name: str, p: ArrayLike) -> Array:
 
 def _led_by_zeros(p: ArrayLike, size: Size) -> Any:
     """The same polynomials with `size` coefficients."""
-    low, none = size - _size(p), (0,) * rank(p)
+    low, no_padding = size - _size(p), (0,) * rank(p)
     zero = np.zeros((), type_of(p).dtype)
-    return p if low == 0 else ops.pad(p, zero, low=(low, *none[1:]), high=none, interior=none)
+    return p if low == 0 else ops.pad(p, zero, low=(low, *no_padding[1:]), high=no_padding, interior=no_padding)
 
 
 def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:

@@ -288,5 +288,5 @@ def cross(
         return p[0] * q[1] - p[1] * q[0]
     p, q = ([*v, v[0] * 0][:3] for v in (p, q))
     parts = [p[i - 2] * q[i - 1] - p[i - 1] * q[i - 2] for i in range(3)]
-    joined = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(parts[0]))
-    return moveaxis(joined, -1, axisc)
+    components = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(parts[0]))
+    return moveaxis(components, -1, axisc)

@@ -299,10 +299,10 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     >>> rnp.atleast_3d(rnp.zeros(3)).shape
     (1, 3, 1)
     """
-    added = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
+    new_axes = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
 
     def spread(x: ArrayLike) -> Any:
-        return x if rank(x) >= 3 else c.expand_dims(x, added[rank(x)])
+        return x if rank(x) >= 3 else c.expand_dims(x, new_axes[rank(x)])
 
     return _at_least("atleast_3d", arys, spread)
 

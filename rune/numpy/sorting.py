@@ -182,5 +182,5 @@ def searchsorted(
         raise ArgumentError(f"searchsorted: cannot search side={side!r} (left or right)")
     if method not in _SEARCHES:
         raise ArgumentError(f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})")
-    x, wanted = together("searchsorted", a, v)
-    return o.searchsorted(x, wanted, side, None if sorter is None else value("searchsorted", sorter))
+    x, targets = together("searchsorted", a, v)
+    return o.searchsorted(x, targets, side, None if sorter is None else value("searchsorted", sorter))

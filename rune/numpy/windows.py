@@ -50,12 +50,12 @@ def _cosines(name: str, doc: str, *weights: float) -> Callable[[int], Array]:
         terms = (w * (-1) ** k * cos(k * angle) for k, w in enumerate(weights) if k)
         return sum(terms, weights[0])
 
-    shown = {
+    result_text = {
         "hanning": "Array([0., 1., 0.], f32[3], cpu:0)",
         "hamming": "Array([0.08, 1.  , 0.08], f32[3], cpu:0)",
         "blackman": "Array([0., 1., 0.], f32[3], cpu:0)",
     }[name]
-    return documented(window, name, doc, _SHAPE, f"rnp.{name}(3).round(5) + 0", shown)
+    return documented(window, name, doc, _SHAPE, f"rnp.{name}(3).round(5) + 0", result_text)
 
 
 hanning = _cosines("hanning", "A raised cosine that ends in zeros.", 0.5, 0.5)

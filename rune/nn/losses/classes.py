@@ -169,10 +169,10 @@ def _of_labels(
             f"{name}: cannot choose classes of {log_probs.type} by {labels.type} (one target for "
             f"every example required, classes stand at axis {axis})"
         )
-    ignored = labels == ignore_index
-    chosen = rnp.where(ignored, 0, _at_label(log_probs, labels, axis))
-    weights = rnp.where(ignored, 0, _weight_at_label(class_weights, labels, axis))
-    return -chosen * weights, weights
+    is_ignored = labels == ignore_index
+    label_log_probs = rnp.where(is_ignored, 0, _at_label(log_probs, labels, axis))
+    weights = rnp.where(is_ignored, 0, _weight_at_label(class_weights, labels, axis))
+    return -label_log_probs * weights, weights
 
 
 def _weight_at_label(class_weights: Any, labels: Array, axis: int) -> Any:

@@ -34,8 +34,8 @@ def binary_cross_entropy(
 
 
 def _log_above(x: Array) -> Array:
-    some = x > 0
-    return rnp.where(some, rnp.maximum(rnp.log(rnp.where(some, x, 1)), -100.0), -100.0)
+    is_positive = x > 0
+    return rnp.where(is_positive, rnp.maximum(rnp.log(rnp.where(is_positive, x, 1)), -100.0), -100.0)
 
 
 def binary_cross_entropy_with_logits(

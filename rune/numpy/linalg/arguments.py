@@ -55,10 +55,10 @@ def matrices(name: str, a: ArrayLike) -> ArrayType:
     return a_type
 
 
-def pair(name: str, factors: object, what: str) -> tuple[Any, Any]:
+def pair(name: str, factors: object, description: str) -> tuple[Any, Any]:
     """A pair, as a factorisation returns it. Errors: ArgumentError for anything else."""
     if not isinstance(factors, tuple | list) or len(factors) != 2:
-        raise ArgumentError(f"{name}: cannot use {type(factors).__name__} (a pair {what}, required)")
+        raise ArgumentError(f"{name}: cannot use {type(factors).__name__} (a pair {description}, required)")
     return factors[0], factors[1]
 
 

@@ -132,13 +132,13 @@ def _truncated(a: ArrayLike, limit: ArrayLike) -> _Truncated:
     dtype = type_of(a).dtype
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
     is_significant = significant(s, limit)
-    one, none = number(1, s), number(0, s)
-    reciprocal = ops.select(is_significant, ops.div(one, ops.select(is_significant, s, one)), none)
-    small = ops.select(is_significant, none, s)
+    one, zero = number(1, s), number(0, s)
+    reciprocal = ops.select(is_significant, ops.div(one, ops.select(is_significant, s, one)), zero)
+    small = ops.select(is_significant, zero, s)
     ratio = apply(ops.mul, c.expand_dims(small, -1), c.expand_dims(reciprocal, -2))
     weights = ops.div(number(1, ratio), ops.sub(number(1, ratio), ops.mul(ratio, ratio)))
     v = adjoint(vh)
-    cut_off = ops.cast(ops.select(is_significant, none, one), dtype)
+    cut_off = ops.cast(ops.select(is_significant, zero, one), dtype)
     return _Truncated(
         matmul(scaled_columns(v, ops.cast(reciprocal, dtype)), adjoint(u)),
         s,
@@ -163,11 +163,11 @@ def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
     outside = matmul(inverse_gram, adjoint(ops.add(da, matmul(cut_off, turn))))
     change = ops.sub(outside, matmul(matmul(outside, a), p))
     change = ops.add(change, matmul(ops.sub(turn, matmul(p, da)), p))
-    turned = ops.neg(ops.add(turn, adjoint(turn)))
+    turn_of_v = ops.neg(ops.add(turn, adjoint(turn)))
     still = (full(number(0, v), type_of(v).shape), full(number(0, weights), type_of(weights).shape))
     # Not through the vectors in `out`, which have no derivative, so there would be no second one.
     _, dsizes = jvp(_sizes, (a,), (da,))
-    return out, _Truncated(change, dsizes, turned, *still)
+    return out, _Truncated(change, dsizes, turn_of_v, *still)
 
 
 def _sizes(a: Array) -> Array:

@@ -123,8 +123,8 @@ def _of_vectors(x: ArrayLike, ord: Array | int | float | str, axes: tuple[int, .
     if ord == -float("inf"):
         return r.min(_magnitude(x), **over)
     if ord == 0:
-        counted = c.astype(ops.ne(x, number(0, x)), real_dtype(type_of(x).dtype))
-        return r.sum(counted, **over)
+        is_nonzero = c.astype(ops.ne(x, number(0, x)), real_dtype(type_of(x).dtype))
+        return r.sum(is_nonzero, **over)
     if ord == 1:
         return r.sum(_magnitude(x), **over)
     if ord == 2:

@@ -113,8 +113,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """
     x, y = value("tensorsolve", a), value("tensorsolve", b)
     if axes is not None:
-        chosen = c.normalised_axes("tensorsolve", tuple(axes), type_of(x))
-        x = moveaxis(x, chosen, tuple(range(rank(x) - len(chosen), rank(x))))
+        moved_axes = c.normalised_axes("tensorsolve", tuple(axes), type_of(x))
+        x = moveaxis(x, moved_axes, tuple(range(rank(x) - len(moved_axes), rank(x))))
     unknowns = type_of(x).shape[rank(y) :]
     count, rows = math.prod(unknowns), math.prod(type_of(x).shape[: rank(y)])
     if count != rows:

@@ -212,12 +212,12 @@ def svd(
     """
     (x,), narrow = _symmetric("svd", a, True) if hermitian else computing("svd", a)
     x_type = matrices("svd", x)
-    decomposed = _hermitian_svd if hermitian else ops.linalg.svd
+    decompose = _hermitian_svd if hermitian else ops.linalg.svd
     first, limit = _subset("svd", subset_by_index, x_type.shape, full_matrices and compute_uv)
     if not compute_uv:
-        (s,) = decomposed(x, full_matrices=False, vectors=False)
+        (s,) = decompose(x, full_matrices=False, vectors=False)
         return narrow(part(s, -1, first, limit) if subset_by_index else s)
-    u, s, vh = decomposed(x, full_matrices=full_matrices, vectors=True)
+    u, s, vh = decompose(x, full_matrices=full_matrices, vectors=True)
     if subset_by_index:
         u, s = part(u, -1, first, limit), part(s, -1, first, limit)
         vh = part(vh, -2, first, limit)

@@ -1,8 +1,8 @@
 """hessenberg: Q with Qᴴ A Q zero below the first subdiagonal, as reflections.
 
 Results as LAPACK's gehrd: the Hessenberg matrix, with the vectors of the reflections below its
-subdiagonal, and their taus [*B, N-1]. `householder_product(reflectors[1:, :-1], taus)` is Q without its
-first row and column, which are those of the identity.
+subdiagonal, and their taus [*B, N-1]. `householder_product(reflectors[1:, :-1], taus)` is Q without
+its first row and column, which are those of the identity.
 
 Derivative: Q's first column does not change, so with X = Qᴴ Q̇ and M = Qᴴ Ȧ Q all of X follows from
 the condition that M - X H + H X is in Hessenberg form with a real subdiagonal (implicit Q theorem),

@@ -241,16 +241,16 @@ def eigvalsh(
 
 
 def _tridiagonal(name: str, d: ArrayLike, e: ArrayLike) -> tuple[Any, Any]:
-    (on, off_diagonal), narrow = computing(name, d, e)
-    if 0 in (type_of(on).ndim, type_of(off_diagonal).ndim):
-        raise ArgumentError(f"{name}: cannot take {type_of(on)} and {type_of(off_diagonal)} as diagonals")
+    (on, off), narrow = computing(name, d, e)
+    if 0 in (type_of(on).ndim, type_of(off).ndim):
+        raise ArgumentError(f"{name}: cannot take {type_of(on)} and {type_of(off)} as diagonals")
     n = type_of(on).shape[-1]
-    if type_of(off_diagonal).shape[-1] != n - 1:
+    if type_of(off).shape[-1] != n - 1:
         raise ArgumentError(
-            f"{name}: cannot take {type_of(on)} and {type_of(off_diagonal)} (one element fewer off the diagonal required)"
+            f"{name}: cannot take {type_of(on)} and {type_of(off)} (one element fewer off the diagonal required)"
         )
-    lead = broadcast_shape(name, type_of(on).shape[:-1], type_of(off_diagonal).shape[:-1])
-    below = rnp.pad(off_diagonal, [(0, 0)] * (off_diagonal.ndim - 1) + [(1, 0)])
+    lead = broadcast_shape(name, type_of(on).shape[:-1], type_of(off).shape[:-1])
+    below = rnp.pad(off, [(0, 0)] * (off.ndim - 1) + [(1, 0)])
     rows = rnp.arange(n)
     is_below = rnp.expand_dims(rows, -1) == rows + 1
     matrix = rnp.eye(n, dtype=on.dtype) * rnp.expand_dims(on, -1)

@@ -46,7 +46,7 @@ def cg(
 
 
 class _Descent(NamedTuple):
-    """The state: x, b - A x, its square in the norm of M, the direction, and the number of steps."""
+    """x, b - A x, its square in the norm of M, the direction, and the number of steps."""
 
     x: Array
     residual: Array
