@@ -70,7 +70,7 @@ def bcoo_dot_general(
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     precision: accepted as in JAX
-    out_sharding: a sharding that a dense result is given; None leaves it to others
+    out_sharding: the sharding of a dense result; None leaves it unspecified
     A sparse and a dense array give a dense one, two sparse ones a sparse one, with room for every
     pair of elements.
 

@@ -312,7 +312,7 @@ def bcsr_dot_general(
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     precision: accepted as in JAX
-    out_sharding: a sharding that the result is given; None leaves it to others
+    out_sharding: the sharding of the result; None leaves it unspecified
 
     Shapes: result [*batch, *other axes of lhs, *other axes of rhs].
     Types:  promoted, or preferred_element_type.

@@ -15,9 +15,13 @@ from tests.architecture.sources import ROOT, Source, sources
 
 FORBIDDEN = frozenset("found made given own kept rest whole taken moved told seen left".split())
 
-# Their synonyms, where the language, control flow and transformations are written.
+# Their synonyms, where the language, control flow, transformations, operations and libraries are
+# written.
 SYNONYMS = frozenset("asked gone held here lost met mine said shown theirs there wanted what".split())
-OF_THE_LANGUAGE = ("rune/core", "rune/control", "rune/transforms")
+OF_THE_LANGUAGE = (
+    *("rune/core", "rune/control", "rune/transforms"),
+    *("rune/ops", "rune/optim", "rune/sparse", "rune/scipy", "rune/numpy", "rune/nn"),
+)
 
 # Names that users write, or LAPACK's: trees beside the first one, vectors that multiply from the
 # left, and the lower of two ends.

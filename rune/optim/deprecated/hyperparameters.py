@@ -32,9 +32,10 @@ def inject_hyperparams(
     """The factory of an optimizer that keeps its numbers in `state.hyperparams`.
 
     Numbers and arrays among the arguments become part of the state and may be replaced there
-    between steps; schedules are evaluated at the step count. Bools, strings, None and trees of
-    flags, and what `static_args` names, stay as they are given. Other functions than schedules,
-    like masks, have to be named in `static_args`.
+    between steps; schedules are evaluated at the step count. Bools, strings, None, trees of
+    flags and the arguments named in `static_args` are passed on unchanged. Functions that are not
+    schedules, such as masks, must be named in `static_args`.
+
     Shapes: updates as of the factory's optimizer; the state is its state, a count i32 [], and a
             dict of numbers [], and of arrays in their shapes.
     Types:  as of the factory's optimizer; numbers f32, arrays in their dtypes.

@@ -4,9 +4,9 @@
     updates, state = optimizer.update(
         grad, state, params, value=value, grad=grad, value_fn=loss)
 
-The last part of a chain: what stands before it gives the direction. A search is one loop of the
-program, however many lengths it tries, and keeps what it found at the new point: with
-`value_and_grad_from_state` the next step need not compute that again.
+A search is the last part of a chain: the parts before it give the direction. It is one loop of the
+program, however many lengths it tries, and stores the value and gradient at the new point: with
+`value_and_grad_from_state` the next step need not compute them again.
 """
 
 from __future__ import annotations

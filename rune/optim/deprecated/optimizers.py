@@ -90,7 +90,7 @@ def adamaxw(
     weight_decay: float = 1e-4,
     mask: object = None,
 ) -> Optimizer:
-    """`adamax` with decay of the weights beside it.
+    """`adamax` with decoupled weight decay.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.

@@ -1,4 +1,4 @@
-"""Parts that scale gradients by what they remember of earlier ones."""
+"""Parts that scale gradients by a memory of earlier ones."""
 
 from __future__ import annotations
 

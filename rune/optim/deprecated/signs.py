@@ -239,8 +239,8 @@ def polyak_sgd(
 def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optimizer:
     """(alpha + beta) times the gradient, minus beta times the last one.
 
-    Shapes: updates, and the last gradient in the state, are trees like the parameters; beside it
-            is a bool [], True before the first step.
+    Shapes: updates, and the last gradient in the state, are trees like the parameters; the
+            state also has a bool [], True before the first step.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
     Errors: ArgumentError from `update` for trees that differ.
@@ -269,8 +269,8 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
 def optimistic_gradient_descent(learning_rate: Rate, alpha: float = 1.0, beta: float = 1.0) -> Optimizer:
     """Gradient descent that foresees the next gradient, for games of two losses.
 
-    Shapes: updates, and the last gradient in the state, are trees like the parameters; beside it
-            is a bool [], True before the first step.
+    Shapes: updates, and the last gradient in the state, are trees like the parameters; the
+            state also has a bool [], True before the first step.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
     Errors: ArgumentError if an argument is not an array.

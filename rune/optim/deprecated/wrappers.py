@@ -264,7 +264,7 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Array], Arra
     """`inner` on the mean of every k gradients; updates are 0 in between.
 
     every_k_schedule: k, or a function from the number of full rounds to k.
-    Shapes: updates, and the mean in the state, are trees like the parameters; beside it are the
+    Shapes: updates, and the mean in the state, are trees like the parameters; there are also the
             state of `inner` and two counts i32 [].
     Types:  each leaf, of gradients too, in the dtype of its parameter.
     Errors: ArgumentError for a k below 1.

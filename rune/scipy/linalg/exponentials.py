@@ -2,7 +2,7 @@
 
 exp(A) = r(A / 2^s)^(2^s), r the diagonal Padé approximant whose error is below rounding where the
 scaled norm is: of degree 7 in single precision, 13 in double. Every lane of a batch has its own s,
-and squares as often as that says. All of it is differentiable as it stands.
+and is squared s times. Derivatives are those of the algorithm itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Similar matrices of simpler form: schur, rsf2csf, hessenberg, cdf2rdf.
 
 Derivatives are those of the primitives (rune/ops/linalg/schur.py, hessenberg.py): of schur where
-the eigenvalues are simple, with the phases of its vectors at rest; of hessenberg where its
-subdiagonal has no zero. Elsewhere they are infinite or NaN.
+the eigenvalues are simple, with the phases of its vectors held constant; of hessenberg where
+its subdiagonal has no zero. Elsewhere they are infinite or NaN.
 """
 
 from __future__ import annotations

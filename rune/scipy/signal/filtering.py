@@ -109,7 +109,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     """
     operands = (inexact("lfilter_zi", value("lfilter_zi", v)) for v in (b, a))
     b, a = _coefficients(*c.same_dtype("lfilter_zi", *operands))
-    # y = sum(b)/sum(a) for ever; state[k] = sum over j > k of b[j] - a[j] y.
+    # y = sum(b)/sum(a) in the steady state; state[k] = sum over j > k of b[j] - a[j] y.
     y = b.sum() / a.sum()
     terms = (b - a * y)[1:]
     return cumsum(terms[::-1])[::-1]
