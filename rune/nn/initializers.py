@@ -196,7 +196,7 @@ def variance_scaling(
     in_axis, out_axis, batch_axis:  the axes of a weight over which units are counted; all others
             belong to the receptive field.
     Shapes: any with these axes. Types: floating or complex; dtype, f32 without one.
-    Errors: ArgumentError for another mode or distribution, or a shape without these axes.
+    Errors: ArgumentError for an unknown mode or distribution, or a shape without these axes.
     Source: He et al. 2015, arXiv:1502.01852; Glorot & Bengio 2010, AISTATS.
 
     >>> import rune, rune.nn as nn

@@ -41,7 +41,7 @@ def get_scaled_dot_general_config(
 
     global_scale: what an nvfp4 operand is divided by first; 1 by default.
     Shapes: global_scale [].
-    Errors: ArgumentError for another mode.
+    Errors: ArgumentError for an unknown mode.
 
     >>> import rune.nn as nn
     >>> nn.get_scaled_dot_general_config("mxfp8").block_size

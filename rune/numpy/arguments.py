@@ -86,7 +86,7 @@ def together(name: str, *xs: ArrayLike) -> list[Array]:
     """Arrays in the one dtype that they promote to, shapes as they are.
 
     A number is rounded once, to that dtype: 1/3 with an f64 array keeps its digits, which it would
-    lose by way of `value`.
+    lose through `value`.
     Errors: ArgumentError if an argument is not an array; DtypeError where no promotion exists.
     """
     operands = same_dtype(name, *xs)

@@ -113,7 +113,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes: broadcast together. Types: promoted together; bools become integers.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmod(rnp.array([7, -7]), 3)
@@ -141,7 +141,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2 in floats.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.float_power(rnp.array([2, 4]), -1)
@@ -156,7 +156,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes: broadcast together.
     Types:  promoted together; complex numbers by their real parts, then by the imaginary.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmax(rnp.array([1.0, rnp.nan]), 0.0)
@@ -171,7 +171,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes: broadcast together.
     Types:  promoted together; complex numbers by their real parts, then by the imaginary.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmin(rnp.array([1.0, rnp.nan]), 0.0)
@@ -281,7 +281,7 @@ rint = _unary(
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to `decimals` places, halves to even; only negative ones change integers.
 
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array or `decimals` is not an integer; DtypeError
             for bools.
 
@@ -303,7 +303,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
     Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.clip(rnp.arange(4), 1, 2)
@@ -330,7 +330,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.heaviside(rnp.array([-1.0, 0.0, 1.0]), 0.5)
@@ -347,7 +347,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """(fraction, whole part), both with the sign of x.
 
-    Shapes: any, kept by both. Types: bools and integers become floats.
+    Shapes: any, unchanged in both. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
@@ -376,7 +376,7 @@ def nan_to_num(
 ) -> Array:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp

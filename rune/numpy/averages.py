@@ -439,7 +439,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum with NaN counted as 0.
 
-    Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
+    Shapes: any, unchanged along an axis; [N] of all elements for None. Types: as `sum`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 
@@ -457,7 +457,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product with NaN counted as 1.
 
-    Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
+    Shapes: any, unchanged along an axis; [N] of all elements for None. Types: as `sum`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 

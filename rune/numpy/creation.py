@@ -92,7 +92,7 @@ def asarray(
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """`a` as an array with its own memory.
 
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: DtypeError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -290,7 +290,7 @@ def zeros_like(
     """Zeros of the shape and dtype of `a`, unless given.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -311,7 +311,7 @@ def ones_like(
     """Ones of the shape and dtype of `a`, unless given.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -330,7 +330,7 @@ def empty_like(
 ) -> Array:
     """Zeros of the shape and dtype of `prototype`, unless given.
 
-    Shapes: any, kept. Types: that of `prototype`.
+    Shapes: any, unchanged. Types: that of `prototype`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp

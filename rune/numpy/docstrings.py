@@ -15,12 +15,12 @@ _IMPORTS = {"rnp": "import rune.numpy as rnp", "lax": "from rune import lax"}
 
 def elementwise(types: str = "", condition: str = "") -> str:
     """The docstring lines shared by all elementwise functions of one array."""
-    return _facts("any, kept", types, condition)
+    return _facts("any, unchanged", types, condition)
 
 
 def broadcast(types: str = "", condition: str = "") -> str:
     """The docstring lines shared by all elementwise functions of several arrays."""
-    return _facts("broadcast together", types, condition, "ShapeError for shapes that do not fit")
+    return _facts("broadcast together", types, condition, "ShapeError if the shapes do not match")
 
 
 def alike(takes: str) -> str:

@@ -147,7 +147,7 @@ def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
 def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform along several axes.
 
-    Shapes: any, kept except for the lengths that `s` gives. Types: as `fft`.
+    Shapes: any, unchanged except for the lengths that `s` gives. Types: as `fft`.
     s:      the length along each of `axes`; -1 keeps the present one.
     axes:   by default all, or the last len(s).
     Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
@@ -164,7 +164,7 @@ def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None)
 def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `fftn`.
 
-    Shapes: any, kept except for the lengths that `s` gives. Types: as `fft`.
+    Shapes: any, unchanged except for the lengths that `s` gives. Types: as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -180,7 +180,7 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform of real numbers along several axes; the last one is halved.
 
-    Shapes: any, kept except for the lengths that `s` gives; the last one m becomes m//2 + 1.
+    Shapes: any, unchanged except for the lengths that `s` gives; the last one m becomes m//2 + 1.
     Types:  as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
             complex numbers; ShapeError for no elements; AxisError for an axis out of range.
@@ -197,7 +197,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
-    Shapes: any, kept except for the lengths that `s` gives, by default 2(m - 1) at the last axis.
+    Shapes: any, unchanged except for the lengths that `s` gives, by default 2(m - 1) at the last axis.
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; AxisError for an axis
             out of range.
@@ -444,7 +444,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """Frequency 0 moved from the beginning of the axes to their middle, n//2.
 
     axes: an axis or several; by default all.
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -457,7 +457,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The inverse of `fftshift`.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp

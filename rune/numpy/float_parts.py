@@ -46,7 +46,7 @@ def _layout(dtype: np.dtype) -> _Layout:
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m 2**e and 0.5 <= |m| < 1; (x, 0) for 0, infinities and NaN.
 
-    Shapes: any, kept by both.
+    Shapes: any, unchanged in both.
     Types:  m as x (integers as floats), e i32. The derivative of m is 2**-e.
     Errors: DtypeError for complex numbers and for floats of 8 bits.
 
@@ -116,7 +116,7 @@ def spacing(x: ArrayLike, /) -> Array:
 
     For f16 it is the distance to the next larger number, as in NumPy.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp

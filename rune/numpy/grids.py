@@ -188,7 +188,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     """A copy with `val` on the diagonal, repeated as needed; `wrap` continues below a tall matrix.
 
     Shapes: a [M, N] or [N, N, …], val any -> that of `a`. Types: that of `a`.
-    Errors: ArgumentError unless inplace=False; ShapeError below rank 2 or for unequal sizes above.
+    Errors: ArgumentError unless inplace=False; ShapeError for a rank below 2 or for unequal sizes
+            above.
 
     >>> import rune.numpy as rnp
     >>> rnp.fill_diagonal(rnp.zeros((2, 2)), 5.0, inplace=False)
@@ -224,7 +225,7 @@ def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> t
     """The position along each axis of a flat position; clipped to the array.
 
     order:  "C" counts along the last axis first, "F" along the first one.
-    Shapes: any, kept by each result. Types: that of `indices`, small ones as i32.
+    Shapes: any, unchanged by each result. Types: that of `indices`, small ones as i32.
     Errors: ArgumentError if an argument is not an array or the order is unknown; DtypeError for
             anything but integers.
 
@@ -263,7 +264,7 @@ def ravel_multi_index(
     Shapes: positions broadcast together. Types: integers, promoted together, or in `dtype`.
     mode:   "clip" (the default, since compiled programs cannot raise) or "wrap", or one for each
             axis; "raise" is for concrete positions. order: "C" or "F".
-    Errors: ArgumentError for another mode, or for a position out of bounds with "raise".
+    Errors: ArgumentError for an unknown mode, or for a position out of bounds with "raise".
 
     >>> import rune.numpy as rnp
     >>> rnp.ravel_multi_index((rnp.array([1, 0]), rnp.array([2, 1])), (2, 3))

@@ -222,7 +222,7 @@ def _count_dtype(x: ArrayLike) -> np.dtype:
 
 
 def _summed(sample_weights: ArrayLike, places: ArrayLike, count: Size) -> Array:
-    """The sum that each of `count` places gets; -1 is outside of them.
+    """The sum that each of `count` places gets; -1 is outside them.
 
     One extra segment takes what is outside, so that no index is out of bounds.
     """

@@ -237,7 +237,7 @@ def load(file: Any, *args: Any, **kwargs: object) -> Any:
 def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | None = None) -> Array:
     """An array from another library, by DLPack; its memory is shared on the CPU and on CUDA.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     x:      anything with __dlpack__ and __dlpack_device__. Its contents must not change afterwards,
             since arrays are immutable.
     device: where the array should be; by default where x is.

@@ -75,7 +75,7 @@ logical_xor = _logical("logical_xor", ops.logical_xor, "Whether exactly one is n
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
 
-    Shapes: any, kept. Types: bool.
+    Shapes: any, unchanged. Types: bool.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -118,7 +118,7 @@ bitwise_not = bitwise_invert = invert
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Number of one bits in the magnitude of x, as u8.
 
-    Shapes: any, kept. Types: u8.
+    Shapes: any, unchanged. Types: u8.
     Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
             bools.
 
@@ -175,7 +175,7 @@ isneginf = _test(
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, for zeros and NaN too.
 
-    Shapes: any, kept. Types: bool.
+    Shapes: any, unchanged. Types: bool.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
@@ -195,7 +195,7 @@ def isclose(
     """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
 
     Shapes: broadcast together. Types: bool.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.isclose(rnp.array([1.0, 2.0]), 1.000001)

@@ -105,7 +105,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
-    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.tril(rnp.ones((2, 2)))
@@ -120,7 +120,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
-    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.triu(rnp.ones((2, 2)))

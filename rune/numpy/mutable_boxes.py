@@ -421,7 +421,7 @@ def mutable(x: ArrayLike) -> Box:
     """`x` in a box that can be assigned to: what libraries of the array API standard work on.
 
     Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp

@@ -257,7 +257,7 @@ def _flat(name: str, q: Any) -> tuple[Any, tuple]:
 
 
 def _checked(name: str, method: str, weights: ArrayLike | None, out: Array | None, overwrite_input: bool) -> None:
-    """Errors: ArgumentError for another method, and for one that takes no weights."""
+    """Errors: ArgumentError for an unknown method, and for one that takes no weights."""
     refuse(name, out=out, overwrite_input=overwrite_input or None)
     if method not in _METHODS:
         raise ArgumentError(f"{name}: cannot use method={method!r} (one of {', '.join(_METHODS)})")
@@ -295,7 +295,7 @@ def quantile(
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis].
     Types:  as the elements, integers as floats.
     method: one of NumPy's 13 names; with weights only "inverted_cdf".
-    Errors: ArgumentError for another method or q outside 0…1; ShapeError for no elements.
+    Errors: ArgumentError for an unknown method or q outside 0…1; ShapeError for no elements.
     Source: Hyndman & Fan, The American Statistician 50 (1996).
 
     >>> import rune.numpy as rnp

@@ -66,7 +66,7 @@ def pad(array: ArrayLike, pad_width: object, mode: str | Callable[..., Array] = 
                reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap;
                or a function that takes each vector along an axis, with zeros at its ends, (before,
                after), the axis and the options, and returns the padded vector.
-    Errors:    ArgumentError for another mode or option, or a negative width.
+    Errors:    ArgumentError for an unknown mode or option, or a negative width.
 
     >>> import rune.numpy as rnp
     >>> rnp.pad(rnp.arange(3), (1, 2)), rnp.pad(rnp.arange(3), 2, mode="reflect")

@@ -332,7 +332,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along an axis, or of the flattened array for None. Types: as `sum`.
 
-    Shapes: any, kept along an axis; [N] of all elements for None.
+    Shapes: any, unchanged along an axis; [N] of all elements for None.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 
@@ -352,7 +352,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along an axis, or of the flattened array for None. Types: as `sum`.
 
-    Shapes: any, kept along an axis; [N] of all elements for None.
+    Shapes: any, unchanged along an axis; [N] of all elements for None.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 

@@ -369,7 +369,7 @@ def isin(
 
     Shapes: element [*A], test_elements any -> [*A]. Types: bool.
     method: a hint, as in JAX; it changes nothing.
-    Errors: ArgumentError for another method.
+    Errors: ArgumentError for an unknown method.
 
     >>> import rune.numpy as rnp
     >>> rnp.isin(rnp.array([1, 2, 3]), rnp.array([3, 1]))

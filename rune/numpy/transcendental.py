@@ -111,7 +111,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.hypot(3.0, 4.0)
@@ -155,7 +155,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; the principal value for complex numbers.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp(1000.0, -1000.0)
@@ -179,7 +179,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow; the principal value for complex numbers.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp2(3.0, 3.0)
@@ -194,7 +194,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def sinc(x: ArrayLike, /) -> Array:
     """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp

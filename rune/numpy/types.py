@@ -241,7 +241,7 @@ def iinfo(int_type: DTypeLike) -> Any:
 def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: str | Device | None = None) -> Array:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
-    Shapes: any, kept. Types: the dtype given.
+    Shapes: any, unchanged. Types: the dtype given.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers and an
             unknown dtype.
 

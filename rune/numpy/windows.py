@@ -105,7 +105,7 @@ def i0(x: ArrayLike) -> Array:
     """The modified Bessel function I0.
 
     Source: DLMF 10.25.2 (power series, |x| up to 20) and 10.40.1 (asymptotic series beyond).
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp

@@ -26,7 +26,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) 
     Shapes: logits, labels [*B, C] -> [*B].
     Types:  bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError if `logits` is complex;
-            ShapeError for shapes that do not fit; AxisError for an axis out of range.
+            ShapeError if the shapes do not match; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.softmax_cross_entropy(rnp.array([0.0, 0.0]), rnp.array([1.0, 0.0]))

@@ -29,7 +29,7 @@ def ctc_loss(
     Source: Graves et al. 2006, Connectionist temporal classification, ICML.
     Errors: DtypeError if an argument is not an array, complex numbers as `log_probs`, anything but
             integers as `targets`, complex numbers as `input_lengths` and anything but integers and
-            bools as `target_lengths`; ShapeError for shapes that do not fit; AxisError for an axis
+            bools as `target_lengths`; ShapeError if the shapes do not match; AxisError for an axis
             out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp

@@ -48,7 +48,7 @@ def _narrowed(out: Any, dtype: np.dtype) -> Any:
 
 
 def matrices(name: str, a: ArrayLike) -> ArrayType:
-    """The type of `a`. Errors: ShapeError below rank 2."""
+    """The type of `a`. Errors: ShapeError for a rank below 2."""
     a_type = type_of(a)
     if a_type.ndim < 2:
         raise ShapeError(f"{name}: cannot take {a_type} (matrices required: rank 2 at least)")

@@ -44,13 +44,13 @@ class LstsqResult(NamedTuple):
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
-    """The Moore–Penrose inverse: singular values up to rtol times the greatest count as zero.
+    """The Moore–Penrose inverse: singular values up to rtol times the largest count as zero.
 
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
     hermitian:  ignored: the singular values are computed in the same way.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: bools and integers become floats.
-    Errors: ShapeError below rank 2; ArgumentError for both rtol and rcond.
+    Errors: ShapeError for a rank below 2; ArgumentError for both rtol and rcond.
     The derivative holds where no singular value crosses the limit.
     Source: Golub & Van Loan 4e, §5.5.2; derivative: Golub & Pereyra 1973, SIAM J. Numer. Anal. 10,
             with the rotation of the part that is cut off, a Stein equation.
@@ -194,7 +194,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     """The x of least |x| among those of least |a x - b|; also the residuals, the rank and the
     singular values of `a`.
 
-    rcond:  singular values up to rcond times the greatest count as zero; max(M, N) eps for None.
+    rcond:  singular values up to rcond times the largest count as zero; max(M, N) eps for None.
     numpy_resid:  whether residuals are left out as in NumPy: for a rank below N or M <= N. Their
             shape then depends on values, so not under jit.
 

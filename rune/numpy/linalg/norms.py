@@ -39,7 +39,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
 
     Shapes: the axes are removed, or are 1 with keepdims.
     Types:  real; f32, f64 kept, of complex numbers that of their parts; integers become f32.
-    Errors: ArgumentError for another order; AxisError for more than two axes.
+    Errors: ArgumentError for an unknown order; AxisError for more than two axes.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.2 and §2.3.
 
@@ -65,7 +65,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for another order.
+    Errors: ArgumentError for an unknown order.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.2.
 
@@ -84,7 +84,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
 
     Shapes: [*B, M, N] -> [*B], or [*B, 1, 1] with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for another order; AxisError below rank 2.
+    Errors: ArgumentError for an unknown order; AxisError below rank 2.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.3.
 

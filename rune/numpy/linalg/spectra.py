@@ -56,7 +56,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
                        by default the lower one, "L".
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
-    Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types by way of f32.
+    Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types through f32.
     Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
     Equal eigenvalues make tangents of their vectors infinite or NaN, but not of the values.
     Source: LAPACK's heevd on the CPU, and implicit QL for compiled real matrices of few rows (Golub
@@ -199,8 +199,9 @@ def svd(
     subset_by_index:  (first, limit), which singular values and vectors to return.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
-    Types:  S is real; f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
-    Errors: ShapeError below rank 2; ArgumentError for a subset of full matrices, or out of range.
+    Types:  S is real; f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Errors: ShapeError for a rank below 2; ArgumentError for a subset of full matrices, or out of
+            range.
     Equal singular values make tangents of their vectors infinite or NaN, but not of S.
     Source: LAPACK's gesdd on the CPU, one-sided Jacobi elsewhere (Golub & Van Loan 4e, §8.6);
             derivative: Townsend 2016, "Differentiating the singular value decomposition".
@@ -256,7 +257,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
     Shapes: [*B, M, N] -> [*B, min(M, N)].
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ShapeError below rank 2.
+    Errors: ShapeError for a rank below 2.
     Source: as `svd`; derivative: Magnus 1985, Econometric Theory 1.
 
     >>> import rune.numpy as rnp

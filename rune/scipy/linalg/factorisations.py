@@ -235,7 +235,7 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Any, ...]:
-    """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; with `conjugate`, Q is conjugated.
+    """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; Q conjugated if `conjugate`.
 
     pivoting:  as in `qr`, with the numbers of the columns as a third result.
     Shapes: a [*B, M, N], K = min(M, N): "left", c [K] or [*B, K, P] -> [M] or [*B, M, P]; "right",
