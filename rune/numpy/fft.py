@@ -197,7 +197,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
-    Shapes: any, unchanged except for the lengths that `s` gives, by default 2(m - 1) at the last axis.
+    Shapes: any, unchanged except for the lengths that `s` gives, or 2(m - 1) for the last.
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; AxisError for an axis
             out of range.
