@@ -94,7 +94,7 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
     For an even number of values, the last step uses the parabola through the last three.
 
     Shapes: y without the axis; x has one axis, or those of y.
-    Types:  of y, complex included, and x together; bools and integers become f32.
+    Types:  the common dtype of y, complex included, and x; bools and integers become f32.
     Errors: ShapeError if x and y differ in length.
     Source: DLMF 3.5(i) and 3.5(ii).
 

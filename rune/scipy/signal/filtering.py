@@ -221,8 +221,8 @@ def savgol_coeffs(
 ) -> Array:
     """The weights whose sum gives the value, or a derivative, of the polynomial fitted to a window.
 
-    pos: the position in the window, by default its middle;  use: "conv" for the order of a
-    convolution, "dot" for that of the samples.
+    pos: the position in the window, by default its middle
+    use: "conv" for the order of a convolution, "dot" for that of the samples
     Shapes: [window_length]. Types: f32.
     Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
     Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers as

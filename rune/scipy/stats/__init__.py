@@ -1,6 +1,6 @@
 """rune.scipy.stats: distributions with locations and scales, and statistics of samples.
 
-norm.logpdf(x, loc=0.0, scale=1.0);  gamma.cdf(x, a);  poisson.pmf(k, mu);  beta.ppf(q, a, b)
+    norm.logpdf(x, loc=0.0, scale=1.0);  gamma.cdf(x, a);  poisson.pmf(k, mu);  beta.ppf(q, a, b)
 
 A family is a record of functions (family.py, discrete.py) with the methods pdf, logpdf, cdf,
 logcdf, sf, logsf, ppf, isf, or pmf, logpmf, cdf, sf; mean, var, std, median, entropy if there is a
