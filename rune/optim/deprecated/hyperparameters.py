@@ -35,7 +35,6 @@ def inject_hyperparams(
     between steps; schedules are evaluated at the step count. Bools, strings, None, trees of
     flags and the arguments named in `static_args` are passed on unchanged. Functions that are not
     schedules, such as masks, must be named in `static_args`.
-
     Shapes: updates as of the factory's optimizer; the state is its state, a count i32 [], and a
             dict of numbers [], and of arrays in their shapes.
     Types:  as of the factory's optimizer; numbers f32, arrays in their dtypes.

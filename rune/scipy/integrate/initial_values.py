@@ -112,8 +112,7 @@ def solve_ivp(
     first:  the first step; chosen by the slope there by default.
     Not for jit, vmap or derivatives (see odeint).
     Shapes: y0 [N] -> t [T], y [N, T], T times of t_eval, or as many as steps were taken.
-    Types:  y in the dtype of y0, of 32 bits at least, t in its real one; bools and integers become
-            f32.
+    Types:  y in the dtype of y0, of 32 bits at least, t in its real one; integers become f32.
     Errors: ShapeError for y0 of another rank; ArgumentError for an unknown method, a step that is
             not positive, and times that are not in order within t_span.
     Source: Dormand & Prince 1980; Shampine 1986; Hairer, Nørsett & Wanner 1993, section II.10.

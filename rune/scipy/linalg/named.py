@@ -230,6 +230,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
 
     Shapes: [*B, M_k, N_k] each -> [*B, ΣM, ΣN].
     Types:  bools and integers become floats.
+    Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

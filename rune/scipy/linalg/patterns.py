@@ -86,7 +86,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 def circulant(c: ArrayLike) -> Array:
     """A matrix whose columns are c, rotated by one more place each. [*B, N] -> [*B, N, N].
 
-    Types:  that of `c`.
+    Types:  that of `c`. Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

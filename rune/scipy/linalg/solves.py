@@ -215,7 +215,7 @@ def lstsq(
     The singular values serve every `lapack_driver`; residuals are returned for every rank.
     Shapes: a [M, N], b [M] or [M, K] -> x [N] or [N, K], residuals [] or [K], rank [], singular
             values [min(M, N)].
-    Types:  x the common dtype of a and b, complex included, the residuals and singular values in
+    Types:  x in the common dtype of a and b, complex included, the residuals and singular values in
             its real dtype, the rank i32; bools and integers become f32.
     Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after

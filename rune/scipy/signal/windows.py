@@ -88,6 +88,10 @@ def triang(M: int, sym: bool = True) -> Array:
 def parzen(M: int, sym: bool = True) -> Array:
     """Piecewise cubic, in four pieces.
 
+    Shapes: [M]. Types: f32.
+    Errors: ArgumentError if `M` is not an integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.parzen(3).round(4)
     Array([0.0741, 1.    , 0.0741], f32[3], cpu:0)
@@ -97,6 +101,10 @@ def parzen(M: int, sym: bool = True) -> Array:
 
 def bohman(M: int, sym: bool = True) -> Array:
     """The convolution of two half-cycles of a cosine.
+
+    Shapes: [M]. Types: f32.
+    Errors: ArgumentError if `M` is not an integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.bohman(3).round(4)
@@ -121,6 +129,10 @@ def blackman(M: int, sym: bool = True) -> Array:
 
 def nuttall(M: int, sym: bool = True) -> Array:
     """Four cosine terms with the lowest side lobes.
+
+    Shapes: [M]. Types: f32.
+    Errors: ArgumentError if `M` is not an integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.nuttall(3).round(4)
@@ -174,6 +186,10 @@ def bartlett(M: int, sym: bool = True) -> Array:
 def barthann(M: int, sym: bool = True) -> Array:
     """A triangle plus a cosine.
 
+    Shapes: [M]. Types: f32.
+    Errors: ArgumentError if `M` is not an integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.barthann(3).round(4) + 0
     Array([0., 1., 0.], f32[3], cpu:0)
@@ -211,6 +227,10 @@ def hamming(M: int, sym: bool = True) -> Array:
 
 def cosine(M: int, sym: bool = True) -> Array:
     """Half a cosine wave.
+
+    Shapes: [M]. Types: f32.
+    Errors: ArgumentError if `M` is not an integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.cosine(2).round(4)
@@ -278,6 +298,10 @@ def gaussian(M: int, std: float, sym: bool = True) -> Array:
 def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
     """A bell of width `sig` and exponent p; p = 1 is the normal density's shape.
 
+    Shapes: [M]. Types: f32.
+    Errors: ArgumentError if `M` is not an integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
+
     >>> from rune.scipy.signal import windows
     >>> windows.general_gaussian(3, 1.0, 1.0).round(4)
     Array([0.6065, 1.    , 0.6065], f32[3], cpu:0)
@@ -287,6 +311,10 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
 
 def general_hamming(M: int, alpha: float, sym: bool = True) -> Array:
     """`alpha` plus 1 - alpha times a cosine.
+
+    Shapes: [M]. Types: f32.
+    Errors: ArgumentError if `M` is not an integer.
+    Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
     >>> windows.general_hamming(3, 0.75)
