@@ -61,9 +61,9 @@ def _extremum(name: str, row: Row) -> Binary:
     return documented_row(function, name, row, broadcast(_ORDERED), "rnp")
 
 
-add = _binary("add", ROWS["add"], f"{_TOGETHER}; of bools, the logical or")
+add = _binary("add", ROWS["add"], f"{_TOGETHER}; for bools, the logical or")
 subtract = _binary("subtract", ROWS["sub"], errors=_NO_BOOLS)
-multiply = _binary("multiply", ROWS["mul"], f"{_TOGETHER}; of bools, the logical and")
+multiply = _binary("multiply", ROWS["mul"], f"{_TOGETHER}; for bools, the logical and")
 divide = _convention(
     "divide",
     c.true_divide,

@@ -64,7 +64,7 @@ def _reduce_precision_reference(x: np.ndarray, *, exponent_bits: int, mantissa_b
 
 
 def _rounded(x: np.ndarray, bit_count: int) -> np.ndarray:
-    """The nearest numbers whose last `bits` bits are 0, halves to even."""
+    """The nearest numbers whose last `bit_count` bits are 0, halves to even."""
     if not bit_count:
         return x
     bits = x.reshape(-1).view(_bits(x.dtype)).reshape(x.shape)
