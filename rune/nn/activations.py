@@ -20,7 +20,7 @@ from rune.typing import ArrayLike
 def identity(x: ArrayLike) -> Array:
     """x itself, as an array.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if x is not an array.
 
     >>> import rune.nn as nn
@@ -33,7 +33,7 @@ def identity(x: ArrayLike) -> Array:
 def relu(x: ArrayLike) -> Array:
     """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
 
-    Shapes: any, kept.
+    Shapes: any, unchanged.
     Types:  real, kept; bools become i32.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
@@ -47,7 +47,7 @@ def relu(x: ArrayLike) -> Array:
 def relu6(x: ArrayLike) -> Array:
     """x kept within [0, 6]; the derivative at both ends is 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -62,7 +62,7 @@ def relu6(x: ArrayLike) -> Array:
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x, and negative_slope x below 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -76,7 +76,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 def sparse_plus(x: Any) -> Array:
     """0 below -1, x above 1, and (x + 1)² / 4 between. Source: Martins & Astudillo 2016.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array or is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -91,7 +91,7 @@ def sparse_plus(x: Any) -> Array:
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """The derivative of sparse_plus: (x + 1) / 2 kept within [0, 1].
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array or is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -104,7 +104,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 def hard_tanh(x: ArrayLike) -> Array:
     """x kept within [-1, 1]; the derivative at both ends is 1.
 
-    Shapes: any, kept. Types: that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: that of `x`; bools become i32.
     Errors: ArgumentError if x is not an array; DtypeError if x is complex.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -129,7 +129,7 @@ def _limited(x: ArrayLike, low: int | None, high: int) -> Any:
 def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
@@ -142,7 +142,7 @@ def sigmoid(x: ArrayLike) -> Array:
 def tanh(x: ArrayLike) -> Array:
     """Hyperbolic tangent.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.nn as nn
@@ -155,7 +155,7 @@ def tanh(x: ArrayLike) -> Array:
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), without overflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
@@ -168,7 +168,7 @@ def softplus(x: ArrayLike) -> Array:
 def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), without underflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers.
 
     >>> import rune.nn as nn
@@ -182,7 +182,7 @@ def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for x >= 0, without cancellation on either side of log 2.
 
     Source: Mächler 2012, Accurately computing log(1 - exp(-|a|)), the Rmpfr package.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array or is complex.
 
     >>> import rune.nn as nn
@@ -200,7 +200,7 @@ def log1mexp(x: ArrayLike) -> Array:
 def silu(x: ArrayLike) -> Array:
     """x sigmoid(x). Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
@@ -216,7 +216,7 @@ swish = silu
 def mish(x: ArrayLike) -> Array:
     """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
@@ -230,7 +230,7 @@ def mish(x: ArrayLike) -> Array:
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x, and alpha (exp(x) - 1) below 0. Source: Clevert et al. 2015, arXiv:1511.07289.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -248,7 +248,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     Shapes: broadcast together.
     Types:  real; bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.celu(rnp.array([-1e4, 2.0]), 2.0)
@@ -262,7 +262,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 def selu(x: ArrayLike) -> Array:
     """elu scaled to keep mean 0 and variance 1. Source: Klambauer et al. 2017, arXiv:1706.02515.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
@@ -276,7 +276,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     """x Φ(x), Φ the normal distribution; by tanh if `approximate`, else by erf.
 
     Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
@@ -296,7 +296,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 def squareplus(x: Any, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2. Source: Barron 2021, arXiv:2112.11687.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array.
 
     >>> import rune.nn as nn
@@ -315,7 +315,7 @@ def squareplus(x: Any, b: ArrayLike = 4) -> Array:
 def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|).
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.nn as nn
@@ -328,7 +328,7 @@ def soft_sign(x: ArrayLike) -> Array:
 def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn
@@ -341,7 +341,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 def hard_silu(x: ArrayLike) -> Array:
     """x hard_sigmoid(x). Source: Howard et al. 2019, arXiv:1905.02244.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn

@@ -64,9 +64,9 @@ def dot_product_attention(
     _check(q, k, v)
     b, t, n, h = q.shape
     heads, s = k.shape[2], k.shape[1]
-    grouped = rnp.reshape(q, (b, t, heads, n // heads, h))
+    grouped_query = rnp.reshape(q, (b, t, heads, n // heads, h))
     wide = rnp.promote_types(q.dtype, rnp.float32)
-    scores = rnp.einsum("btkgh,bskh->bkgts", grouped.astype(wide), k.astype(wide))
+    scores = rnp.einsum("btkgh,bskh->bkgts", grouped_query.astype(wide), k.astype(wide))
     scores = scores * (1 / math.sqrt(h) if scale is None else scale)
     if bias is not None:
         scores = (scores + _grouped(bias, heads, n)).astype(wide)
@@ -98,21 +98,21 @@ def _with_batch(x: ArrayLike) -> Array:
 
 
 def _check(q: Array, k: Array, v: Array) -> None:
-    named = f"query {q.type}, key {k.type}, value {v.type}"
+    types = f"query {q.type}, key {k.type}, value {v.type}"
     if k.shape != v.shape or q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
         raise ShapeError(
-            f"dot_product_attention: cannot attend ({named}; keys and values of one shape, and "
+            f"dot_product_attention: cannot attend ({types}; keys and values of one shape, and "
             "the batch and head sizes of the queries required)"
         )
     if q.shape[2] % k.shape[2] != 0:
         raise ShapeError(
-            f"dot_product_attention: cannot attend ({named}; the {q.shape[2]} query heads are not a multiple of "
+            f"dot_product_attention: cannot attend ({types}; the {q.shape[2]} query heads are not a multiple of "
             f"{k.shape[2]})"
         )
     if not rnp.issubdtype(q.dtype, rnp.floating):
-        raise DtypeError(f"dot_product_attention: cannot attend ({named}; floats required)")
+        raise DtypeError(f"dot_product_attention: cannot attend ({types}; floats required)")
     if q.dtype != k.dtype or k.dtype != v.dtype:
-        raise DtypeError(f"dot_product_attention: cannot attend ({named}; dtypes differ)")
+        raise DtypeError(f"dot_product_attention: cannot attend ({types}; dtypes differ)")
 
 
 def _grouped(x: object, heads: Size, n: Size) -> Array:

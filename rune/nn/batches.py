@@ -48,8 +48,8 @@ def batch_norm_state(channels: int, dtype: DTypeLike = "f32") -> BatchNormState:
     >>> nn.batch_norm_state(2).var
     Array([1., 1.], f32[2], cpu:0)
     """
-    zeros, ones = rnp.zeros(channels, dtype), rnp.ones(channels, dtype)
-    return BatchNormState(zeros, ones, rnp.zeros((), "i32"))
+    zeros, unit_variance = rnp.zeros(channels, dtype), rnp.ones(channels, dtype)
+    return BatchNormState(zeros, unit_variance, rnp.zeros((), "i32"))
 
 
 def batch_norm(
@@ -116,10 +116,10 @@ def _deviations(x: ArrayLike, mean: ArrayLike, axes: tuple[int, ...]) -> Array:
 def _moved(state: BatchNormState, mean: Array, var: ArrayLike, n: Any, momentum: float | None) -> Any:
     count = state.count + 1
     rate = 1.0 / rnp.astype(count, state.mean.dtype) if momentum is None else momentum
-    unbiased = var * (n / rnp.maximum(n - 1, 1))
+    unbiased_variance = var * (n / rnp.maximum(n - 1, 1))
     return BatchNormState(
         rnp.astype((1 - rate) * state.mean + rate * mean, state.mean.dtype),
-        rnp.astype((1 - rate) * state.var + rate * unbiased, state.var.dtype),
+        rnp.astype((1 - rate) * state.var + rate * unbiased_variance, state.var.dtype),
         count,
     )
 

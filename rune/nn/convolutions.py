@@ -23,19 +23,19 @@ Each = int | Sequence[int]
 Padding = str | int | Sequence[Any]
 
 
-def each(name: str, what: str, value: Each, rank: int) -> tuple[int, ...]:
+def each(name: str, parameter: str, value: Each, rank: int) -> tuple[int, ...]:
     """A whole number for every axis. Errors: ArgumentError for too many or too few, and others."""
-    numbers = (value,) * rank if isinstance(value, int) else whole(name, what, value)
+    numbers = (value,) * rank if isinstance(value, int) else whole(name, parameter, value)
     if len(numbers) != rank:
-        raise ArgumentError(f"{name}: cannot use {what} {numbers} ({rank} numbers required)")
+        raise ArgumentError(f"{name}: cannot use {parameter} {numbers} ({rank} numbers required)")
     return numbers
 
 
-def whole(name: str, what: str, values: Any) -> tuple[Any, ...]:
+def whole(name: str, parameter: str, values: Any) -> tuple[Any, ...]:
     """The values, which are whole numbers or symbolic sizes. Errors: ArgumentError for others."""
     is_many = isinstance(values, Sequence) and not isinstance(values, str)
     if not is_many or any(isinstance(v, float | str) or v is None for v in values):
-        raise ArgumentError(f"{name}: cannot use {what} {values!r} (whole numbers required)")
+        raise ArgumentError(f"{name}: cannot use {parameter} {values!r} (whole numbers required)")
     return tuple(values)
 
 
@@ -165,9 +165,9 @@ def _conv_transpose(name: str, rank: int) -> Callable[..., Array]:
 
 def _swapped(weight: Array, groups: int) -> Array:
     """[C, O/groups, *K] -> [O, C/groups, *K], flipped."""
-    flipped = rnp.flip(weight, tuple(range(2, weight.ndim)))
-    ins, outs, *sizes = flipped.shape
-    split = rnp.reshape(flipped, (groups, ins // groups, outs, *sizes))
+    reversed_kernel = rnp.flip(weight, tuple(range(2, weight.ndim)))
+    ins, outs, *sizes = reversed_kernel.shape
+    split = rnp.reshape(reversed_kernel, (groups, ins // groups, outs, *sizes))
     return rnp.reshape(rnp.swapaxes(split, 1, 2), (groups * outs, ins // groups, *sizes))
 
 

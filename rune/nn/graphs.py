@@ -57,18 +57,18 @@ def message_passing(
     message: (sender rows, receiver rows, edge rows) -> [E, *M]; by default the sender's row.
     Source: Gilmer et al. 2017, arXiv:1704.01212.
     Errors: DtypeError if an argument is not an array, bools as `nodes`, anything but integers and
-            bools as `senders` and anything but integers as `receivers`; ShapeError for shapes that
-            do not fit; AxisError for an axis out of range.
+            bools as `senders` and anything but integers as `receivers`; ShapeError if the shapes
+            do not match; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.message_passing(rnp.array([1.0, 2.0]), rnp.array([0, 1]), rnp.array([1, 1]))
     Array([0., 3.], f32[2], cpu:0)
     """
     nodes = rnp.asarray(nodes)
-    sent = nodes[rnp.asarray(senders)]
+    messages = nodes[rnp.asarray(senders)]
     if message is not None:
-        sent = message(sent, nodes[rnp.asarray(receivers)], edges)
-    return aggregate(sent, receivers, nodes.shape[0], combine)
+        messages = message(messages, nodes[rnp.asarray(receivers)], edges)
+    return aggregate(messages, receivers, nodes.shape[0], combine)
 
 
 def gcn_layer(
@@ -81,7 +81,7 @@ def gcn_layer(
     Types:  bools and integers become floats.
     Source: Kipf & Welling 2016, arXiv:1609.02907.
     Errors: DtypeError if an argument is not an array, anything but integers and bools as `senders`
-            and anything but integers as `receivers`; ShapeError for shapes that do not fit.
+            and anything but integers as `receivers`; ShapeError if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> x, none = rnp.array([[1.0], [2.0]]), rnp.zeros(0, "i32")

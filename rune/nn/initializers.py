@@ -70,10 +70,10 @@ class Initializer:
         name: str | None = None,
     ) -> Array:
         """The array; names and `out_sharding` as for samplers. Errors: ShapeError, DtypeError."""
-        wanted = self.dtype if dtype is None else dtype
-        asked = None if wanted is None else dtypes.as_dtype(wanted)
+        requested_dtype = self.dtype if dtype is None else dtype
+        explicit = None if requested_dtype is None else dtypes.as_dtype(requested_dtype)
         # Values that are not drawn may be integers.
-        kind = asked if asked is not None and not self.needs_key else _inexact(self.name, asked)
+        kind = explicit if explicit is not None and not self.needs_key else _inexact(self.name, explicit)
         draw_key = take_key(self.name, key, name) if self.needs_key else key
         return laid_out(self.draw(draw_key, static_shape(self.name, shape), kind), out_sharding)
 
@@ -171,8 +171,8 @@ def truncated_normal(
         raise ArgumentError(f"truncated_normal: cannot draw within {lower}…{upper}")
 
     def draw(key: Array, shape: Shape, kind: np.dtype) -> Any:
-        drawn = random.truncated_normal(key, lower, upper, shape, kind)
-        return drawn * rnp.asarray(stddev, kind)
+        sample = random.truncated_normal(key, lower, upper, shape, kind)
+        return sample * rnp.asarray(stddev, kind)
 
     return Initializer(draw, "truncated_normal", dtype)
 
@@ -196,7 +196,7 @@ def variance_scaling(
     in_axis, out_axis, batch_axis:  the axes of a weight over which units are counted; all others
             belong to the receptive field.
     Shapes: any with these axes. Types: floating or complex; dtype, f32 without one.
-    Errors: ArgumentError for another mode or distribution, or a shape without these axes.
+    Errors: ArgumentError for an unknown mode or distribution, or a shape without these axes.
     Source: He et al. 2015, arXiv:1502.01852; Glorot & Bengio 2010, AISTATS.
 
     >>> import rune, rune.nn as nn
@@ -238,7 +238,7 @@ def _truncated(key: ArrayLike, shape: Shape, dtype: np.dtype, variance: ArrayLik
 
 def _uniform(key: Array, shape: Shape, dtype: np.dtype, variance: Array) -> Array:
     if dtype in PARTS:
-        disc = _polar(key, shape, PARTS[dtype], lambda drawn: rnp.sqrt(2 * drawn))
+        disc = _polar(key, shape, PARTS[dtype], lambda u: rnp.sqrt(2 * u))
         return disc * rnp.sqrt(variance)
     return random.uniform(key, shape, dtype, -1.0) * rnp.sqrt(3 * variance)
 
@@ -255,9 +255,9 @@ def _polar(key: ArrayLike, shape: Shape, part: np.dtype, magnitude: Callable[[Ar
     return ops.complex(radius * rnp.cos(angle), radius * rnp.sin(angle))
 
 
-def _truncated_magnitude(drawn: Array) -> Array:
+def _truncated_magnitude(u: Array) -> Array:
     """The magnitude of a complex normal number, at most 2."""
-    return rnp.sqrt(-rnp.log1p(math.expm1(-(2**2)) * drawn))
+    return rnp.sqrt(-rnp.log1p(math.expm1(-(2**2)) * u))
 
 
 DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
@@ -284,8 +284,8 @@ def fans(shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes
 
 
 def _product(shape: Shape, axes: Axes) -> int:
-    chosen = (axes,) if isinstance(axes, int) else axes
-    return math.prod(shape[a] for a in chosen)  # type: ignore[misc]
+    axis_numbers = (axes,) if isinstance(axes, int) else axes
+    return math.prod(shape[a] for a in axis_numbers)  # type: ignore[misc]
 
 
 def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> Callable[..., Initializer]:

@@ -35,15 +35,15 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     Array(10000., f32[], cpu:0)
     """
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
-    ones = rnp.ones(rnp.shape(x), total.dtype)
-    count = rnp.sum(ones, axis, keepdims=keepdims, where=where)
+    counts = rnp.ones(rnp.shape(x), total.dtype)
+    count = rnp.sum(counts, axis, keepdims=keepdims, where=where)
     return total - rnp.log(count)
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) over an axis, without overflow; 0 where the mask is False.
 
-    Shapes: any, kept. Types: real; bools and integers become floats.
+    Shapes: any, unchanged. Types: real; bools and integers become floats.
     Errors: a slice that is all -inf, or holds +inf or NaN, gives NaN.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -56,7 +56,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) over an axis, without underflow; -inf where the mask is False.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array or is complex; AxisError for an axis out of
             range.
 
@@ -113,7 +113,7 @@ def standardize(
     """(x - mean) / sqrt(variance + epsilon) over an axis.
 
     algorithm: accepted without effect; the variance is always the mean squared deviation.
-    Shapes: x any, kept; mean and variance broadcast to it.
+    Shapes: x any, unchanged; mean and variance broadcast to it.
     Types:  that of x and what is given together; bools and integers become floats.
     Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
@@ -155,7 +155,7 @@ def layer_norm(
 def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, axis: Axis = -1, epsilon: float = 1e-5) -> Array:
     """x / sqrt(mean(x²) + epsilon) over an axis, times scale.
 
-    Shapes: x any, kept; scale broadcasts to it. Types: bools and integers become floats.
+    Shapes: x any, unchanged; scale broadcasts to it. Types: bools and integers become floats.
     Source: Zhang & Sennrich 2019, arXiv:1910.07467.
     Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 

@@ -52,9 +52,9 @@ def _slide(
         spatial = zip(x.shape[outer:], sizes, strides, dilations, pairs, strict=True)
         beyond = tuple(_beyond(*along_axis) for along_axis in spatial)
     ends = [(lo, hi + more) for (lo, hi), more in zip(pairs, beyond, strict=True)]
-    ones = (1,) * outer
+    unit = (1,) * outer
     return Slide(
-        (*ones, *sizes), (*ones, *strides), ((0, 0),) * outer + tuple(ends), (1,) * x.ndim, (*ones, *dilations)
+        (*unit, *sizes), (*unit, *strides), ((0, 0),) * outer + tuple(ends), (1,) * x.ndim, (*unit, *dilations)
     ), beyond
 
 
@@ -239,15 +239,15 @@ def fractional_max_pool(
     sizes = _window("fractional_max_pool", x, window)
     outer = x.ndim - len(sizes)
     if output_size is not None and output_ratio is None:
-        wanted = each("fractional_max_pool", "output_size", output_size, len(sizes))
+        output_sizes = each("fractional_max_pool", "output_size", output_size, len(sizes))
     elif output_ratio is not None and output_size is None:
-        wanted = tuple(int(n * output_ratio) for n in x.shape[outer:])
+        output_sizes = tuple(int(n * output_ratio) for n in x.shape[outer:])
     else:
         raise ArgumentError("fractional_max_pool: cannot choose a size (one of output_size and output_ratio required)")
-    drawn = random.uniform(take_key("fractional_max_pool", key, name), (len(sizes),))
-    for number, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
+    offsets = random.uniform(take_key("fractional_max_pool", key, name), (len(sizes),))
+    for number, (size, count) in enumerate(zip(sizes, output_sizes, strict=True)):
         axis = outer + number
-        starts = _fractional(x.shape[axis], size, count, drawn[number])
+        starts = _fractional(x.shape[axis], size, count, offsets[number])
         x = _max_of_regions(x, axis, starts, starts + size)
     return x
 

@@ -71,7 +71,7 @@ def init_cell(
 
     key: a key, or None to draw one from `with rune.random.seed(…)`.
     Shapes: those of CellParams, G = 1, 4 for "lstm", 3 for "gru". Types: `dtype`, floating.
-    Errors: ArgumentError for another kind, or a cell of no size.
+    Errors: ArgumentError for an unknown kind, or a cell of no size.
 
     >>> import rune, rune.nn as nn
     >>> nn.init_cell("lstm", 3, 5, rune.random.key(0)).input.shape
@@ -83,9 +83,9 @@ def init_cell(
         raise ArgumentError(f"init_cell: cannot make a cell of {inputs=} and {hidden=}")
     rows, bound = GATES[kind] * hidden, 1 / math.sqrt(hidden)
     keys = random.split(take_key("init_cell", key, None), 4)
-    shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,))
-    drawn = [random.uniform(keys[n], shape, dtype, -bound, bound) for n, shape in enumerate(shapes[: 4 if bias else 2])]
-    return CellParams(*drawn)
+    shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,))[: 4 if bias else 2]
+    weights = [random.uniform(keys[n], shape, dtype, -bound, bound) for n, shape in enumerate(shapes)]
+    return CellParams(*weights)
 
 
 def _gates(name: str, params: CellParams, x: ArrayLike, h: ArrayLike) -> tuple[Any, Any]:
@@ -105,7 +105,7 @@ def rnn_cell(params: CellParams, x: ArrayLike, h: ArrayLike, nonlinearity: Liter
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
     Types:  bools and integers become floats.
     Errors: ArgumentError for another `nonlinearity`; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> params = nn.CellParams(rnp.ones((1, 1)), rnp.ones((1, 1)))
@@ -124,7 +124,7 @@ def lstm_cell(params: CellParams, x: ArrayLike, state: LSTMState) -> LSTMState:
     Shapes: x [*B, I]; h and c of the state [*B, H].
     Types:  bools and integers become floats.
     Source: Hochreiter & Schmidhuber 1997; the forget gate, Gers et al. 2000.
-    Errors: ShapeError for a shape that does not fit.
+    Errors: ShapeError if the shapes do not match exactly.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> params = nn.CellParams(rnp.zeros((4, 1)), rnp.zeros((4, 1)))
@@ -144,7 +144,7 @@ def gru_cell(params: CellParams, x: ArrayLike, h: ArrayLike) -> Array:
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
     Source: Cho et al. 2014, arXiv:1406.1078, in the form that resets after the product.
     Types:  bools and integers become floats.
-    Errors: ShapeError for shapes that do not fit.
+    Errors: ShapeError if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> params = nn.CellParams(rnp.zeros((3, 1)), rnp.zeros((3, 1)))

@@ -30,7 +30,7 @@ def dropout(
                      that stays the same when other draws come and go.
     deterministic:   x as it is, and nothing is drawn: for evaluation.
     broadcast_dims:  axes along which elements are kept or dropped together.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError for a rate outside 0…1; AxisError for an axis that x does not have.
     Source: Srivastava et al. 2014, JMLR 15; the scaling during training is the "inverted" form.
 

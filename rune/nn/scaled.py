@@ -41,7 +41,7 @@ def get_scaled_dot_general_config(
 
     global_scale: what an nvfp4 operand is divided by first; 1 by default.
     Shapes: global_scale [].
-    Errors: ArgumentError for another mode.
+    Errors: ArgumentError for an unknown mode.
 
     >>> import rune.nn as nn
     >>> nn.get_scaled_dot_general_config("mxfp8").block_size
@@ -126,13 +126,13 @@ def scaled_dot_general(
     return rnp.reshape(product, (*batch, *shape_a, *shape_b)).astype(dtype)
 
 
-def _as_matrices(x: Array, contracted: tuple, batch: tuple) -> tuple[Array, tuple]:
+def _as_matrices(x: Array, contraction_axes: tuple, batch: tuple) -> tuple[Array, tuple]:
     """[B, M, K], and the shape that M stands for."""
-    free = tuple(i for i in range(x.ndim) if i not in contracted and i not in batch)
-    transposed = rnp.transpose(x, (*batch, *free, *contracted))
-    shape, inner = tuple(x.shape[i] for i in free), tuple(x.shape[i] for i in contracted)
+    free = tuple(i for i in range(x.ndim) if i not in contraction_axes and i not in batch)
+    matrix = rnp.transpose(x, (*batch, *free, *contraction_axes))
+    shape, inner = tuple(x.shape[i] for i in free), tuple(x.shape[i] for i in contraction_axes)
     sizes = [product(x.shape[i] for i in batch), product(shape), product(inner)]
-    return rnp.reshape(transposed, sizes), shape
+    return rnp.reshape(matrix, sizes), shape
 
 
 def _quantised(of_a: BlockScaleConfig, of_b: BlockScaleConfig, of_gradient: BlockScaleConfig) -> custom_vjp:
@@ -144,8 +144,8 @@ def _quantised(of_a: BlockScaleConfig, of_b: BlockScaleConfig, of_gradient: Bloc
     def backward(residuals: tuple[Array, Array], ct: Array) -> tuple[Array, Array]:
         a, b = residuals
         of_left = _multiply(ct, rnp.swapaxes(b, 1, 2), of_gradient, of_b)
-        turned = rnp.swapaxes(ct, 1, 2)
-        return summed((of_left, _multiply(turned, rnp.swapaxes(a, 1, 2), of_gradient, of_a)), residuals)
+        cotangent_t = rnp.swapaxes(ct, 1, 2)
+        return summed((of_left, _multiply(cotangent_t, rnp.swapaxes(a, 1, 2), of_gradient, of_a)), residuals)
 
     product = custom_vjp(lambda a, b: _multiply(a, b, of_a, of_b))
     product.defvjp(forward, backward)
@@ -153,11 +153,11 @@ def _quantised(of_a: BlockScaleConfig, of_b: BlockScaleConfig, of_gradient: Bloc
 
 
 def _multiply(a: Array, b: Array, of_a: BlockScaleConfig, of_b: BlockScaleConfig) -> Array:
-    scaled = scaled_matmul(*_interleaved(_quantise(a, of_a), _quantise(b, of_b)))
+    matrix_product = scaled_matmul(*_interleaved(_quantise(a, of_a), _quantise(b, of_b)))
     for config in (of_a, of_b):
         if config.global_scale is not None:
-            scaled = scaled * config.global_scale
-    return scaled
+            matrix_product = matrix_product * config.global_scale
+    return matrix_product
 
 
 def _interleaved(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
@@ -191,8 +191,8 @@ def _powers_above(x: Array) -> Array:
 
 
 def _as_f8(x: Array) -> Array:
-    clipped = rnp.clip(x, -LARGEST_SCALE, LARGEST_SCALE)
-    return clipped.astype(dtypes.f8_e4m3).astype("f32")
+    bounded = rnp.clip(x, -LARGEST_SCALE, LARGEST_SCALE)
+    return bounded.astype(dtypes.f8_e4m3).astype("f32")
 
 
 def _as_e2m1(x: Array) -> Array:

@@ -86,7 +86,7 @@ def together(name: str, *xs: ArrayLike) -> list[Array]:
     """Arrays in the one dtype that they promote to, shapes as they are.
 
     A number is rounded once, to that dtype: 1/3 with an f64 array keeps its digits, which it would
-    lose by way of `value`.
+    lose through `value`.
     Errors: ArgumentError if an argument is not an array; DtypeError where no promotion exists.
     """
     operands = same_dtype(name, *xs)
@@ -149,22 +149,22 @@ def refuse_order(name: str, order: str | None) -> None:
         refuse(name, order=order)
 
 
-def static_int(name: str, what: str, x: Any) -> int:
+def static_int(name: str, parameter: str, x: Any) -> int:
     """A Python integer. Errors: ArgumentError; TracerIntegerConversionError for a tracer."""
     try:
         return x.__index__()
     except AttributeError:
-        raise ArgumentError(f"{name}: cannot use {x!r} as {what} (integer required)") from None
+        raise ArgumentError(f"{name}: cannot use {x!r} as {parameter} (integer required)") from None
 
 
-def static_count(name: str, what: str, x: object, least: int = 0) -> int:
+def static_count(name: str, parameter: str, x: object, least: int = 0) -> int:
     """A Python integer that counts numbers, rows or steps, for which the machine has room.
 
     Errors: ArgumentError if it is not an integer or is below `least`; OutOfMemory beyond the room.
     """
-    count = static_int(name, what, x)
+    count = static_int(name, parameter, x)
     if count < least:
-        raise ArgumentError(f"{name}: cannot use {count} as {what} (at least {least})")
+        raise ArgumentError(f"{name}: cannot use {count} as {parameter} (at least {least})")
     require_room(name, count)
     return count
 
@@ -174,18 +174,18 @@ def require_room(name: str, *shape: Size) -> None:
 
     Computations in Python or NumPy check this first, since they would otherwise run for ever.
     """
-    asked, limit = 8 * prod(d for d in shape if isinstance(d, int)), machine_bytes() or _ADDRESSES
-    if asked > limit:
-        shown = f"{asked} B" if asked.bit_length() <= 64 else "more than any machine has"
-        raise OutOfMemory(f"{name}: cannot allocate numbers of this size on the CPU ({shown}, limit {limit} B)")
+    byte_count, limit = 8 * prod(d for d in shape if isinstance(d, int)), machine_bytes() or _ADDRESSES
+    if byte_count > limit:
+        size_text = f"{byte_count} B" if byte_count.bit_length() <= 64 else "more than any machine has"
+        raise OutOfMemory(f"{name}: cannot allocate numbers of this size on the CPU ({size_text}, limit {limit} B)")
 
 
 _ADDRESSES = 1 << 47  # the most bytes that a process can address
 
 
-def static_size(name: str, what: str, x: Size) -> Size:
+def static_size(name: str, parameter: str, x: Size) -> Size:
     """A Python integer, or a symbolic size as it is. Errors: as static_int."""
-    return x if isinstance(x, Dim) else static_int(name, what, x)
+    return x if isinstance(x, Dim) else static_int(name, parameter, x)
 
 
 def shape_of(name: str, shape: Any) -> Shape:
@@ -199,22 +199,22 @@ def shape_of(name: str, shape: Any) -> Shape:
     return sizes
 
 
-def static_ints(name: str, what: str, xs: object) -> tuple[int, ...]:
+def static_ints(name: str, parameter: str, xs: object) -> tuple[int, ...]:
     """A tuple of Python integers from an integer, a sequence or a concrete array."""
-    return tuple(static_int(name, what, x) for x in entries(xs))
+    return tuple(static_int(name, parameter, x) for x in entries(xs))
 
 
-def static_sizes(name: str, what: str, xs: object) -> tuple[Size, ...]:
+def static_sizes(name: str, parameter: str, xs: object) -> tuple[Size, ...]:
     """Like `static_ints`; symbolic sizes pass through."""
-    return tuple(static_size(name, what, x) for x in entries(xs))
+    return tuple(static_size(name, parameter, x) for x in entries(xs))
 
 
-def listed(name: str, what: str, xs: Any) -> list[Any]:
+def listed(name: str, parameter: str, xs: Any) -> list[Any]:
     """The members of a sequence, whatever they are. Errors: ArgumentError if it has none."""
     try:
         return list(xs)
     except TypeError:
-        raise ArgumentError(f"{name}: cannot use {what}={xs!r} (a sequence required)") from None
+        raise ArgumentError(f"{name}: cannot use {parameter}={xs!r} (a sequence required)") from None
 
 
 def placed(x: Array, device: str | Device | None) -> Array:
@@ -236,17 +236,18 @@ def beside(out: Array, x: ArrayLike) -> Array:
     return out
 
 
-def known(name: str, x: ArrayLike, needed: str) -> np.ndarray:
+def known(name: str, x: ArrayLike, parameter: str) -> np.ndarray:
     """The values of `x`, on which the size of a result depends.
 
-    needed: the argument that says the size instead.
+    parameter: the parameter that gives the size instead.
     Errors: TracerArrayConversionError for a traced x.
     """
     try:
         return np.asarray(x)
     except TracerArrayConversionError:
         raise TracerArrayConversionError(
-            f"{name}: cannot size a result by the values of a traced {type_of(x)}", hint=f"say its size with {needed}="
+            f"{name}: cannot size a result by the values of a traced {type_of(x)}",
+            hint=f"say its size with {parameter}=",
         ) from None
 
 

@@ -39,19 +39,19 @@ _NUMBERS, _FLOATS = f"{_TOGETHER}; bools become integers", "bools and integers b
 _KEPT = "that of `x`"
 
 
-def _binary(name: str, row: Row, types: str = _TOGETHER, refused: str = "") -> Binary:
+def _binary(name: str, row: Row, types: str = _TOGETHER, errors: str = "") -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return apply(row.primitive, x1, x2)
 
-    return documented_row(function, name, row, broadcast(types, refused), "rnp")
+    return documented_row(function, name, row, broadcast(types, errors), "rnp")
 
 
-def _convention(name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = "") -> Binary:
+def _convention(name: str, rule: Binary, doc: str, call: str, result_text: str, types: str, errors: str = "") -> Binary:
     @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
-    return operands_alone(documented(function, name, doc, broadcast(types, refused), f"rnp.{call}", shown))
+    return operands_alone(documented(function, name, doc, broadcast(types, errors), f"rnp.{call}", result_text))
 
 
 def _extremum(name: str, row: Row) -> Binary:
@@ -61,9 +61,9 @@ def _extremum(name: str, row: Row) -> Binary:
     return documented_row(function, name, row, broadcast(_ORDERED), "rnp")
 
 
-add = _binary("add", ROWS["add"], f"{_TOGETHER}; of bools, the logical or")
-subtract = _binary("subtract", ROWS["sub"], refused=_NO_BOOLS)
-multiply = _binary("multiply", ROWS["mul"], f"{_TOGETHER}; of bools, the logical and")
+add = _binary("add", ROWS["add"], f"{_TOGETHER}; for bools, the logical or")
+subtract = _binary("subtract", ROWS["sub"], errors=_NO_BOOLS)
+multiply = _binary("multiply", ROWS["mul"], f"{_TOGETHER}; for bools, the logical and")
 divide = _convention(
     "divide",
     c.true_divide,
@@ -113,7 +113,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes: broadcast together. Types: promoted together; bools become integers.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmod(rnp.array([7, -7]), 3)
@@ -141,7 +141,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2 in floats.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.float_power(rnp.array([2, 4]), -1)
@@ -156,7 +156,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes: broadcast together.
     Types:  promoted together; complex numbers by their real parts, then by the imaginary.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmax(rnp.array([1.0, rnp.nan]), 0.0)
@@ -171,7 +171,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes: broadcast together.
     Types:  promoted together; complex numbers by their real parts, then by the imaginary.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.fmin(rnp.array([1.0, rnp.nan]), 0.0)
@@ -183,12 +183,12 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 # --- one argument -----------------------------------------------------------------------------
 
 
-def _unary(name: str, rule: Rule, doc: str, call: str, shown: str, types: str, refused: str = "") -> Unary:
+def _unary(name: str, rule: Rule, doc: str, call: str, result_text: str, types: str, errors: str = "") -> Unary:
     @tiered
     def function(x: ArrayLike, /) -> Array:
         return rule(value(name, x))
 
-    return operands_alone(documented(function, name, doc, elementwise(types, refused), f"rnp.{call}", shown))
+    return operands_alone(documented(function, name, doc, elementwise(types, errors), f"rnp.{call}", result_text))
 
 
 def _rounding(name: str, row: Row) -> Unary:
@@ -281,7 +281,7 @@ rint = _unary(
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to `decimals` places, halves to even; only negative ones change integers.
 
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array or `decimals` is not an integer; DtypeError
             for bools.
 
@@ -303,7 +303,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
     Shapes: broadcast together. Types: promoted together.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.clip(rnp.arange(4), 1, 2)
@@ -330,7 +330,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.heaviside(rnp.array([-1.0, 0.0, 1.0]), 0.5)
@@ -347,7 +347,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """(fraction, whole part), both with the sign of x.
 
-    Shapes: any, kept by both. Types: bools and integers become floats.
+    Shapes: any, unchanged in both. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
@@ -362,8 +362,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     # A zero takes the sign of x; sums, unlike copysign, keep the derivative 1 there.
     zero = constant(0, x)
     is_negative = ops.lt(ops.copysign(constant(1, x), x), zero)
-    signed = ops.select(is_negative, ops.neg(ops.sub(zero, fraction)), ops.add(fraction, zero))
-    return signed, integer
+    signed_fraction = ops.select(is_negative, ops.neg(ops.sub(zero, fraction)), ops.add(fraction, zero))
+    return signed_fraction, integer
 
 
 @composite
@@ -376,7 +376,7 @@ def nan_to_num(
 ) -> Array:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp

@@ -96,11 +96,11 @@ class ArrayNamespaceInfo:
 
         kind: a kind of `isdtype`, or a tuple of them; None means all.
         """
-        chosen = device_named(device) if isinstance(device, str) else device
-        known = (chosen or self.default_device()).target.dtypes
+        target_device = device_named(device) if isinstance(device, str) else device
+        known = (target_device or self.default_device()).target.dtypes
         # A device computes with the parts of complex numbers.
-        wanted = {n: d for n, d in _STANDARD.items() if kind is None or isdtype(d, kind)}
-        return {n: d for n, d in wanted.items() if real_dtype(d) in known}
+        candidates = {n: d for n, d in _STANDARD.items() if kind is None or isdtype(d, kind)}
+        return {n: d for n, d in candidates.items() if real_dtype(d) in known}
 
     def devices(self) -> tuple[Device, ...]:
         """All devices, the default executor first."""

@@ -67,8 +67,8 @@ def _masked_mean(
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
     count = r.sum(mask, axis, real_dtype(type_of(x).dtype), keepdims=keepdims)
-    shared = c.by_parts(lambda part: ops.div(part, count), total)
-    return ops.cast(shared, x_dtype if dtype is None else dtypes.as_dtype(dtype))
+    quotient = c.by_parts(lambda part: ops.div(part, count), total)
+    return ops.cast(quotient, x_dtype if dtype is None else dtypes.as_dtype(dtype))
 
 
 @composite
@@ -155,8 +155,8 @@ def std(
     refuse("std", out=out)
     x, x_dtype = _in_floats("std", value("std", a), dtype)
     less = _correction("std", ddof, correction)
-    squared = var(x, axis, ddof=less, keepdims=keepdims, where=where, mean=mean)
-    return ops.cast(ops.sqrt(squared), real_dtype(x_dtype))
+    variance = var(x, axis, ddof=less, keepdims=keepdims, where=where, mean=mean)
+    return ops.cast(ops.sqrt(variance), real_dtype(x_dtype))
 
 
 # --- without NaN ------------------------------------------------------------------------------
@@ -341,8 +341,8 @@ def _nan_extremum(
         raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
     among = None if initial is None else fill
     extremum = reduce(ops.select(mask, x, constant(fill, x)), axis, None, keepdims, among, where)
-    some = r.any(mask, axis, None, keepdims, where=where)
-    extremum = ops.select(some, extremum, constant(np.nan, extremum))
+    has_number = r.any(mask, axis, None, keepdims, where=where)
+    extremum = ops.select(has_number, extremum, constant(np.nan, extremum))
     if initial is None:
         return extremum
     return (fmax if largest else fmin)(extremum, as_type(initial, type_of(extremum).dtype, name=name))
@@ -439,7 +439,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum with NaN counted as 0.
 
-    Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
+    Shapes: any, unchanged along an axis; [N] of all elements for None. Types: as `sum`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 
@@ -457,7 +457,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product with NaN counted as 1.
 
-    Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.
+    Shapes: any, unchanged along an axis; [N] of all elements for None. Types: as `sum`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 

@@ -27,7 +27,7 @@ from rune.typing import ArrayLike
 def real(val: ArrayLike, /) -> Array:
     """The real part; a real array is returned as it is.
 
-    Shapes: any, kept. Types: that of `val`; complex numbers give reals.
+    Shapes: any, unchanged. Types: that of `val`; complex numbers give reals.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -40,7 +40,7 @@ def real(val: ArrayLike, /) -> Array:
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for a real array.
 
-    Shapes: any, kept. Types: that of `val`; complex numbers give reals.
+    Shapes: any, unchanged. Types: that of `val`; complex numbers give reals.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -54,7 +54,7 @@ def imag(val: ArrayLike, /) -> Array:
 def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real array is returned as it is.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -71,7 +71,7 @@ conjugate = conj
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle from the positive real axis, in [-π, π]; in degrees if `deg`.
 
-    Shapes: any, kept. Types: bools and integers become floats; complex numbers give reals.
+    Shapes: any, unchanged. Types: bools and integers become floats; complex numbers give reals.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -87,7 +87,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 def iscomplex(x: ArrayLike) -> Array:
     """Where the imaginary part is not zero.
 
-    Shapes: any, kept. Types: bool.
+    Shapes: any, unchanged. Types: bool.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -102,7 +102,7 @@ def iscomplex(x: ArrayLike) -> Array:
 def isreal(x: ArrayLike) -> Array:
     """Where the imaginary part is zero.
 
-    Shapes: any, kept. Types: bool.
+    Shapes: any, unchanged. Types: bool.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -142,7 +142,7 @@ def isrealobj(x: ArrayLike) -> bool:
 def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
     """The real part if every imaginary part is within `tol` steps of 0 (an absolute bound if < 1).
 
-    Shapes: any, kept. Types: that of `a`, or of its real parts.
+    Shapes: any, unchanged. Types: that of `a`, or of its real parts.
     Errors: TracerBoolConversionError for a traced array: the dtype would depend on data.
 
     >>> import rune.numpy as rnp

@@ -91,9 +91,9 @@ def cov(
         return ops.broadcast(constant(0, x), shape=(0, 0), axes=())
     w, importance = _weights(fweights, aweights, count, x)
     mean, divisor = _moments(x, w, importance, less)
-    centred = apply(ops.sub, x, mean)
-    scaled = centred if w is None else apply(ops.mul, centred, w)
-    total = c.matmul(scaled, c.transpose(c.conj(centred)))
+    deviations = apply(ops.sub, x, mean)
+    weighted_deviations = deviations if w is None else apply(ops.mul, deviations, w)
+    total = c.matmul(weighted_deviations, c.transpose(c.conj(deviations)))
     return c.squeeze(apply(ops.div, total, c.astype(divisor, type_of(x).dtype)))
 
 
@@ -107,12 +107,12 @@ def _moments(x: ArrayLike, w: Value | None, importance: Value | None, ddof: int)
     mean = apply(ops.div, st.sum(apply(ops.mul, x, w), 1, None, True), total)
     if not ddof:
         return mean, total
-    lost = (
+    correction = (
         constant(ddof, total)
         if importance is None
         else apply(ops.div, ops.mul(st.sum(ops.mul(w, importance)), constant(ddof, total)), total)
     )
-    return mean, ops.max(ops.sub(total, lost), constant(0, total))
+    return mean, ops.max(ops.sub(total, correction), constant(0, total))
 
 
 @tiered
@@ -133,8 +133,8 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, d
     if rank(covariance) == 0:
         return ops.div(covariance, covariance)
     spread = ops.sqrt(c.real(diagonal(covariance)))
-    scaled = apply(ops.div, apply(ops.div, covariance, c.expand_dims(spread, 1)), spread)
-    return c.by_parts(lambda part: c.clip(part, -1, 1), scaled)
+    correlation = apply(ops.div, apply(ops.div, covariance, c.expand_dims(spread, 1)), spread)
+    return c.by_parts(lambda part: c.clip(part, -1, 1), correlation)
 
 
 __all__ = ["corrcoef", "cov"]

@@ -92,7 +92,7 @@ def asarray(
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """`a` as an array with its own memory.
 
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: DtypeError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -273,10 +273,10 @@ def _like(
 ) -> Array:
     type = type_like(name, x)
     sizes = type.shape if shape is None else shape_of(name, shape)
-    filled = full(sizes, fill, type.dtype if dtype is None else dtype)
+    array = full(sizes, fill, type.dtype if dtype is None else dtype)
     weak = type.weak and dtype is None
-    filled = ops.convert(filled, dtype=type.dtype, weak=True) if weak else filled
-    return beside(filled, x) if device is None else placed(filled, device)
+    array = ops.convert(array, dtype=type.dtype, weak=True) if weak else array
+    return beside(array, x) if device is None else placed(array, device)
 
 
 def zeros_like(
@@ -290,7 +290,7 @@ def zeros_like(
     """Zeros of the shape and dtype of `a`, unless given.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -311,7 +311,7 @@ def ones_like(
     """Ones of the shape and dtype of `a`, unless given.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -330,7 +330,7 @@ def empty_like(
 ) -> Array:
     """Zeros of the shape and dtype of `prototype`, unless given.
 
-    Shapes: any, kept. Types: that of `prototype`.
+    Shapes: any, unchanged. Types: that of `prototype`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp

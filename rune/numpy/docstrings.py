@@ -13,34 +13,34 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _IMPORTS = {"rnp": "import rune.numpy as rnp", "lax": "from rune import lax"}
 
 
-def elementwise(types: str = "", refused: str = "") -> str:
+def elementwise(types: str = "", condition: str = "") -> str:
     """The docstring lines shared by all elementwise functions of one array."""
-    return _facts("any, kept", types, refused)
+    return _facts("any, unchanged", types, condition)
 
 
-def broadcast(types: str = "", refused: str = "") -> str:
+def broadcast(types: str = "", condition: str = "") -> str:
     """The docstring lines shared by all elementwise functions of several arrays."""
-    return _facts("broadcast together", types, refused, "ShapeError for shapes that do not fit")
+    return _facts("broadcast together", types, condition, "ShapeError if the shapes do not match")
 
 
 def alike(takes: str) -> str:
     """The docstring lines shared by all functions whose operands have one shape and dtype."""
-    refused = ("DtypeError for other or unequal dtypes", "ShapeError for unequal shapes")
-    return _facts("equal, or [] of Python numbers", f"all alike, {takes}", *refused)
+    conditions = ("DtypeError for other or unequal dtypes", "ShapeError for unequal shapes")
+    return _facts("equal, or [] of Python numbers", f"all alike, {takes}", *conditions)
 
 
-def _facts(shapes: str, types: str, *refused: str) -> str:
-    errors = ["ArgumentError if an argument is not an array", *filter(None, refused)]
+def _facts(shapes: str, types: str, *conditions: str) -> str:
+    errors = ["ArgumentError if an argument is not an array", *filter(None, conditions)]
     lines = [f"Shapes: {shapes}." + (f" Types: {types}." if types else "")]
     lines += wrap(f"Errors: {'; '.join(errors)}.", 92, subsequent_indent=" " * 8)
     return "\n    ".join(lines)
 
 
-def documented(function: Function, name: str, sentence: str, facts: str, example: str, shown: str) -> Function:
+def documented(function: Function, name: str, sentence: str, facts: str, example: str, result_text: str) -> Function:
     """`function` under its public name, with a docstring; an example begins with a namespace."""
     imports = _IMPORTS[example.partition(".")[0]]
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{sentence}\n\n    {facts}\n\n    >>> {imports}\n    >>> {example}\n    {shown}\n"
+    function.__doc__ = f"{sentence}\n\n    {facts}\n\n    >>> {imports}\n    >>> {example}\n    {result_text}\n"
     return function
 
 

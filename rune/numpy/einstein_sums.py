@@ -107,14 +107,14 @@ def _from_lists(arguments: Sequence[object]) -> tuple[str, tuple[Any, ...]]:
 def _letters_of(axes: set[Hashable]) -> dict[Hashable, str]:
     """A letter for each axis, in the order of the axes."""
     try:
-        ordered: list[Hashable] = sorted(axes)  # type: ignore[reportArgumentType]  # asked by trying
+        axes_in_order: list[Hashable] = sorted(axes)  # type: ignore[reportArgumentType]  # asked by trying
     except TypeError:
         raise ArgumentError(f"einsum: cannot order the axes {axes} (numbers or strings required)") from None
     # In ascending order: that of the result's axes if no result is given.
-    names = string.ascii_lowercase if len(ordered) <= 26 else "".join(sorted(string.ascii_letters))
-    if len(ordered) > len(names):
-        raise ArgumentError(f"einsum: cannot name {len(ordered)} axes (at most {len(names)})")
-    return dict(zip(ordered, names))
+    names = string.ascii_lowercase if len(axes_in_order) <= 26 else "".join(sorted(string.ascii_letters))
+    if len(axes_in_order) > len(names):
+        raise ArgumentError(f"einsum: cannot name {len(axes_in_order)} axes (at most {len(names)})")
+    return dict(zip(axes_in_order, names))
 
 
 def _term_of(axes: Sequence[Hashable], letters: dict[Hashable, str]) -> str:
@@ -132,16 +132,16 @@ def _parsed(subscripts: str, arrays: Sequence[ArrayLike]) -> tuple[list[str], st
     _check_notation(subscripts, inputs + ([result_term] if arrow else []))
     if len(inputs) != len(arrays):
         raise ArgumentError(f"einsum: cannot match {subscripts!r} to {len(arrays)} operands ({len(inputs)} named)")
-    hidden = [_hidden(term, x) for term, x in zip(inputs, arrays, strict=True)]
-    named = [t.replace("...", h) for t, h in zip(inputs, hidden, strict=True)]
-    most = max(hidden, key=len)
+    ellipsis_letters = [_hidden(term, x) for term, x in zip(inputs, arrays, strict=True)]
+    operand_terms = [t.replace("...", h) for t, h in zip(inputs, ellipsis_letters, strict=True)]
+    most = max(ellipsis_letters, key=len)
     if arrow:
         output = result_term.replace("...", most)
     else:
         counts = Counter(letter for term in inputs for letter in term.replace("...", ""))
         output = most + "".join(sorted(k for k, n in counts.items() if n == 1))
-    _check_output(subscripts, named, output)
-    return named, output
+    _check_output(subscripts, operand_terms, output)
+    return operand_terms, output
 
 
 def _check_notation(subscripts: str, terms: Sequence[str]) -> None:
@@ -160,8 +160,8 @@ def _check_output(subscripts: str, inputs: Sequence[str], output: str) -> None:
 
 
 def _hidden(term: str, x: ArrayLike) -> str:
-    named = len(term.replace("...", ""))
-    count = rank(x) - named
+    letter_count = len(term.replace("...", ""))
+    count = rank(x) - letter_count
     if count < 0 or (count > 0 and "..." not in term):
         raise ShapeError(f"einsum: cannot name the axes of {type_of(x)} by {term!r}")
     return "".join(reversed(_HIDDEN[:count]))
@@ -200,11 +200,11 @@ def _stretched(terms: Sequence[Term]) -> list[Term]:
 
 def _without_ones(term: Term, sizes: dict[str, Size]) -> Term:
     shape = type_of(term.array).shape
-    gone = [i for i, k in enumerate(term.letters) if shape[i] == 1 and sizes[k] != 1]
-    if not gone:
+    unit_axes = [i for i, k in enumerate(term.letters) if shape[i] == 1 and sizes[k] != 1]
+    if not unit_axes:
         return term
-    letters = "".join(k for i, k in enumerate(term.letters) if i not in gone)
-    return Term(c.squeeze(term.array, tuple(gone)), letters)
+    letters = "".join(k for i, k in enumerate(term.letters) if i not in unit_axes)
+    return Term(c.squeeze(term.array, tuple(unit_axes)), letters)
 
 
 # --- paths ------------------------------------------------------------------------------------
@@ -267,38 +267,38 @@ def _strategy(optimize: str, count: int) -> Any:
 
 
 def _contracted(terms: list[Term], output: str, path: Sequence[tuple[int, ...]]) -> Array:
-    for chosen in path:
-        picked = [terms[i] for i in chosen]
-        terms = [t for i, t in enumerate(terms) if i not in chosen]
-        while len(picked) > 1:
-            others = "".join(t.letters for t in (*terms, *picked[2:]))
-            picked[:2] = [_product(picked[0], picked[1], output + others)]
-        terms.append(picked[0])
+    for positions in path:
+        operands = [terms[i] for i in positions]
+        terms = [t for i, t in enumerate(terms) if i not in positions]
+        while len(operands) > 1:
+            others = "".join(t.letters for t in (*terms, *operands[2:]))
+            operands[:2] = [_product(operands[0], operands[1], output + others)]
+        terms.append(operands[0])
     last = _summed(terms[0], output)
     return c.transpose(last.array, [last.letters.index(k) for k in output])
 
 
-def _summed(term: Term, needed: str) -> Term:
+def _summed(term: Term, result_letters: str) -> Term:
     """The term, with the letters that nothing needs summed out."""
-    axes = tuple(i for i, k in enumerate(term.letters) if k not in needed)
+    axes = tuple(i for i, k in enumerate(term.letters) if k not in result_letters)
     if not axes:
         return term
     is_bool = type_of(term.array).dtype == dtypes.bool_
-    summed = (ops.reduce_or if is_bool else ops.reduce_sum)(term.array, axes=axes)
-    return Term(summed, "".join(k for k in term.letters if k in needed))
+    total = (ops.reduce_or if is_bool else ops.reduce_sum)(term.array, axes=axes)
+    return Term(total, "".join(k for k in term.letters if k in result_letters))
 
 
-def _product(x: Term, y: Term, needed: str) -> Term:
+def _product(x: Term, y: Term, result_letters: str) -> Term:
     """Two terms combined: letters of both that nothing else needs are contracted."""
-    x, y = _summed(x, needed + y.letters), _summed(y, needed + x.letters)
-    shared = [k for k in x.letters if k in y.letters]
-    contracted = [k for k in shared if k not in needed]
-    if not contracted:
+    x, y = _summed(x, result_letters + y.letters), _summed(y, result_letters + x.letters)
+    common_letters = [k for k in x.letters if k in y.letters]
+    sum_letters = [k for k in common_letters if k not in result_letters]
+    if not sum_letters:
         return _multiplied(x, y)
-    batch = [k for k in shared if k in needed]
-    of_x, of_y = (tuple(tuple(t.letters.index(k) for k in group) for group in (contracted, batch)) for t in (x, y))
+    batch = [k for k in common_letters if k in result_letters]
+    of_x, of_y = (tuple(tuple(t.letters.index(k) for k in group) for group in (sum_letters, batch)) for t in (x, y))
     out = c.contract(x.array, y.array, ((of_x[0], of_y[0]), (of_x[1], of_y[1])))
-    free = [k for t in (x, y) for k in t.letters if k not in shared]
+    free = [k for t in (x, y) for k in t.letters if k not in common_letters]
     return Term(out, "".join((*batch, *free)))
 
 
@@ -311,5 +311,5 @@ def _multiplied(x: Term, y: Term) -> Term:
 def _spread(term: Term, letters: str) -> Array:
     order = [term.letters.index(k) for k in letters if k in term.letters]
     missing = tuple(i for i, k in enumerate(letters) if k not in term.letters)
-    transposed = c.transpose(term.array, order)
-    return c.expand_dims(transposed, missing) if missing else transposed
+    array = c.transpose(term.array, order)
+    return c.expand_dims(array, missing) if missing else array

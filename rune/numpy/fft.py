@@ -147,7 +147,7 @@ def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None 
 def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform along several axes.
 
-    Shapes: any, kept except for the lengths that `s` gives. Types: as `fft`.
+    Shapes: any, unchanged except for the lengths that `s` gives. Types: as `fft`.
     s:      the length along each of `axes`; -1 keeps the present one.
     axes:   by default all, or the last len(s).
     Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
@@ -164,7 +164,7 @@ def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None)
 def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `fftn`.
 
-    Shapes: any, kept except for the lengths that `s` gives. Types: as `fft`.
+    Shapes: any, unchanged except for the lengths that `s` gives. Types: as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -180,7 +180,7 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform of real numbers along several axes; the last one is halved.
 
-    Shapes: any, kept except for the lengths that `s` gives; the last one m becomes m//2 + 1.
+    Shapes: any, unchanged except for the lengths that `s` gives; the last one m becomes m//2 + 1.
     Types:  as `fft`.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
             complex numbers; ShapeError for no elements; AxisError for an axis out of range.
@@ -197,7 +197,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
 def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
-    Shapes: any, kept except for the lengths that `s` gives, by default 2(m - 1) at the last axis.
+    Shapes: any, unchanged except for the lengths that `s` gives, or 2(m - 1) for the last.
     Types:  f64 for f64, c128 and 64-bit integers, f32 for all others.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; AxisError for an axis
             out of range.
@@ -301,8 +301,8 @@ def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str |
     if not numbers:
         return x if kind != "irfft" else c.real(x)
     sizes = _lengths(name, kind, x, s, numbers)
-    held = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
-    x = _resized(x, dict(zip(numbers, held, strict=True)))
+    input_sizes = (*sizes[:-1], sizes[-1] // 2 + 1) if kind == "irfft" else sizes
+    x = _resized(x, dict(zip(numbers, input_sizes, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
     is_known = isinstance(parity, int)
     spectrum = transformed(x, kind, numbers, parity == 1) if is_known else _to_real(x, numbers, sizes[-1])
@@ -345,10 +345,10 @@ def _axes(name: str, x: ArrayLike, s: object, axes: Any) -> tuple[int, ...]:
         return c.normalised_axes(name, axes, x_type)
     if not isinstance(s, Sequence):
         raise ArgumentError(f"{name}: cannot use s={s!r} (a sequence of lengths required)")
-    chosen = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
-    if len(s) != len(chosen):
-        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(chosen)} axes")
-    return c.normalised_axes(name, chosen, x_type)
+    transform_axes = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
+    if len(s) != len(transform_axes):
+        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(transform_axes)} axes")
+    return c.normalised_axes(name, transform_axes, x_type)
 
 
 def _lengths(name: str, kind: str, x: ArrayLike, s: Any, axes: Sequence[int]) -> list[Size]:
@@ -357,8 +357,8 @@ def _lengths(name: str, kind: str, x: ArrayLike, s: Any, axes: Sequence[int]) ->
     defaults = [shape[axis] for axis in axes]
     if kind == "irfft":
         defaults[-1] = 2 * (defaults[-1] - 1)
-    wanted = defaults if s is None else [static_size(name, "a length", size) for size in s]
-    sizes = [mine if size == -1 else size for size, mine in zip(wanted, defaults, strict=True)]
+    lengths = defaults if s is None else [static_size(name, "a length", size) for size in s]
+    sizes = [default if size == -1 else size for size, default in zip(lengths, defaults, strict=True)]
     for axis, size in zip(axes, sizes, strict=True):
         if size < 1:
             raise ShapeError(f"{name}: cannot transform {type_of(x)} (axis {axis}: length {size})")
@@ -371,8 +371,8 @@ def _resized(x: ArrayLike, sizes: dict[int, Size]) -> ArrayLike:
     high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(x_type.shape))
     if all(isinstance(by, int) and by == 0 for by in high):
         return x
-    none = (0,) * x_type.ndim
-    return ops.pad(x, literal(0, x_type.dtype), low=none, high=high, interior=none)
+    no_padding = (0,) * x_type.ndim
+    return ops.pad(x, literal(0, x_type.dtype), low=no_padding, high=high, interior=no_padding)
 
 
 def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> ArrayLike:
@@ -444,7 +444,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """Frequency 0 moved from the beginning of the axes to their middle, n//2.
 
     axes: an axis or several; by default all.
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -457,7 +457,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The inverse of `fftshift`.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp

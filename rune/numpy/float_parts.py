@@ -46,7 +46,7 @@ def _layout(dtype: np.dtype) -> _Layout:
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m 2**e and 0.5 <= |m| < 1; (x, 0) for 0, infinities and NaN.
 
-    Shapes: any, kept by both.
+    Shapes: any, unchanged in both.
     Types:  m as x (integers as floats), e i32. The derivative of m is 2**-e.
     Errors: DtypeError for complex numbers and for floats of 8 bits.
 
@@ -63,9 +63,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     normal = ops.select(is_small, ops.mul(x, constant(2.0**lift, x)), x)
     field = _exponent_field(ops.stop_gradient(normal), layout)
     exponent = ops.sub(field, constant(layout.bias - 1, field))
-    lifted = ops.select(is_small, ops.sub(exponent, constant(lift, exponent)), exponent)
+    true_exponent = ops.select(is_small, ops.sub(exponent, constant(lift, exponent)), exponent)
     regular = ops.logical_and(c.is_finite(x), ops.ne(x, constant(0, x)))
-    power = ops.select(regular, lifted, constant(0, lifted))
+    power = ops.select(regular, true_exponent, constant(0, true_exponent))
     return _times_power_of_two(x, ops.neg(power)), power
 
 
@@ -116,7 +116,7 @@ def spacing(x: ArrayLike, /) -> Array:
 
     For f16 it is the distance to the next larger number, as in NumPy.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp

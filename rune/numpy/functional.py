@@ -89,10 +89,10 @@ def fromfunction(function: Function, shape: int | Shape, *, dtype: DTypeLike = f
            [ 1, 11]], i32[2,2], cpu:0)
     """
     sizes, position_dtype = shape_of("fromfunction", shape), dtypes.as_dtype(dtype)
-    mapped = partial(function, **kwargs)
+    call = partial(function, **kwargs)
     for axis in reversed(range(len(sizes))):
-        mapped = vmap(mapped, in_axes=tuple(0 if i == axis else None for i in range(len(sizes))))
-    return mapped(*(ops.iota(shape=(size,), axis=0, dtype=position_dtype) for size in sizes))
+        call = vmap(call, in_axes=tuple(0 if i == axis else None for i in range(len(sizes))))
+    return call(*(ops.iota(shape=(size,), axis=0, dtype=position_dtype) for size in sizes))
 
 
 def piecewise(
@@ -120,13 +120,13 @@ def piecewise(
     funclist = listed("piecewise", "funclist", funclist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ArgumentError(f"piecewise: cannot match {len(conditions)} conditions to {len(funclist)} functions")
-    out, covered = c.astype(_zero(x), type_of(x).dtype), None
+    out, any_condition = c.astype(_zero(x), type_of(x).dtype), None
     for condition, function in zip(conditions, funclist):
         out = where(condition, _on(function, x, condition, args, kw), out)
-        covered = condition if covered is None else ops.logical_or(covered, condition)
+        any_condition = condition if any_condition is None else ops.logical_or(any_condition, condition)
     if len(funclist) > len(conditions):
-        uncovered = ops.logical_not(covered) if covered is not None else value("piecewise", True)
-        out = where(uncovered, _on(funclist[-1], x, uncovered, args, kw), out)
+        is_default = ops.logical_not(any_condition) if any_condition is not None else value("piecewise", True)
+        out = where(is_default, _on(funclist[-1], x, is_default, args, kw), out)
     return out
 
 
@@ -146,13 +146,13 @@ def _zero(x: ArrayLike) -> Value:
     return fit(value("piecewise", 0), type_of(x).shape)
 
 
-def _on(function: object, x: ArrayLike, chosen: ArrayLike, args: tuple, kw: dict) -> Array:
+def _on(function: object, x: ArrayLike, condition: ArrayLike, args: tuple, kw: dict) -> Array:
     """A function of the chosen elements; the others are constants for it."""
     dtype = type_of(x).dtype
     if not callable(function):
         return c.astype(value("piecewise", function), dtype)
     is_floating = dtype in dtypes.INEXACT
-    operand = where(chosen, x, ops.stop_gradient(x)) if is_floating else x
+    operand = where(condition, x, ops.stop_gradient(x)) if is_floating else x
     return c.astype(value("piecewise", function(operand, *args, **kw)), dtype)
 
 
@@ -217,12 +217,12 @@ def _mapped(function: Function, arrays: list[Array], cores: Cores, outs: Cores |
     loops = [_loop_shape(x, core, sizes) for x, core in zip(arrays, cores, strict=True)]
     common = broadcast_shape("vectorize", *loops) if loops else ()
     arrays = [_without_ones(x, loop) for x, loop in zip(arrays, loops, strict=True)]
-    checked = partial(_checked, function, outs, sizes)
+    call = partial(_checked, function, outs, sizes)
     for axis in range(1, len(common) + 1):  # from the last loop axis outwards
         maps = tuple(0 if axis <= len(s) and s[-axis] != 1 else None for s in loops)
         lanes: Any = common[-axis]
-        checked = vmap(checked, in_axes=maps, axis_size=lanes)
-    return checked(*arrays)
+        call = vmap(call, in_axes=maps, axis_size=lanes)
+    return call(*arrays)
 
 
 def _loop_shape(x: ArrayLike, core: tuple[str, ...], sizes: dict[str, object]) -> Shape:

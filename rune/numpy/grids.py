@@ -180,15 +180,16 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: object = 0, *, size: 
     """
     count = static_count("mask_indices", "a size", n)
     require_room("mask_indices", count, count)
-    ones = ops.broadcast(np.ones((), np.int32), shape=(count, count), axes=())
-    return nonzero(mask_func(ones, k), size=size)
+    square = ops.broadcast(np.ones((), np.int32), shape=(count, count), axes=())
+    return nonzero(mask_func(square, k), size=size)
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """A copy with `val` on the diagonal, repeated as needed; `wrap` continues below a tall matrix.
 
     Shapes: a [M, N] or [N, N, …], val any -> that of `a`. Types: that of `a`.
-    Errors: ArgumentError unless inplace=False; ShapeError below rank 2 or for unequal sizes above.
+    Errors: ArgumentError unless inplace=False; ShapeError for a rank below 2 or for unequal sizes
+            above.
 
     >>> import rune.numpy as rnp
     >>> rnp.fill_diagonal(rnp.zeros((2, 2)), 5.0, inplace=False)
@@ -212,8 +213,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     values = c.reshape(in_dtype("fill_diagonal", filling, type_of(x).dtype), -1)
     if not len(places) or 0 in type_of(values).shape:
         return x
-    chosen = values[np.arange(len(places)) % type_of(values).shape[0]]
-    return c.reshape(c.reshape(x, -1).at[places].set(chosen, unique_indices=True), shape)
+    entries = values[np.arange(len(places)) % type_of(values).shape[0]]
+    return c.reshape(c.reshape(x, -1).at[places].set(entries, unique_indices=True), shape)
 
 
 # --- flat positions ---------------------------------------------------------------------------
@@ -224,7 +225,7 @@ def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> t
     """The position along each axis of a flat position; clipped to the array.
 
     order:  "C" counts along the last axis first, "F" along the first one.
-    Shapes: any, kept by each result. Types: that of `indices`, small ones as i32.
+    Shapes: any, unchanged by each result. Types: that of `indices`, small ones as i32.
     Errors: ArgumentError if an argument is not an array or the order is unknown; DtypeError for
             anything but integers.
 
@@ -263,7 +264,7 @@ def ravel_multi_index(
     Shapes: positions broadcast together. Types: integers, promoted together, or in `dtype`.
     mode:   "clip" (the default, since compiled programs cannot raise) or "wrap", or one for each
             axis; "raise" is for concrete positions. order: "C" or "F".
-    Errors: ArgumentError for another mode, or for a position out of bounds with "raise".
+    Errors: ArgumentError for an unknown mode, or for a position out of bounds with "raise".
 
     >>> import rune.numpy as rnp
     >>> rnp.ravel_multi_index((rnp.array([1, 0]), rnp.array([2, 1])), (2, 3))
@@ -372,8 +373,8 @@ class _Joined:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, least, start = self.directive
         if items and isinstance(items[0], str) and items[0] in ("r", "c"):
-            joined = self[tuple(items[1:])]
-            return c.reshape(joined, (1, -1) if items[0] == "r" else (-1, 1)) if rank(joined) == 1 else joined
+            row = self[tuple(items[1:])]
+            return c.reshape(row, (1, -1) if items[0] == "r" else (-1, 1)) if rank(row) == 1 else row
         if items and isinstance(items[0], str):
             axis, least, start = self._directive(items.pop(0))
         return concatenate([self._part(x, least, start) for x in items], axis)

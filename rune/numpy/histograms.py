@@ -48,14 +48,14 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     >>> rnp.digitize(rnp.array([0.5, 1.0, 9.0]), rnp.array([0.0, 1.0, 2.0]))
     Array([1, 2, 3], i32[3], cpu:0)
     """
-    edges, wanted = value("digitize", bins), value("digitize", x)
+    edges, points = value("digitize", bins), value("digitize", x)
     if type_of(edges).ndim != 1:
         raise ShapeError(f"digitize: cannot use {type_of(edges)} as bins (one axis required)")
     side, count = "left" if right else "right", type_of(edges).shape[0]
     if count == 0:
-        return fit(value("digitize", np.zeros((), o.place_dtype(0))), type_of(wanted).shape)
+        return fit(value("digitize", np.zeros((), o.place_dtype(0))), type_of(points).shape)
     ascends = edges[-1] >= edges[0]
-    number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), wanted, side)
+    number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), points, side)
     # With descending edges, a value has reached those that a search in reversed order has not.
     return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
@@ -93,9 +93,9 @@ def bincount(
     if length is None:
         most = int(known("bincount", st.amax(places), "length")) + 1 if x_type.shape[0] != 0 else 0
         length = max(most, static_int("bincount", "minlength", minlength))
-    counted = _weights("bincount", weights, x_type.shape, dtypes.canonical(dtypes.i64))
+    sample_weights = _weights("bincount", weights, x_type.shape, dtypes.canonical(dtypes.i64))
     size = static_size("bincount", "a length", length)
-    return laid_out(segment_sum(counted, signed(places, size), size), out_sharding)
+    return laid_out(segment_sum(sample_weights, signed(places, size), size), out_sharding)
 
 
 def _weights(name: str, weights: ArrayLike | None, shape: tuple, dtype: np.dtype) -> Any:
@@ -207,8 +207,8 @@ def histogram(
     """
     x = value("histogram", a)
     edges = histogram_bin_edges(x, bins, range)
-    counted = _weights("histogram", weights, type_of(x).shape, _count_dtype(x))
-    counts = _summed(c.reshape(counted, -1), c.reshape(_bins_of(x, edges), -1), type_of(edges).shape[0] - 1)
+    sample_weights = _weights("histogram", weights, type_of(x).shape, _count_dtype(x))
+    counts = _summed(c.reshape(sample_weights, -1), c.reshape(_bins_of(x, edges), -1), type_of(edges).shape[0] - 1)
     if not density:
         return counts, edges
     counts = floating("histogram", counts)
@@ -221,15 +221,14 @@ def _count_dtype(x: ArrayLike) -> np.dtype:
     return wide(dtype) if dtype in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
 
 
-def _summed(counted: ArrayLike, places: ArrayLike, count: Size) -> Array:
-    """The sum that each of `count` places gets; -1 is outside of them.
+def _summed(sample_weights: ArrayLike, places: ArrayLike, count: Size) -> Array:
+    """The sum that each of `count` places gets; -1 is outside them.
 
     One extra segment takes what is outside, so that no index is out of bounds.
     """
     outside = ops.lt(places, constant(0, places))
-    sums = segment_sum(
-        counted, ops.select(outside, fit(size_value(count, dtypes.i32), type_of(places).shape), places), count + 1
-    )
+    extra = fit(size_value(count, dtypes.i32), type_of(places).shape)
+    sums = segment_sum(sample_weights, ops.select(outside, extra, places), count + 1)
     return sums[:count]
 
 
@@ -301,13 +300,13 @@ def _numbers(count: Size) -> Sequence[int]:
     return tuple(np.arange(static_int("histogramdd", "a number of axes", count)).tolist())
 
 
-def _each(name: str, what: str, choice: Any, count: int) -> list[Any]:
+def _each(name: str, parameter: str, choice: Any, count: int) -> list[Any]:
     """One choice for every axis. Errors: ArgumentError if their number is not that of the axes."""
     if choice is None or isinstance(choice, int | np.integer | str):
         return [choice] * count
     choices = list(choice)
     if len(choices) != count:
-        raise ArgumentError(f"{name}: cannot use {len(choices)} {what} for {count} axes")
+        raise ArgumentError(f"{name}: cannot use {len(choices)} {parameter} for {count} axes")
     return choices
 
 
@@ -323,8 +322,8 @@ def _histogram(
     if ndim == 0:
         raise ShapeError(f"{name}: cannot count points without coordinates")
     points = c.same_dtype(name, *points)
-    chosen, limits = _each(name, "bins", bins, ndim), _each(name, "ranges", range, ndim)
-    edges = [histogram_bin_edges(p, b, r) for p, b, r in zip(points, chosen, limits, strict=True)]
+    bins_by_axis, limits = _each(name, "bins", bins, ndim), _each(name, "ranges", range, ndim)
+    edges = [histogram_bin_edges(p, b, r) for p, b, r in zip(points, bins_by_axis, limits, strict=True)]
     shape = tuple(type_of(e).shape[0] - 1 for e in edges)
     place: Array | None = None
     outside: Array | None = None
@@ -334,9 +333,9 @@ def _histogram(
         outside = beyond if outside is None else ops.logical_or(outside, beyond)
         count = size_value(size, dtypes.i32)
         place = bin_number if place is None else ops.add(ops.mul(place, count), bin_number)
-    counted = _weights(name, weights, type_of(points[0]).shape, _count_dtype(points[0]))
+    sample_weights = _weights(name, weights, type_of(points[0]).shape, _count_dtype(points[0]))
     flat = ops.select(outside, constant(-1, place), place)
-    counts = _summed(counted, flat, product(shape))
+    counts = _summed(sample_weights, flat, product(shape))
     counts = c.reshape(counts, shape)
     return (_dense(counts, edges) if density else counts), edges
 

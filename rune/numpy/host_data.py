@@ -166,8 +166,8 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
     >>> sorted(rnp.load(file))
     ['arr_0', 'w']
     """
-    named: dict[str, Any] = {k: _storable("savez", x) for k, x in kwds.items()}
-    np.savez(file, *(_storable("savez", x) for x in args), **named)
+    arrays: dict[str, Any] = {k: _storable("savez", x) for k, x in kwds.items()}
+    np.savez(file, *(_storable("savez", x) for x in args), **arrays)
 
 
 def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
@@ -182,8 +182,8 @@ def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
     >>> len(file.getvalue()) < 10_000
     True
     """
-    named: dict[str, Any] = {k: _storable("savez_compressed", x) for k, x in kwds.items()}
-    np.savez_compressed(file, *(_storable("savez_compressed", x) for x in args), **named)
+    arrays: dict[str, Any] = {k: _storable("savez_compressed", x) for k, x in kwds.items()}
+    np.savez_compressed(file, *(_storable("savez_compressed", x) for x in args), **arrays)
 
 
 def _storable(name: str, x: ArrayLike) -> np.ndarray:
@@ -237,7 +237,7 @@ def load(file: Any, *args: Any, **kwargs: object) -> Any:
 def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | None = None) -> Array:
     """An array from another library, by DLPack; its memory is shared on the CPU and on CUDA.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     x:      anything with __dlpack__ and __dlpack_device__. Its contents must not change afterwards,
             since arrays are immutable.
     device: where the array should be; by default where x is.
@@ -251,22 +251,22 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
     """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise ArgumentError(f"from_dlpack: cannot read {type(x).__name__} (it has no __dlpack__)")
-    there = None if device is None else on(device)
-    if copy is False and there is not None:
+    target = None if device is None else on(device)
+    if copy is False and target is not None:
         raise ArgumentError(f"from_dlpack: cannot keep copy=False (a move to {device})")
     if type(x) is Array:
         return x if device is None else x.to_device(device)
     kind, number = map(int, x.__dlpack_device__())
     if kind == dlpack.CUDA and (owner := _cuda_device(number)) is not None:
         array = _on_cuda(x, owner, bool(copy))
-        return array if there is None else array.to_device(there)
+        return array if target is None else array.to_device(target)
     if kind not in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.CUDA_MANAGED):
         raise DeviceError(
             f"from_dlpack: cannot read memory of device {(kind, number)}", hint="copy it to the CPU in its own library"
         )
     host = dlpack.as_numpy(*dlpack.borrow(_capsule(x)))
     host = np.array(host) if copy else host[...]
-    place = CPU if device is None else committed_to(there)
+    place = CPU if device is None else committed_to(target)
     return put(host, ArrayType(host.shape, host.dtype), place)
 
 

@@ -213,8 +213,8 @@ def _along(
     if rank(places) != rank(x):
         index_type = type_of(value(name, indices))
         raise ShapeError(f"{name}: cannot index {type_of(x)} by {index_type} (ranks differ)")
-    counted = "wrap" if kind == "wrap" else "fill" if from_the_end else "clip"  # clipping counts from the end
-    places = _positions(name, places, type_of(x).shape[at], counted)
+    index_mode = "wrap" if kind == "wrap" else "fill" if from_the_end else "clip"  # clipping counts from the end
+    places = _positions(name, places, type_of(x).shape[at], index_mode)
     x, places = _others_broadcast(name, x, places, at)
     others = tuple(i for i in range(rank(x)) if i != at)
     dims = IndexDims((), (at,), (at,), others, others)

@@ -93,12 +93,12 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
     if assume_unique_indices and isinstance(obj, Operators) and type_of(obj).dtype != dtypes.bool_:
         remains = ones(size, dtypes.bool_).at[c.reshape(obj, -1)].set(False)
         return take(x, nonzero(remains, size=size - obj.size)[0], at)
-    gone = np.unique(_places("delete", obj, size, size))
-    if len(gone) > SLICES:
+    deleted_places = np.unique(_places("delete", obj, size, size))
+    if len(deleted_places) > SLICES:
         mask = np.ones(size, np.bool_)
-        mask[gone] = False
+        mask[deleted_places] = False
         return take(x, np.flatnonzero(mask).astype(np.int32), at)
-    bounds = [-1, *gone.tolist(), size]
+    bounds = [-1, *deleted_places.tolist(), size]
     parts = [cut_out(x, at, a + 1, b) for a, b in pairwise(bounds) if b > a + 1]
     return ops.concatenate(*parts, axis=at) if parts else cut_out(x, at, 0, 0)
 
@@ -116,15 +116,15 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     """
     x, at, size = _along("insert", value("insert", arr), axis)
     places = _places("insert", obj, size, size + 1)
-    inserted = array(values) if isinstance(values, list | tuple) else values
-    inserted = in_dtype("insert", inserted, type_of(x).dtype)
+    new_values = array(values) if isinstance(values, list | tuple) else values
+    new_values = in_dtype("insert", new_values, type_of(x).dtype)
     single = places.ndim == 0
     places = places.reshape(-1)
     if len(places) == 1:
-        new = _one_place(inserted, x, at, single)
+        new = _one_place(new_values, x, at, single)
         places = np.repeat(places, static_int("insert", "a size", type_of(new).shape[at]))
     else:
-        new = broadcast_to("insert", inserted, _with_size(type_of(x).shape, at, len(places)))
+        new = broadcast_to("insert", new_values, _with_size(type_of(x).shape, at, len(places)))
     if len(places) and (places == places[0]).all():
         place = int(places[0])
         sides = cut_out(x, at, 0, place), cut_out(x, at, place, size)
@@ -139,12 +139,12 @@ def _one_place(values: ArrayLike, x: ArrayLike, at: int, single: bool) -> Any:
     if rank(values) == 0:
         values = c.expand_dims(values, tuple(range(rank(x))))
     elif single and rank(values) <= rank(x):
-        padded = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
+        full_rank = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
         order = list(range(1, rank(x)))
         order.insert(at, 0)
-        values = c.transpose(padded, order)
-    padded = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
-    return broadcast_to("insert", padded, _with_size(type_of(x).shape, at, type_of(padded).shape[at]))
+        values = c.transpose(full_rank, order)
+    full_rank = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
+    return broadcast_to("insert", full_rank, _with_size(type_of(x).shape, at, type_of(full_rank).shape[at]))
 
 
 def _with_size(shape: tuple, axis: int, size: Size) -> tuple:
@@ -359,8 +359,8 @@ def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) 
     """The first `size` slices where truth holds: each goes to the place of its running count."""
     x = c.transpose(x, (at, *(i for i in range(rank(x)) if i != at)))
     x = x[: type_of(truth).shape[0]]
-    ones = ops.cast(truth, dtypes.i32)
-    place = ops.sub(ops.cumsum(ones, axis=0, reverse=False), constant(1, ones))
+    increments = ops.cast(truth, dtypes.i32)
+    place = ops.sub(ops.cumsum(increments, axis=0, reverse=False), constant(1, increments))
     place = ops.select(truth, place, constant(size, place))
     fill = np.asarray(fill_value).astype(type_of(x).dtype)
     out = ops.broadcast(fill, shape=(size, *type_of(x).shape[1:]), axes=())

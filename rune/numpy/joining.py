@@ -191,15 +191,15 @@ def _cuts(x: ArrayLike, axis: int, sections: Any, name: str, *, even: bool) -> l
         return [0, *(_within(i, size) for i in inner), size]
     count = static_int(name, "a number of parts", sections)
     wide = size % count if count > 0 else None
-    what = f"{name}: cannot split {type_of(x)} into {count} equal parts (axis {axis}: {size})"
+    message = f"{name}: cannot split {type_of(x)} into {count} equal parts (axis {axis}: {size})"
     if isinstance(wide, Dim):
         if even:
             hint = f"declare a size that is a multiple, as {count}*k in in_dims"
-            raise DimensionError(what, hint)
+            raise DimensionError(message, hint)
         parts = ((size + count - 1 - i) // count for i in range(count - 1))
         return [0, *accumulate(parts), size]
     if wide is None or (even and wide):
-        raise ArgumentError(what, hint="array_split allows parts of unequal size")
+        raise ArgumentError(message, hint="array_split allows parts of unequal size")
     return [0, *accumulate(size // count + (i < wide) for i in range(count))]
 
 

@@ -35,10 +35,10 @@ _NO_COMPLEX, _NO_FLOATS = "DtypeError for complex numbers", "DtypeError for floa
 
 
 def _compare(name: str, row: Row) -> Binary:
-    compared = apply if row.takes == ANY else c.ordered
+    compare = apply if row.takes == ANY else c.ordered
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-        return compared(row.primitive, x1, x2)
+        return compare(row.primitive, x1, x2)
 
     return operands_alone(documented_row(function, name, row, broadcast("bool"), "rnp"))
 
@@ -56,13 +56,13 @@ def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Array]:
     return broadcast_together(name, truths)
 
 
-def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
+def _logical(name: str, primitive: Primitive, doc: str, result_text: str) -> Binary:
     @tiered
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return primitive(*_truths(name, (x1, x2)))
 
     example = f"rnp.{name}(rnp.arange(2), True)"
-    return documented(function, name, doc, broadcast("bool"), example, f"Array({shown}, bool[2], cpu:0)")
+    return documented(function, name, doc, broadcast("bool"), example, f"Array({result_text}, bool[2], cpu:0)")
 
 
 logical_and = _logical("logical_and", ops.logical_and, "Whether both are nonzero.", "[False,  True]")
@@ -75,7 +75,7 @@ logical_xor = _logical("logical_xor", ops.logical_xor, "Whether exactly one is n
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
 
-    Shapes: any, kept. Types: bool.
+    Shapes: any, unchanged. Types: bool.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -118,7 +118,7 @@ bitwise_not = bitwise_invert = invert
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Number of one bits in the magnitude of x, as u8.
 
-    Shapes: any, kept. Types: u8.
+    Shapes: any, unchanged. Types: u8.
     Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
             bools.
 
@@ -135,7 +135,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 # --- tests of floats --------------------------------------------------------------------------
 
 
-def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
+def _test(name: str, rule: Unary, otherwise: bool, doc: str, result_text: str, errors: str = "") -> Unary:
     """A test with the same answer for all integers and bools."""
 
     @tiered
@@ -146,8 +146,8 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused
             return rule(x)
         return fit(value(name, otherwise), type_of(x).shape)
 
-    example, printed = f"rnp.{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))", f"Array({shown}, bool[3], cpu:0)"
-    return operands_alone(documented(function, name, doc, elementwise("bool", refused), example, printed))
+    example, result = f"rnp.{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))", f"Array({result_text}, bool[3], cpu:0)"
+    return operands_alone(documented(function, name, doc, elementwise("bool", errors), example, result))
 
 
 def _equals(name: str, number: float) -> Unary:
@@ -175,7 +175,7 @@ isneginf = _test(
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, for zeros and NaN too.
 
-    Shapes: any, kept. Types: bool.
+    Shapes: any, unchanged. Types: bool.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp
@@ -195,7 +195,7 @@ def isclose(
     """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
 
     Shapes: broadcast together. Types: bool.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.isclose(rnp.array([1.0, 2.0]), 1.000001)
@@ -311,8 +311,8 @@ def where(
     if x is None or y is None:
         raise ArgumentError("where: cannot choose between one array and nothing (give both x and y)")
     refuse("where", size=size, fill_value=fill_value)
-    (chosen,) = _truths("where", (condition,))
-    return ops.select(*broadcast_together("where", [chosen, *c.same_dtype("where", x, y)]))
+    (mask,) = _truths("where", (condition,))
+    return ops.select(*broadcast_together("where", [mask, *c.same_dtype("where", x, y)]))
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:

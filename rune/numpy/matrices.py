@@ -105,7 +105,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
-    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.tril(rnp.ones((2, 2)))
@@ -120,7 +120,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
-    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.triu(rnp.ones((2, 2)))
@@ -154,16 +154,16 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     count = max(0, min(rows - first_row, columns - first_column))
     if count == 0:
         return ops.broadcast(constant(0, x), shape=(*lead, 0), axes=())
-    zeros, ones = (0,) * len(lead), (1,) * len(lead)
+    zeros, unit_strides = (0,) * len(lead), (1,) * len(lead)
     square = ops.slice_(
         x,
         start=(*zeros, first_row, first_column),
         limit=(*lead, first_row + count, first_column + count),
-        stride=(*ones, 1, 1),
+        stride=(*unit_strides, 1, 1),
     )
     # In a flattened square, neighbours on the diagonal are count + 1 apart.
     flat = ops.reshape(square, shape=(*lead, count * count))
-    return ops.slice_(flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*ones, count + 1))
+    return ops.slice_(flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*unit_strides, count + 1))
 
 
 @tiered
@@ -202,11 +202,11 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     if rank(x) != 1:
         raise ShapeError(f"diag: cannot use {type_of(x)} (rank 1 or 2 required)")
     off = static_int("diag", "a diagonal", k)
-    padded = ops.pad(x, constant(0, x), low=(max(-off, 0),), high=(max(off, 0),), interior=(0,))
-    (size,) = type_of(padded).shape
+    diagonal_entries = ops.pad(x, constant(0, x), low=(max(-off, 0),), high=(max(off, 0),), interior=(0,))
+    (size,) = type_of(diagonal_entries).shape
     row, column = (ops.iota(shape=(size, size), axis=i, dtype=dtypes.i32) for i in (0, 1))
     on = ops.eq(row if off == 0 else ops.add(row, constant(off, row)), column)
-    rows = ops.broadcast(padded, shape=(size, size), axes=(0,))
+    rows = ops.broadcast(diagonal_entries, shape=(size, size), axes=(0,))
     return ops.select(on, rows, constant(0, x))
 
 

@@ -103,11 +103,11 @@ def _writing(function: Callable[..., Array]) -> Callable[..., Any]:
 
     @wraps(function)
     def write(x: ArrayLike, /, *args: object, **kwargs: object) -> None:
-        arguments, named = _opened(args), _opened(kwargs)
+        arguments, keywords = _opened(args), _opened(kwargs)
         if not isinstance(x, Box):
-            function(x, *arguments, **named)  # refuses: only boxes can be written
+            function(x, *arguments, **keywords)  # refuses: only boxes can be written
         else:
-            x._put(function(x.value, *arguments, **named, inplace=False))
+            x._put(function(x.value, *arguments, **keywords, inplace=False))
 
     return write
 
@@ -235,14 +235,14 @@ class Box:
     Array([ 0, 14,  4], i32[3], cpu:0)
     """
 
-    __slots__ = ("__weakref__", "_base", "_held", "_root", "_view")
+    __slots__ = ("__weakref__", "_base", "_root", "_snapshot", "_view")
     __array_priority__ = 2000  # NumPy arrays and rune's on the left defer to us
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Any):
         # The root's array when this was last read, and what was read: one pair, so that no thread
         # sees half of it. In a box that is not a view they are the same.
-        self._held: tuple[Any, Any] = (value, value)
+        self._snapshot: tuple[Any, Any] = (value, value)
         self._root: Box | None = None
         self._base: Box | None = None
         self._view: Part | Moved | None = None
@@ -250,16 +250,16 @@ class Box:
     @property
     def value(self) -> Any:
         """The array in the box now; a view reads its base again when the root has changed."""
-        root_value, array = self._held
-        return array if self._root is None or root_value is self._root._held[0] else self._read()
+        root_value, array = self._snapshot
+        return array if self._root is None or root_value is self._root._snapshot[0] else self._read()
 
     def _read(self) -> Array:
         """The array of a view, with every view on the way read again."""
         root, views = self._chain()
-        array = held = root._held[0]
+        array = root_value = root._snapshot[0]
         for box in reversed(views):
             array = box._view.read(array)
-            box._held = held, array
+            box._snapshot = root_value, array
         return array
 
     def _chain(self) -> tuple[Box, list[Any]]:
@@ -273,10 +273,10 @@ class Box:
     def _seen_by(self, view: Part | Moved) -> Box:
         """The box of a view of this one."""
         root = self if self._root is None else self._root
-        held = root._held[0]
+        root_value = root._snapshot[0]
         box = Box(view.read(self.value))
         box._base, box._view, box._root = self, view, root
-        box._held = held, box._held[1]
+        box._snapshot = root_value, box._snapshot[1]
         return box
 
     def _put(self, new: ArrayLike) -> None:
@@ -284,7 +284,7 @@ class Box:
         root, views = self._chain()
         for box in views:
             new = box._view.written(box._base.value, new)
-        root._held = new, new
+        root._snapshot = new, new
 
     def __rune_array__(self) -> Array:
         """The array that every function of rune uses in place of the box."""
@@ -421,7 +421,7 @@ def mutable(x: ArrayLike) -> Box:
     """`x` in a box that can be assigned to: what libraries of the array API standard work on.
 
     Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp

@@ -65,14 +65,14 @@ def is_basic(index: object) -> bool:
 def require_within(x: Array, index: object) -> None:
     """Raise for an integer out of bounds: rune.numpy would clamp it, unexpected by libraries."""
     entries = index if isinstance(index, tuple) else (index,)
-    named = sum(map(_axes_of, entries))
+    axis_count = sum(map(_axes_of, entries))
     axis = 0
     for entry in entries:
         if _is_number(entry):
             size = x.shape[axis] if axis < x.ndim else None
             if type(size) is int and not -size <= entry < size:
                 raise BoundsError(f"mutable: cannot index axis {axis} of {x.type} by {entry}")
-        axis += x.ndim - named if entry is Ellipsis else _axes_of(entry)
+        axis += x.ndim - axis_count if entry is Ellipsis else _axes_of(entry)
 
 
 def _axes_of(entry: Any) -> int:

@@ -111,19 +111,19 @@ def _rows(name: str, x: Array, axes: tuple[int, ...]) -> Array:
     """`x` [*B, N] with all of `axes` merged into the last one."""
     shape = type_of(x).shape
     batch_axes = tuple(i for i in range(len(shape)) if i not in axes)
-    transposed = c.transpose(x, (*batch_axes, *axes)) if shape else x
+    array = c.transpose(x, (*batch_axes, *axes)) if shape else x
     count = product(shape[i] for i in axes)
-    return ops.reshape(transposed, shape=(*(shape[i] for i in batch_axes), count))
+    return ops.reshape(array, shape=(*(shape[i] for i in batch_axes), count))
 
 
-def _picked(ordered: Array, counts: Any, q: ArrayLike, method: str) -> Array:
+def _picked(sorted_rows: Array, counts: Any, q: ArrayLike, method: str) -> Array:
     """The quantiles of sorted rows [*B, N]: [*B, K] for q [K].
 
     counts: how many elements of the row are valid: a number, or an array [*B, 1].
     """
     is_number = isinstance(counts, int) and isinstance(q, np.ndarray)
     low, high, weight = _METHODS[method](_NUMPY if is_number else _TRACED, counts, q)
-    first, second = (_element(ordered, place, counts - 1) for place in (low, high))
+    first, second = (_element(sorted_rows, place, counts - 1) for place in (low, high))
     shape, dtype = type_of(first).shape, type_of(first).dtype
     # NumPy's results become constants of the dtype here: not every device has f64.
     weight = as_array(weight, dtype) if is_number else as_type(weight, dtype)
@@ -143,29 +143,29 @@ def _between_elements(first: ArrayLike, second: ArrayLike, weight: Array) -> Arr
     return ops.select(near, ops.add(first, ops.mul(apart, weight)), parts)
 
 
-def _element(ordered: ArrayLike, place: Array, last: Any) -> Array:
+def _element(sorted_rows: ArrayLike, place: Array, last: Any) -> Array:
     """The elements at places [K] or [*B, K], which may lie slightly outside 0…last."""
     if isinstance(place, np.ndarray):
         place = value("quantile", np.clip(place, 0, last).astype(np.int32))
     else:
         place = c.astype(c.clip(place, 0, last), dtypes.i32)
-    shape = (*type_of(ordered).shape[:-1], type_of(place).shape[-1])
-    return take_last(ordered, broadcast_to("quantile", place, shape))
+    shape = (*type_of(sorted_rows).shape[:-1], type_of(place).shape[-1])
+    return take_last(sorted_rows, broadcast_to("quantile", place, shape))
 
 
 def _weighted(name: str, rows: ArrayLike, weights: ArrayLike, q: ArrayLike) -> Any:
     """The first element up to which the weights add up to q of their sum."""
-    ordered, weights = ops.sort(rows, weights, num_keys=1)
-    shape = type_of(ordered).shape
+    sorted_rows, weights = ops.sort(rows, weights, num_keys=1)
+    shape = type_of(sorted_rows).shape
     total = ops.cumsum(weights, axis=len(shape) - 1, reverse=False)
     part = ops.div(total, broadcast_to(name, total[..., -1:], shape))
     # An element before all weights must not be the answer for q = 0 either.
     part = ops.select(ops.eq(part, constant(0, part)), constant(-1, part), part)
-    wanted = as_type(value(name, q), type_of(part).dtype)
-    wanted = broadcast_to(name, wanted, (*shape[:-1], type_of(wanted).shape[0]))
-    position = search_sorted(part, wanted, side="left")
+    targets = as_type(value(name, q), type_of(part).dtype)
+    targets = broadcast_to(name, targets, (*shape[:-1], type_of(targets).shape[0]))
+    position = search_sorted(part, targets, side="left")
     last = size_value(shape[-1] - 1, dtypes.i32)
-    return ordered, take_last(ordered, ops.min(position, last))
+    return sorted_rows, take_last(sorted_rows, ops.min(position, last))
 
 
 def _weights_of(name: str, weights: ArrayLike, x: Array, axes: tuple[int, ...]) -> Array:
@@ -210,29 +210,29 @@ def _quantile(
 
 
 def _of_rows(rows: ArrayLike, q: ArrayLike, method: str, skips: bool) -> Array:
-    (ordered,) = ops.sort(rows, num_keys=1)
+    (sorted_rows,) = ops.sort(rows, num_keys=1)
     size = type_of(rows).shape[-1]
     if skips:
         is_number = ops.cast(ops.eq(rows, rows), type_of(rows).dtype)
         counts = ops.reduce_sum(is_number, axes=(type_of(rows).ndim - 1,))
         counts = ops.reshape(counts, shape=(*type_of(counts).shape, 1))
-        return _picked(ordered, counts, _as_array(q, rows), method)
+        return _picked(sorted_rows, counts, _as_array(q, rows), method)
     if is_static(size) and isinstance(q, np.ndarray):
-        return _or_nan(ordered, _picked(ordered, size, q, method))
+        return _or_nan(sorted_rows, _picked(sorted_rows, size, q, method))
     q = _as_array(q, rows)
-    return _or_nan(ordered, _picked(ordered, size_value(size, type_of(q).dtype), q, method))
+    return _or_nan(sorted_rows, _picked(sorted_rows, size_value(size, type_of(q).dtype), q, method))
 
 
 def _of_weighted_rows(name: str, rows: ArrayLike, weights: ArrayLike, q: ArrayLike, skips: bool) -> Array:
     if skips:
         weights = ops.select(ops.eq(rows, rows), weights, constant(0, weights))
-    ordered, quantiles = _weighted(name, rows, weights, _as_array(q, rows))
-    return quantiles if skips else _or_nan(ordered, quantiles)
+    sorted_rows, quantiles = _weighted(name, rows, weights, _as_array(q, rows))
+    return quantiles if skips else _or_nan(sorted_rows, quantiles)
 
 
-def _or_nan(ordered: Array, quantiles: Array) -> Array:
+def _or_nan(sorted_rows: Array, quantiles: Array) -> Array:
     """NaN for the rows that have one: it is sorted last."""
-    last = broadcast_to("quantile", ordered[..., -1:], type_of(quantiles).shape)
+    last = broadcast_to("quantile", sorted_rows[..., -1:], type_of(quantiles).shape)
     return ops.select(ops.ne(last, last), last, quantiles)
 
 
@@ -257,7 +257,7 @@ def _flat(name: str, q: Any) -> tuple[Any, tuple]:
 
 
 def _checked(name: str, method: str, weights: ArrayLike | None, out: Array | None, overwrite_input: bool) -> None:
-    """Errors: ArgumentError for another method, and for one that takes no weights."""
+    """Errors: ArgumentError for an unknown method, and for one that takes no weights."""
     refuse(name, out=out, overwrite_input=overwrite_input or None)
     if method not in _METHODS:
         raise ArgumentError(f"{name}: cannot use method={method!r} (one of {', '.join(_METHODS)})")
@@ -295,7 +295,7 @@ def quantile(
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis].
     Types:  as the elements, integers as floats.
     method: one of NumPy's 13 names; with weights only "inverted_cdf".
-    Errors: ArgumentError for another method or q outside 0…1; ShapeError for no elements.
+    Errors: ArgumentError for an unknown method or q outside 0…1; ShapeError for no elements.
     Source: Hyndman & Fan, The American Statistician 50 (1996).
 
     >>> import rune.numpy as rnp

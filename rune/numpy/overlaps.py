@@ -58,15 +58,15 @@ def _products(x: Array, kernel: ArrayLike) -> Array:
 def _products_within(x: Array, kernel: ArrayLike, inside: Array) -> Array:
     """The same, with the part of the kernel that is `inside` at each window."""
     axes, inner = tuple(range(rank(x))), tuple(range(rank(x), 2 * rank(x)))
-    shown = _windows(inside, kernel)
-    each = ops.broadcast(kernel, shape=type_of(shown).shape, axes=inner)
-    kernels = ops.select(shown, each, zeros_like(each))
+    mask_windows = _windows(inside, kernel)
+    copies = ops.broadcast(kernel, shape=type_of(mask_windows).shape, axes=inner)
+    kernels = ops.select(mask_windows, copies, zeros_like(copies))
     return c.contract(_windows(x, kernel), kernels, ((inner, inner), (axes, axes)))
 
 
 def _windows(x: Array, kernel: ArrayLike) -> Array:
-    ones = (1,) * rank(x)
-    return windows(x, tuple(range(rank(x))), type_of(kernel).shape, ones, ones)
+    unit_steps = (1,) * rank(x)
+    return windows(x, tuple(range(rank(x))), type_of(kernel).shape, unit_steps, unit_steps)
 
 
 # --- long sequences -----------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def _in_runs(first: int, end: int, x: Array, kernel: Array) -> Array:
 
     def run(start: Array) -> Array:
         places = start + arange(size + n - 1)
-        shown = ops.dynamic_slice(x, start, sizes=(size + n - 1,))
-        return _products_within(shown, kernel, (places >= first) & (places < end))
+        segment = ops.dynamic_slice(x, start, sizes=(size + n - 1,))
+        return _products_within(segment, kernel, (places >= first) & (places < end))
 
     return c.reshape(control.map(run, starts), -1)[:count]

@@ -66,7 +66,7 @@ def pad(array: ArrayLike, pad_width: object, mode: str | Callable[..., Array] = 
                reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap;
                or a function that takes each vector along an axis, with zeros at its ends, (before,
                after), the axis and the options, and returns the padded vector.
-    Errors:    ArgumentError for another mode or option, or a negative width.
+    Errors:    ArgumentError for an unknown mode or option, or a negative width.
 
     >>> import rune.numpy as rnp
     >>> rnp.pad(rnp.arange(3), (1, 2)), rnp.pad(rnp.arange(3), 2, mode="reflect")
@@ -179,8 +179,8 @@ def _pad_axis(x: ArrayLike, place: _Place, mode: str, reflect_type: str) -> Arra
             f"pad: cannot use reflect_type='odd' for {type_of(x)} "
             f"(axis {place.axis} and its widths must have known sizes)"
         )
-    extended = _moved(x, place, mode)
-    return extended if reflect_type == "even" else _odd(x, extended, place, mode)
+    extension = _moved(x, place, mode)
+    return extension if reflect_type == "even" else _odd(x, extension, place, mode)
 
 
 def _known(x: ArrayLike, place: _Place) -> tuple[int, int, int, int]:
@@ -197,23 +197,23 @@ def _moved(x: ArrayLike, place: _Place, mode: str) -> Array:
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
 
-def _odd(x: ArrayLike, extended: ArrayLike, place: _Place, mode: str) -> Any:
+def _odd(x: ArrayLike, extension: ArrayLike, place: _Place, mode: str) -> Any:
     """Point reflection at the ends: every second copy is flipped, and each is shifted."""
     axis, size, low, high = _known(x, place)
     period = size - 1 if mode == "reflect" else size
     if period == 0:
-        return extended
+        return extension
     copy = np.arange(-low, size + high) // period
     shape = [1] * rank(x)
     shape[axis] = -1
-    turned, shift = (copy % 2).reshape(shape), (copy // 2 * 2).reshape(shape)
+    is_reversed, shift = (copy % 2).reshape(shape), (copy // 2 * 2).reshape(shape)
     dtype = type_of(x).dtype
     number = dtypes.i32 if dtype == dtypes.bool_ else dtype
-    extended, x = c.astype(extended, number), c.astype(x, number)
+    extension, x = c.astype(extension, number), c.astype(x, number)
     first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
-    numbers = (n.astype(number) for n in (1 - 2 * turned, 2 * turned, shift))
+    numbers = (n.astype(number) for n in (1 - 2 * is_reversed, 2 * is_reversed, shift))
     signs, flips, shifts = (as_array(n, number) for n in numbers)
-    return c.astype(extended * signs + last * flips + (last - first) * shifts, dtype)
+    return c.astype(extension * signs + last * flips + (last - first) * shifts, dtype)
 
 
 def _joined(x: ArrayLike, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Array:
@@ -292,8 +292,8 @@ def _source(at: np.ndarray, size: int, mode: str) -> np.ndarray:
     if mode == "wrap":
         return at % size
     period = 2 * size if mode == "symmetric" else max(1, 2 * (size - 1))
-    there = at % period
-    return np.minimum(there, period - (mode == "symmetric") - there) % size
+    phase = at % period
+    return np.minimum(phase, period - (mode == "symmetric") - phase) % size
 
 
 def _runs(source: np.ndarray) -> list[tuple[int, int, int]]:

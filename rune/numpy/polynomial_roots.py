@@ -86,10 +86,10 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     x = inexact("roots", coefficients("roots", p))
     if not strip_zeros:
         return _roots_of_any_degree(x)
-    held = _places_of_others_than_0(x)
-    if held.size == 0:
+    nonzero_places = _places_of_others_than_0(x)
+    if nonzero_places.size == 0:
         return zeros((0,), _complex_dtype(x))
-    first, last = int(held[0]), int(held[-1])
+    first, last = int(nonzero_places[0]), int(nonzero_places[-1])
     at_zero = zeros((x.shape[0] - 1 - last,), _complex_dtype(x))
     return concatenate([_of_companion(x[first : last + 1]), at_zero])
 
@@ -124,8 +124,8 @@ def _roots_of_any_degree(p: Any) -> Any:
     size = type_of(p).shape[0]
     is_zero = p == 0
     leading = where(is_zero.all(), size, argmax(~is_zero))
-    rolled = p[(arange(size) + leading) % size]
-    rolled = where(leading == size, arange(size) == 0, rolled)  # of nothing but zeros: anything
-    roots = _of_companion(rolled)
+    monic_first = p[(arange(size) + leading) % size]
+    monic_first = where(leading == size, arange(size) == 0, monic_first)  # of nothing but zeros: anything
+    roots = _of_companion(monic_first)
     roots = roots[argsort(-abs(roots))]  # the additional roots, which are 0, last
     return where(arange(size - 1) < size - 1 - leading, roots, complex(np.nan, np.nan))

@@ -60,9 +60,9 @@ def _columns(name: str, p: ArrayLike) -> Array:
 
 def _led_by_zeros(p: ArrayLike, size: Size) -> Any:
     """The same polynomials with `size` coefficients."""
-    low, none = size - _size(p), (0,) * rank(p)
+    low, no_padding = size - _size(p), (0,) * rank(p)
     zero = np.zeros((), type_of(p).dtype)
-    return p if low == 0 else ops.pad(p, zero, low=(low, *none[1:]), high=none, interior=none)
+    return p if low == 0 else ops.pad(p, zero, low=(low, *no_padding[1:]), high=no_padding, interior=no_padding)
 
 
 def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
@@ -77,7 +77,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyadd(rnp.array([1, 2]), rnp.array([9, 5, 4]))
@@ -92,7 +92,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)]; of [M, *A] along axis 0.
 
     Types:  promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.polysub(rnp.array([2, 10, -2]), rnp.array([3, 10, -4]))
@@ -108,7 +108,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
     trim_leading_zeros: from the factors; only outside transformations.
     Types:  promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.polymul(rnp.array([1, 2, 3]), rnp.array([9, 5, 1]))
@@ -137,7 +137,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
             trim_leading_zeros removes, only outside transformations.
     Types:  bools and integers become floats, promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.polydiv(rnp.array([3.0, 5.0, 2.0]), rnp.array([2.0, 1.0]))
@@ -172,7 +172,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     Shapes: [N], [*S] -> [*S]; [N, *P], [*S] -> *P and *S broadcast: polynomials side by side.
     Types: promoted together.
     unroll: how many coefficients one step of the compiled loop takes.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyval(rnp.array([3, 0, 1]), rnp.array([5, 2]))

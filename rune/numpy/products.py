@@ -70,7 +70,7 @@ def dot(
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
     Types:  promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.dot(rnp.array([1, 2]), rnp.array([3, 4]))
@@ -86,7 +86,7 @@ def vdot(
     """Inner product of the flattened arrays, with the first one conjugated.
 
     Shapes: two of N elements -> []. Types: promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.vdot(rnp.ones((2, 2)), rnp.ones((2, 2)))
@@ -110,7 +110,7 @@ def vecdot(
     """Inner products along one axis, with the first array conjugated and the other axes broadcast.
 
     Shapes: [*A, K, *B], broadcast together -> [*A, *B]. Types: promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit;
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match;
             AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -129,7 +129,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
 
     Types:  promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.matvec(rnp.eye(2), rnp.array([1.0, 2.0]))
@@ -144,7 +144,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
 
     Types:  promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit;
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match;
             AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -218,7 +218,7 @@ def tensordot(
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: the remaining axes of `a`, then those of `b`.
     Types:  promoted together.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.tensordot(rnp.ones((2, 3)), rnp.ones((3, 4)), axes=1).shape
@@ -288,5 +288,5 @@ def cross(
         return p[0] * q[1] - p[1] * q[0]
     p, q = ([*v, v[0] * 0][:3] for v in (p, q))
     parts = [p[i - 2] * q[i - 1] - p[i - 1] * q[i - 2] for i in range(3)]
-    joined = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(parts[0]))
-    return moveaxis(joined, -1, axisc)
+    components = ops.concatenate(*(c.expand_dims(v, -1) for v in parts), axis=rank(parts[0]))
+    return moveaxis(components, -1, axisc)

@@ -47,8 +47,8 @@ def _initial_as(name: str, initial: ArrayLike, dtype: np.dtype) -> ArrayLike:
     initial = unrounded(name, initial)
     if dtypes.scalar_type(initial) is not None:
         return as_array(initial, dtype)
-    typed = as_type(initial, dtype)
-    return ops.convert(typed, dtype=dtype) if type_of(typed).weak else typed
+    constant_initial = as_type(initial, dtype)
+    return ops.convert(constant_initial, dtype=dtype) if type_of(constant_initial).weak else constant_initial
 
 
 def _total(
@@ -69,13 +69,13 @@ def _total(
     x = value(name, x)
     if dtype is None and not promote_integers and type_of(x).dtype != dtypes.bool_:
         dtype = type_of(x).dtype
-    asked = _asked(dtype)
-    counted = _counted(x, asked)
-    widened = st.summable(x, asked) if counted is None else st.summable(counted, None)
+    result_dtype = _asked(dtype)
+    truths = _counted(x, result_dtype)
+    wide = st.summable(x, result_dtype) if truths is None else st.summable(truths, None)
     # In a dtype other than the default one it would be widened again.
-    dtype = None if asked is None else type_of(widened).dtype
-    total = reduce(selected(name, widened, where, identity), axis, dtype, keepdims)
-    return _as_truth(_with_initial(name, combine, total, initial), counted)
+    dtype = None if result_dtype is None else type_of(wide).dtype
+    total = reduce(selected(name, wide, where, identity), axis, dtype, keepdims)
+    return _as_truth(_with_initial(name, combine, total, initial), truths)
 
 
 def _asked(dtype: DTypeLike | None) -> np.dtype | None:
@@ -90,8 +90,8 @@ def _counted(x: ArrayLike, dtype: np.dtype | None) -> Array | None:
     return ops.convert(ops.convert(x, dtype=dtypes.bool_), dtype=dtypes.i32)
 
 
-def _as_truth(total: Array, counted: Array | None) -> Array:
-    return total if counted is None else ops.convert(total, dtype=dtypes.bool_)
+def _as_truth(total: Array, truths: Array | None) -> Array:
+    return total if truths is None else ops.convert(total, dtype=dtypes.bool_)
 
 
 @tiered
@@ -332,7 +332,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along an axis, or of the flattened array for None. Types: as `sum`.
 
-    Shapes: any, kept along an axis; [N] of all elements for None.
+    Shapes: any, unchanged along an axis; [N] of all elements for None.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 
@@ -342,17 +342,17 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     """
     refuse("cumsum", out=out)
     x = value("cumsum", a)
-    asked = _asked(dtype)
-    if (counted := _counted(x, asked)) is not None:
-        return _as_truth(st.cumsum(counted, axis), counted)
-    return st.cumsum(x, axis, asked)
+    result_dtype = _asked(dtype)
+    if (truths := _counted(x, result_dtype)) is not None:
+        return _as_truth(st.cumsum(truths, axis), truths)
+    return st.cumsum(x, axis, result_dtype)
 
 
 @tiered
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along an axis, or of the flattened array for None. Types: as `sum`.
 
-    Shapes: any, kept along an axis; [N] of all elements for None.
+    Shapes: any, unchanged along an axis; [N] of all elements for None.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype; AxisError
             for an axis out of range.
 
@@ -362,10 +362,10 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     """
     refuse("cumprod", out=out)
     x = value("cumprod", a)
-    asked = _asked(dtype)
-    if (counted := _counted(x, asked)) is not None:
-        return _as_truth(st.cumprod(counted, axis), counted)
-    return st.cumprod(x, axis, asked)
+    result_dtype = _asked(dtype)
+    if (truths := _counted(x, result_dtype)) is not None:
+        return _as_truth(st.cumprod(truths, axis), truths)
+    return st.cumprod(x, axis, result_dtype)
 
 
 def _accumulated(
@@ -382,8 +382,8 @@ def _accumulated(
     if axis is None and ndim != 1:
         raise ArgumentError(f"{name}: cannot choose an axis of {type_of(x)} (give axis=)")
     at = 0 if axis is None else c.normalised_axis(name, axis, type_of(x))
-    counted = _counted(x, _asked(dtype))
-    out = rule(x, at, dtype) if counted is None else _as_truth(rule(counted, at), counted)
+    truths = _counted(x, _asked(dtype))
+    out = rule(x, at, dtype) if truths is None else _as_truth(rule(truths, at), truths)
     if not include_initial:
         return out
     low = tuple(int(i == at) for i in range(ndim))
@@ -465,13 +465,13 @@ def _difference(x: ArrayLike, axis: int) -> Any:
     shape = type_of(x).shape
     if shape[axis] == 0:
         return x
-    ones = (1,) * len(shape)
+    unit_strides = (1,) * len(shape)
     late, early = (
         ops.slice_(
             x,
             start=tuple(shift if i == axis else 0 for i in range(len(shape))),
             limit=tuple(d - 1 + shift if i == axis else d for i, d in enumerate(shape)),
-            stride=ones,
+            stride=unit_strides,
         )
         for shift in (1, 0)
     )

@@ -172,15 +172,15 @@ def _between(start: ArrayLike, stop: ArrayLike, num: Size, parts: Size, endpoint
     shape = type_of(start).shape or type_of(stop).shape
     dtype = type_of(start).dtype
     steps = real_dtype(dtype)
-    counted = ops.iota(shape=(num, *shape), axis=0, dtype=steps)
-    t = ops.div(counted, ops.max(_number(parts, steps), as_type(1, steps)))
+    step_numbers = ops.iota(shape=(num, *shape), axis=0, dtype=steps)
+    t = ops.div(step_numbers, ops.max(_number(parts, steps), as_type(1, steps)))
     t = c.astype(t, dtype)
     ends = [broadcast_to("linspace", x, (num, *shape)) for x in (start, stop)]
-    mixed = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
+    values = ops.add(ops.mul(ends[0], ops.sub(as_type(1, dtype), t)), ops.mul(ends[1], t))
     # 1 - t and t may not add up to exactly 1 in floats; the last value has to be exactly stop.
     if not endpoint or at_most(num, 1):
-        return mixed
-    return ops.select(ops.eq(t, as_type(1, dtype)), ends[1], mixed)
+        return values
+    return ops.select(ops.eq(t, as_type(1, dtype)), ends[1], values)
 
 
 @tiered

@@ -78,8 +78,8 @@ def _starts(keys: Sequence[ArrayLike], equal_nan: bool) -> Array:
 
 def _sorted_row(x: Array) -> tuple[Array, Array]:
     """A row in sorted order, and the former positions of its elements."""
-    ordered, positions = ops.sort(x, positions_like(x), num_keys=1)
-    return ordered, positions
+    sorted_x, positions = ops.sort(x, positions_like(x), num_keys=1)
+    return sorted_x, positions
 
 
 def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: ArrayLike | None) -> Array:
@@ -97,14 +97,14 @@ def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Ar
     return take(x, places, axis=0, mode="fill", fill_value=fill_value)
 
 
-def _or_first(chosen: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
+def _or_first(elements: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
     """Chosen elements, then the first of them or the given fill where the mask has no more."""
-    count = type_of(chosen).shape[0]
+    count = type_of(elements).shape[0]
     if fill_value is not None or count == 0 or type_of(mask).shape[0] == 0:
-        return chosen
-    there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
+        return elements
+    count_true = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
-    return ops.select(ops.lt(number, there), chosen, fit(chosen[0], type_of(chosen).shape))
+    return ops.select(ops.lt(number, count_true), elements, fit(elements[0], type_of(elements).shape))
 
 
 # --- unique -----------------------------------------------------------------------------------
@@ -213,8 +213,8 @@ def unique(
         length, *row_shape = type_of(rows).shape
         keys, shape = _columns(ops.reshape(rows, shape=(length, product(row_shape)))), (length,)
     _require_fill(type_of(rows).shape[0], size, fill_value)
-    *ordered, positions = ops.sort(*keys, positions_like(keys[0]), num_keys=len(keys))
-    starts = _starts(ordered, equal_nan)
+    *sorted_keys, positions = ops.sort(*keys, positions_like(keys[0]), num_keys=len(keys))
+    starts = _starts(sorted_keys, equal_nan)
     results = [_values(rows, positions, starts, size, fill_value, axis)]
     if return_index:
         index = _or_first(_chosen(positions, starts, size, None), starts, None)
@@ -347,13 +347,13 @@ def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     return c.same_dtype(name, *(c.reshape(value(name, v), -1) for v in (x, y)))
 
 
-def _is_in(x: ArrayLike, ordered: ArrayLike) -> Value:
+def _is_in(x: ArrayLike, sorted_row: ArrayLike) -> Value:
     """Whether elements [N] occur in a sorted row."""
-    (count,) = type_of(ordered).shape
+    (count,) = type_of(sorted_row).shape
     if count == 0:
         return fit(value("isin", np.zeros((), bool)), type_of(x).shape)
-    place = ops.search_sorted(ordered, x, side="left")
-    return ops.eq(take(ordered, place, axis=0, mode="clip"), x)
+    place = ops.search_sorted(sorted_row, x, side="left")
+    return ops.eq(take(sorted_row, place, axis=0, mode="clip"), x)
 
 
 @composite
@@ -369,7 +369,7 @@ def isin(
 
     Shapes: element [*A], test_elements any -> [*A]. Types: bool.
     method: a hint, as in JAX; it changes nothing.
-    Errors: ArgumentError for another method.
+    Errors: ArgumentError for an unknown method.
 
     >>> import rune.numpy as rnp
     >>> rnp.isin(rnp.array([1, 2, 3]), rnp.array([3, 1]))
@@ -442,9 +442,9 @@ def intersect1d(
     first = _chosen(where_x, mask, size, type_of(x).shape[0])
     second = take(where_y, place, axis=0, mode="clip") if type_of(y).shape[0] != 0 else place
     if size is not None:
-        there = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
+        count = ops.reduce_sum(ops.cast(mask, dtypes.i32), axes=(0,))
         outside = fit(size_value(type_of(y).shape[0], dtypes.i32), type_of(second).shape)
-        second = ops.select(ops.lt(positions_like(second), there), second, outside)
+        second = ops.select(ops.lt(positions_like(second), count), second, outside)
     return common, *(ops.cast(i, o.index_dtype()) for i in (first, second))
 
 
@@ -469,8 +469,8 @@ def setdiff1d(
     """
     x = c.reshape(value("setdiff1d", ar1), -1)
     x = x if assume_unique else ops.sort(x, num_keys=1)[0]
-    compared, y = _pair("setdiff1d", x, ar2)
-    mask = ops.logical_not(_is_in(compared, ops.sort(y, num_keys=1)[0]))
+    candidates, y = _pair("setdiff1d", x, ar2)
+    mask = ops.logical_not(_is_in(candidates, ops.sort(y, num_keys=1)[0]))
     mask = mask if assume_unique else ops.logical_and(mask, _starts([x], True))
     return _chosen(x, mask, size, 0 if fill_value is None else fill_value)
 
@@ -493,7 +493,7 @@ def setxor1d(
     """
     x, y = (ops.sort(v, num_keys=1)[0] for v in _pair("setxor1d", ar1, ar2))
     both = [ops.logical_and(_starts([v], True), ops.logical_not(_is_in(v, w))) for v, w in ((x, y), (y, x))]
-    joined, mask = ops.concatenate(x, y, axis=0), ops.concatenate(*both, axis=0)
-    joined, in_one_only = ops.sort(joined, mask, num_keys=1)
-    distinct = _chosen(joined, in_one_only, size, 0 if fill_value is None else fill_value)
+    union, mask = ops.concatenate(x, y, axis=0), ops.concatenate(*both, axis=0)
+    union, in_one_only = ops.sort(union, mask, num_keys=1)
+    distinct = _chosen(union, in_one_only, size, 0 if fill_value is None else fill_value)
     return distinct if size is None else _or_first(distinct, in_one_only, fill_value)

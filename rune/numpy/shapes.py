@@ -92,7 +92,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes exchanged.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
-    Errors: ShapeError below rank 2.
+    Errors: ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.matrix_transpose(rnp.zeros((2, 3, 4))).shape
@@ -207,7 +207,7 @@ def broadcast_to(array: ArrayLike, shape: object, *, out_sharding: Sharding | No
 def broadcast_shapes(*shapes: object) -> tuple:
     """The shape that arrays of these shapes broadcast to.
 
-    Errors: ShapeError for shapes that do not fit.
+    Errors: ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.broadcast_shapes((2, 1), (3,))
@@ -221,7 +221,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """The arrays, each stretched to their common shape.
 
     Shapes: broadcast together. Types: each its own.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> [x.shape for x in rnp.broadcast_arrays(rnp.zeros((2, 1)), rnp.zeros(3))]
@@ -299,10 +299,10 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     >>> rnp.atleast_3d(rnp.zeros(3)).shape
     (1, 3, 1)
     """
-    added = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
+    new_axes = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
 
     def spread(x: ArrayLike) -> Any:
-        return x if rank(x) >= 3 else c.expand_dims(x, added[rank(x)])
+        return x if rank(x) >= 3 else c.expand_dims(x, new_axes[rank(x)])
 
     return _at_least("atleast_3d", arys, spread)
 
@@ -314,7 +314,7 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """Order reversed along axes, all for None.
 
-    Shapes: any, kept. Types: that of `m`.
+    Shapes: any, unchanged. Types: that of `m`.
     Errors: AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -351,7 +351,7 @@ def fliplr(m: ArrayLike) -> Array:
     """Order of columns (axis 1) reversed.
 
     Shapes: m [M, N, *B], kept. Types: that of `m`.
-    Errors: ArgumentError if an argument is not an array; ShapeError below rank 2.
+    Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.fliplr(rnp.array([[1, 2]]))
@@ -387,7 +387,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     """Elements shifted by `shift` along an axis; those that leave re-enter at the other end.
 
     `axis` None rolls the flattened array; tuples roll several axes. Shifts may be traced.
-    Shapes: any, kept. Types: that of `a`.
+    Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array or `shift` is not an integer; AxisError for
             an axis out of range.
 

@@ -45,7 +45,7 @@ def convolve(
             where they overlap completely.
     Shapes: [M], [N] -> [M + N - 1], [max(M, N)], or [max(M, N) - min(M, N) + 1].
     Types:  promoted together.
-    Errors: ShapeError for another rank or no elements, ArgumentError for another mode.
+    Errors: ShapeError for another rank or no elements, ArgumentError for an unknown mode.
 
     >>> import rune.numpy as rnp
     >>> rnp.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]))
@@ -123,7 +123,7 @@ def interp(
     Types:  bools and integers become floats: x and xp to their common dtype, fp to its own, which
             may be complex; the result has the common dtype of the two.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex x and xp;
-            ShapeError for shapes that do not fit, and for no points.
+            ShapeError if the shapes do not match, and for no points.
 
     >>> import rune.numpy as rnp
     >>> rnp.interp(rnp.array([0.5, 9.0]), rnp.array([0.0, 1.0, 2.0]), rnp.array([3.0, 5.0, 8.0]))
@@ -287,7 +287,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     """Phases without jumps: each is shifted by whole periods to within half a period of the one
     before.
 
-    Shapes: any, kept.
+    Shapes: any, unchanged.
     Types:  that of `p`; bools and integers become floats unless period is an integer.
     discont: jumps below this stay; by default, and at least, half a period.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; AxisError

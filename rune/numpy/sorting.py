@@ -45,7 +45,7 @@ def sort(
 ) -> Array:
     """The elements in order along `axis`, NaN last; flattened for None, reversed if descending.
 
-    Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
+    Shapes: any, unchanged; [N] of all elements for axis None. Types: that of `a`.
     Errors: AxisError for an axis out of range.
     Cost:   on a device O(n log^2 n) comparisons, in parallel.
 
@@ -70,7 +70,7 @@ def argsort(
 ) -> Array:
     """The positions that put the elements in order along `axis`; ties keep their order.
 
-    Shapes: any, kept; [N] of all elements for axis None.
+    Shapes: any, unchanged; [N] of all elements for axis None.
     Types:  i32 (i64 under `enable_x64`) unless dtype is given.
     Errors: AxisError for an axis out of range.
 
@@ -87,7 +87,7 @@ def argsort(
 def sort_complex(a: ArrayLike) -> Array:
     """The elements as complex numbers, in order of their real and then their imaginary parts.
 
-    Shapes: any, kept. Types: c64, or c128 of f64 and c128.
+    Shapes: any, unchanged. Types: c64, or c128 of f64 and c128.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -114,7 +114,7 @@ def _checked_kth(name: str, a: ArrayLike, kth: ArrayLike, axis: int | None) -> A
 def partition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     """The elements, with those at `kth` where `sort` would put them; here all are in order.
 
-    Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
+    Shapes: any, unchanged; [N] of all elements for axis None. Types: that of `a`.
     Errors: ArgumentError for a kth out of range.
 
     >>> import rune.numpy as rnp
@@ -128,7 +128,7 @@ def partition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
 def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     """The positions of `partition`'s elements.
 
-    Shapes: any, kept; [N] of all elements for axis None. Types: i32.
+    Shapes: any, unchanged; [N] of all elements for axis None. Types: i32.
     Errors: ArgumentError for a kth out of range.
 
     >>> import rune.numpy as rnp
@@ -172,7 +172,7 @@ def searchsorted(
 
     Shapes: a [N], v [*V] -> [*V]. Types: i32 if the size of `a` fits in it, with or without x64.
     sorter: positions that put `a` into order. method: a hint, as in JAX; it changes nothing.
-    Errors: ShapeError unless `a` has one axis; ArgumentError for another side or method.
+    Errors: ShapeError unless `a` has one axis; ArgumentError for an unknown side or method.
 
     >>> import rune.numpy as rnp
     >>> rnp.searchsorted(rnp.array([1, 3, 3]), rnp.array([0, 3, 4]), side="right")
@@ -182,5 +182,5 @@ def searchsorted(
         raise ArgumentError(f"searchsorted: cannot search side={side!r} (left or right)")
     if method not in _SEARCHES:
         raise ArgumentError(f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})")
-    x, wanted = together("searchsorted", a, v)
-    return o.searchsorted(x, wanted, side, None if sorter is None else value("searchsorted", sorter))
+    x, targets = together("searchsorted", a, v)
+    return o.searchsorted(x, targets, side, None if sorter is None else value("searchsorted", sorter))

@@ -88,8 +88,8 @@ def _running_truth(primitive: Primitive) -> Function:
     """Reduces truth values, which count as 0 and 1."""
 
     def accumulated(x: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
-        ones = c.astype(c.astype(x, dtypes.bool_), dtypes.i32)
-        return _in(st.cumulative(primitive.name, primitive, ones, axis), dtype or bool)
+        truths = c.astype(c.astype(x, dtypes.bool_), dtypes.i32)
+        return _in(st.cumulative(primitive.name, primitive, truths, axis), dtype or bool)
 
     return accumulated
 

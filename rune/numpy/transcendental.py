@@ -44,13 +44,13 @@ def _real(name: str, row: Row) -> Unary:
     return operands_alone(documented_row(function, name, row, facts, "rnp"))
 
 
-def same_dtype(name: str, row: Row, refused: str) -> Unary:
+def same_dtype(name: str, row: Row, errors: str) -> Unary:
     """A function whose result has the dtype of its operand, under NumPy's name."""
 
     def function(x: ArrayLike, /) -> Array:
         return row.rule(value(name, x))
 
-    return operands_alone(documented_row(function, name, row, elementwise("that of `x`", refused), "rnp"))
+    return operands_alone(documented_row(function, name, row, elementwise("that of `x`", errors), "rnp"))
 
 
 def real_pair(name: str, row: Row) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -70,8 +70,8 @@ def _log10(x: ArrayLike) -> Array:
     if type_of(x).dtype not in dtypes.COMPLEX:
         return _scaled(math.log10(2))(ops.log2(x))  # exact at the powers of ten
     # Part by part: a complex product gives NaN where one part is infinite.
-    natural, scaled = ops.log(x), _scaled(math.log10(math.e))
-    return ops.complex(scaled(ops.real(natural)), scaled(ops.imag(natural)))
+    natural, scale = ops.log(x), _scaled(math.log10(math.e))
+    return ops.complex(scale(ops.real(natural)), scale(ops.imag(natural)))
 
 
 sqrt = _real("sqrt", ROWS["sqrt"])
@@ -111,7 +111,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.hypot(3.0, 4.0)
@@ -127,10 +127,10 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     ratio = ops.div(small, ops.select(ops.eq(large, zero), one, large))
     finite = ops.mul(large, ops.sqrt(ops.add(one, ops.mul(ratio, ratio))))
     infinity = constant(np.inf, large)
-    either = ops.logical_or(ops.eq(x1, infinity), ops.eq(x2, infinity))
+    is_infinite = ops.logical_or(ops.eq(x1, infinity), ops.eq(x2, infinity))
     mean = ops.mul(constant(0.5, large), ops.add(large, small))  # 0, with slopes of 1/2
     both = ops.eq(ops.add(large, small), zero)  # the larger of the two is 0 next to a NaN, too
-    return ops.select(either, infinity, ops.select(both, mean, finite))
+    return ops.select(is_infinite, infinity, ops.select(both, mean, finite))
 
 
 def _ordered(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
@@ -155,7 +155,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; the principal value for complex numbers.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp(1000.0, -1000.0)
@@ -179,7 +179,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow; the principal value for complex numbers.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.logaddexp2(3.0, 3.0)
@@ -194,7 +194,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def sinc(x: ArrayLike, /) -> Array:
     """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp

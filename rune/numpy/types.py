@@ -190,8 +190,8 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     >>> rnp.isdtype(rnp.float16, ("bool", "real floating"))
     True
     """
-    wanted = dtypes.named(dtype)
-    return any(_is_kind(wanted, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
+    concrete_dtype = dtypes.named(dtype)
+    return any(_is_kind(concrete_dtype, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
 def _is_kind(dtype: np.dtype, kind: str) -> bool:
@@ -216,10 +216,10 @@ def finfo(dtype: DTypeLike) -> Any:
     >>> float(rnp.finfo(rnp.bfloat16).eps)
     0.0078125
     """
-    described = _dtype_of(dtype)
-    if described not in dtypes.INEXACT:
-        raise DtypeError(f"finfo: cannot describe {dtypes.short(described)} (floating dtype required)")
-    return np.finfo(described) if described in dtypes.COMPLEX else ml_dtypes.finfo(described)
+    float_dtype = _dtype_of(dtype)
+    if float_dtype not in dtypes.INEXACT:
+        raise DtypeError(f"finfo: cannot describe {dtypes.short(float_dtype)} (floating dtype required)")
+    return np.finfo(float_dtype) if float_dtype in dtypes.COMPLEX else ml_dtypes.finfo(float_dtype)
 
 
 def iinfo(int_type: DTypeLike) -> Any:
@@ -232,16 +232,16 @@ def iinfo(int_type: DTypeLike) -> Any:
     >>> rnp.iinfo(rnp.int8).max
     127
     """
-    described = _dtype_of(int_type)
-    if described not in dtypes.INTEGER:
-        raise DtypeError(f"iinfo: cannot describe {dtypes.short(described)} (integer dtype required)")
-    return ml_dtypes.iinfo(described)
+    integer_dtype = _dtype_of(int_type)
+    if integer_dtype not in dtypes.INTEGER:
+        raise DtypeError(f"iinfo: cannot describe {dtypes.short(integer_dtype)} (integer dtype required)")
+    return ml_dtypes.iinfo(integer_dtype)
 
 
 def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: str | Device | None = None) -> Array:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
-    Shapes: any, kept. Types: the dtype given.
+    Shapes: any, unchanged. Types: the dtype given.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers and an
             unknown dtype.
 
@@ -249,8 +249,8 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: str | Dev
     >>> rnp.astype(rnp.array([1.7, -300.0]), "int8")
     Array([   1, -128], i8[2], cpu:0)
     """
-    converted = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
-    return placed(converted, device)
+    array = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
+    return placed(array, device)
 
 
 def shape(a: ArrayLike) -> tuple:

@@ -143,16 +143,16 @@ class ufunc:
                 "(one axis required: the function is not known to be associative)"
             )
         at = c.normalised_axis(self.__name__, axis, type_of(x))
-        folded = self._folded(self._in(x, dtype), at, initial, where)
-        return c.expand_dims(folded, at) if keepdims else folded
+        total = self._folded(self._in(x, dtype), at, initial, where)
+        return c.expand_dims(total, at) if keepdims else total
 
     def _reduced_flat(
         self, x: Array, dtype: DTypeLike | None, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
     ) -> Array:
         """All elements combined in row-major order."""
         mask = None if where is None else c.reshape(broadcast_to("where", value("where", where), type_of(x).shape), -1)
-        folded = self._folded(c.reshape(self._in(x, dtype), -1), 0, initial, mask)
-        return c.reshape(folded, (1,) * rank(x)) if keepdims else folded
+        total = self._folded(c.reshape(self._in(x, dtype), -1), 0, initial, mask)
+        return c.reshape(total, (1,) * rank(x)) if keepdims else total
 
     def _folded(self, x: ArrayLike, axis: int, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
         first = self.identity if initial is None else initial
@@ -190,9 +190,9 @@ class ufunc:
             dtype = eval_shape(self.func, scalar, scalar).dtype
         return c.astype(x, dtypes.as_dtype(dtype))
 
-    def _like(self, carried: ArrayLike, *args: ArrayLike) -> Array:
+    def _like(self, carry: ArrayLike, *args: ArrayLike) -> Array:
         """The function's value, in the dtype of the carried total."""
-        return ops.convert(self.func(*args), dtype=type_of(carried).dtype, weak=type_of(carried).weak)
+        return ops.convert(self.func(*args), dtype=type_of(carry).dtype, weak=type_of(carry).weak)
 
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """All elements up to each one along an axis, combined."""
@@ -249,10 +249,10 @@ class ufunc:
         flat, where_to = c.reshape(x, -1), c.reshape(places, -1)
         values = c.reshape(broadcast_to(self.__name__, b, type_of(places).shape), -1)
 
-        def change(i: ArrayLike, done: ArrayLike) -> ArrayLike:
+        def change(i: ArrayLike, array: ArrayLike) -> ArrayLike:
             place = read(where_to, i)
-            old = read(done, place)
-            return AtIndex(done, place).set(self._like(old, old, read(values, i)))
+            old = read(array, place)
+            return AtIndex(array, place).set(self._like(old, old, read(values, i)))
 
         return c.reshape(fori_loop(0, type_of(where_to).shape[0], change, flat), shape)
 

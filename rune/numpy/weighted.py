@@ -49,8 +49,8 @@ def average(
     if weights is None:
         x = inexact("average", value("average", a))
         mean = st.mean(x, axis, None, keepdims)
-        ones = broadcast_to("average", constant(1, x), type_of(x).shape)
-        return (mean, r.sum(ones, axis, keepdims=keepdims)) if returned else mean
+        unit_weights = broadcast_to("average", constant(1, x), type_of(x).shape)
+        return (mean, r.sum(unit_weights, axis, keepdims=keepdims)) if returned else mean
     x, w = (inexact("average", v) for v in together("average", value("average", a), weights))
     w = _weights(x, w, axis)
     total = r.sum(w, axis, keepdims=keepdims)

@@ -65,9 +65,9 @@ def _gcd(x: Array, y: Array) -> Array:
     def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
         large, small = pair
         zero, one = constant(0, small), constant(1, small)
-        done = ops.eq(small, zero)
-        remainder = ops.rem(large, ops.select(done, one, small))
-        return ops.select(done, large, small), ops.select(done, zero, remainder)
+        is_divisor = ops.eq(small, zero)
+        remainder = ops.rem(large, ops.select(is_divisor, one, small))
+        return ops.select(is_divisor, large, small), ops.select(is_divisor, zero, remainder)
 
     # The least integer is its own magnitude, and negative: so are the remainders of it.
     return c.absolute(while_loop(unfinished, step, (x, y))[0])
@@ -151,8 +151,8 @@ def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Value], Array]:
 
 def _packed_by_numpy(x: Array, bitorder: str) -> Array:
     """Bytes of the last axis: NumPy has those of a vector by one instruction."""
-    packed = np.packbits(x.buffer, axis=-1, bitorder="big" if bitorder == "big" else "little")
-    return Array(packed, ArrayType(packed.shape, dtypes.u8), x.place)
+    bytes_of_bits = np.packbits(x.buffer, axis=-1, bitorder="big" if bitorder == "big" else "little")
+    return Array(bytes_of_bits, ArrayType(bytes_of_bits.shape, dtypes.u8), x.place)
 
 
 def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Array:
@@ -180,8 +180,8 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
         raise DtypeError(f"unpackbits: cannot unpack {type_of(x)} (u8 required)")
     x, last = _axis_last("unpackbits", x, axis)
     *lead, size = type_of(x).shape
-    masked = ops.logical_and(*broadcast_together("unpackbits", [c.expand_dims(x, -1), _row(weights)]))
-    bits = ops.cast(ops.ne(masked, constant(0, masked)), dtypes.u8)
+    set_bits = ops.logical_and(*broadcast_together("unpackbits", [c.expand_dims(x, -1), _row(weights)]))
+    bits = ops.cast(ops.ne(set_bits, constant(0, set_bits)), dtypes.u8)
     flat = ops.reshape(bits, shape=(*lead, 8 * size))
     if count is not None:
         flat = _counted(flat, static_int("unpackbits", "a count", count))
@@ -191,11 +191,11 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
 def _counted(x: Array, count: int) -> Array:
     """The first `count` elements of the last axis, zeros behind; all but -count."""
     size = type_of(x).shape[-1]
-    wanted = count if count >= 0 else size + count
-    if wanted < 0:
+    bit_count = count if count >= 0 else size + count
+    if bit_count < 0:
         raise ArgumentError(f"unpackbits: cannot leave out {-count} of {size} bits")
     zeros = (0,) * (type_of(x).ndim - 1)
-    return ops.pad(x, constant(0, x), low=(*zeros, 0), high=(*zeros, wanted - size), interior=(*zeros, 0))
+    return ops.pad(x, constant(0, x), low=(*zeros, 0), high=(*zeros, bit_count - size), interior=(*zeros, 0))
 
 
 def _row(weights: tuple[int, ...]) -> Array:

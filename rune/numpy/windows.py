@@ -50,12 +50,12 @@ def _cosines(name: str, doc: str, *weights: float) -> Callable[[int], Array]:
         terms = (w * (-1) ** k * cos(k * angle) for k, w in enumerate(weights) if k)
         return sum(terms, weights[0])
 
-    shown = {
+    result_text = {
         "hanning": "Array([0., 1., 0.], f32[3], cpu:0)",
         "hamming": "Array([0.08, 1.  , 0.08], f32[3], cpu:0)",
         "blackman": "Array([0., 1., 0.], f32[3], cpu:0)",
     }[name]
-    return documented(window, name, doc, _SHAPE, f"rnp.{name}(3).round(5) + 0", shown)
+    return documented(window, name, doc, _SHAPE, f"rnp.{name}(3).round(5) + 0", result_text)
 
 
 hanning = _cosines("hanning", "A raised cosine that ends in zeros.", 0.5, 0.5)
@@ -105,7 +105,7 @@ def i0(x: ArrayLike) -> Array:
     """The modified Bessel function I0.
 
     Source: DLMF 10.25.2 (power series, |x| up to 20) and 10.40.1 (asymptotic series beyond).
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.numpy as rnp

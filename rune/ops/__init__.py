@@ -169,6 +169,6 @@ PRIMITIVES: tuple[Primitive, ...] = (
     *creation.PRIMITIVES,
     *random.PRIMITIVES,
 )
-# Those whose NumPy meaning is a library routine (core/lower.py), each a file of its own family.
+# Primitives whose meaning is a routine of NumPy's (core/lower.py); each has a file of its own.
 LIBRARY: tuple[Primitive, ...] = (*sorting.PRIMITIVES, *fourier.PRIMITIVES, *linalg.PRIMITIVES)
 BY_NAME = {p.name: p for p in (*PRIMITIVES, *LIBRARY)}

@@ -1,6 +1,6 @@
 """`python -m rune.ops` prints the primitive × rule matrix, of the primitives of all rooms.
 
-A program of its own that no module imports: so it may look into rooms above its folder.
+It is a program that no module imports, so it may look into rooms above its folder.
 """
 
 from rune.control.text import CONTROL
@@ -38,7 +38,7 @@ from rune.ops.table import rule_matrix
 from rune.transforms.programs.text import PRIMITIVES as HOLDING_PROGRAMS
 from rune.transforms.sharding.reshard import mesh_part
 
-# Written after every derivative and every batch was taken, so these need no such rules.
+# Lowering writes these after all derivatives and batches are taken, so they need no such rules.
 WRITTEN_BY_LOWERING = (
     in_memory,
     loop,

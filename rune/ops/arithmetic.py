@@ -1,10 +1,10 @@
 """Arithmetic, comparison, logic, bit operations, selection and conversion: elementwise.
 
-Integer `div` truncates and `rem` takes the dividend's sign (the floor forms are made of them in
-`rune.numpy`). `max` and `min` propagate NaN. Where a derivative does not exist a convention
-holds, pinned by the tests: abs'(0) = 1, sign' = round' = 0, max shares a tie equally.
-Of a complex number the derivative of abs at 0 is 0, and sign, which is z/|z| there, has its true
-one.
+Integer `div` truncates, and `rem` takes the dividend's sign; `rune.numpy` builds the floor forms
+from them. `max` and `min` propagate NaN. Where a derivative does not exist, a convention applies,
+which the tests pin: abs'(0) = 1, sign' = round' = 0, and operands that tie in max share its tangent
+equally. For complex numbers the derivative of abs at 0 is 0, and sign, which is z/|z| there, has
+its true derivative.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _bool(name: str, kind: str, reference: Rule, arity: int = 2) -> Primitive:
 
 # --- comparison -------------------------------------------------------------------------------
 
-# The operators, since NumPy's functions of these names do not compare records: keys are such.
+# Python's operators: NumPy's functions of these names do not compare records, as which keys are
+# stored.
 eq = _bool("eq", "any or key", operator.eq)
 ne = _bool("ne", "any or key", operator.ne)
 lt = _bool("lt", "ordered", np.less)
@@ -116,7 +117,7 @@ select: Primitive = elementwise(
     ),
     _select_transpose,
     linear_in=((1, 2),),
-    jax_order=(0, 2, 1),  # select_n has the case of False first
+    jax_order=(0, 2, 1),  # JAX's select_n takes the case for False first
 )
 
 
@@ -162,7 +163,7 @@ square: Primitive = elementwise(
     "arithmetic",
     same_type("square", KINDS["numeric"], "numeric"),
     lambda x: _PRODUCT(x, x),
-    (lambda dx, x, y: mul(mul(dx, x), literal_like(2, x)),),  # in this order 0 stays 0 at the largest x
+    (lambda dx, x, y: mul(mul(dx, x), literal_like(2, x)),),  # in this order a tangent 0 stays 0 at any x
     expand=lambda x: mul(x, x),
 )
 div: Primitive = _same(
@@ -210,7 +211,9 @@ abs: Primitive = elementwise("abs", "arithmetic", _abs_type, scalars.nibbles(np.
 
 
 def _sign_jvp(dx: Value, x: Value, y: Value) -> Array | None:
-    """Zero; of a complex number, the part of dx across the direction y of x, divided by |x|."""
+    """Zero; for a complex number, the part of dx perpendicular to the direction y of x, divided by
+    |x|.
+    """
     if not is_complex(x):
         return None
     across = imag(mul(dx, conj(y)))
@@ -299,7 +302,7 @@ def _convert_transpose(ct: Value, linear: Batched, x: ArrayType, **params: objec
     return [convert(part, dtype=x.dtype, weak=x.weak)]
 
 
-# Tangents exist only between inexact dtypes; the jvp interpreter drops those of others.
+# Tangents exist only between inexact dtypes; the jvp interpreter drops tangents of other dtypes.
 convert: Primitive = elementwise(
     "convert",
     "conversion",
@@ -339,7 +342,7 @@ bitcast = elementwise(
 
 
 def cast(x: Any, dtype: np.dtype) -> Any:
-    """`x` as `dtype`; x itself where that is what it has."""
+    """`x` converted to `dtype`; x itself if it has that dtype already."""
     return x if type_of(x).dtype == dtype else convert(x, dtype=dtype)
 
 

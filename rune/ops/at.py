@@ -1,9 +1,10 @@
-"""x.at[index].set(v) and its kin: copies with the named elements changed.
+"""x.at[index].set(v) and its relatives: copies of x with the elements at an index changed.
 
-Basic indices (integers, slices) name a window of distinct elements: it is read, changed and put
-back by static movement. Index arrays become one scatter, which changes an element as often as it
-is named (NumPy's ufunc.at). What a scatter cannot do repeatedly is done once where the elements
-are known to be distinct: by known numbers, or by the promise unique_indices=True.
+Basic indices (integers, slices) select a window of distinct elements: it is read, changed and put
+back by static movement. Index arrays become one scatter, which changes an element once for every
+time that it is indexed (NumPy's ufunc.at). An update that a scatter cannot repeat is applied once,
+where the elements are known to be distinct: the indices are known, or unique_indices=True promises
+it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MODES = {
     "drop": "fill",
     "wrap": "promise_in_bounds",
 }
-MOST_TIMES = 16  # so often `apply` may have to change one element of a traced index array
+MOST_TIMES = 16  # how many times, at most, `apply` changes one element of a traced index array
 
 
 A = TypeVar("A", bound=Operand)  # an array, or a tracer
@@ -49,12 +50,12 @@ A = TypeVar("A", bound=Operand)  # an array, or a tracer
 class How(TypedDict, total=False):
     """Options of every update.
 
-    mode: "drop" (also "fill", "promise_in_bounds", the default) leaves elements out of bounds
-          unwritten; "clip" writes the nearest; "wrap" counts round and round
-    unique_indices: a promise that no element is named twice
-    indices_are_sorted: a promise that makes nothing faster here
-    wrap_negative_indices: whether a negative index counts from the end (the default)
-    out_sharding: None; `rune.lax.with_sharding_constraint` lays the result out
+    mode: "drop" (the default; also "fill" and "promise_in_bounds") leaves elements out of bounds
+          unwritten; "clip" writes the nearest element; "wrap" takes indices modulo the axis size
+    unique_indices: a promise that no element is indexed twice
+    indices_are_sorted: a promise, accepted for JAX's sake; it makes nothing faster
+    wrap_negative_indices: whether a negative index counts from the end (True by default)
+    out_sharding: must be None; `rune.lax.with_sharding_constraint` lays the result out
     """
 
     mode: str | None
@@ -65,7 +66,7 @@ class How(TypedDict, total=False):
 
 
 class At(Generic[A]):
-    """x.at: `x.at[index]` names elements to update in a copy.
+    """x.at: `x.at[index]` selects elements to update in a copy.
 
     >>> import rune.numpy as rnp
     >>> rnp.zeros(3).at[1].set(2.0)
@@ -90,11 +91,11 @@ class At(Generic[A]):
 
 
 class AtIndex(Generic[A]):
-    """x.at[index]: a copy with the named elements changed. Options: `How`.
+    """x.at[index]: a copy of x with the elements at `index` changed. Options: `How`.
 
-    Values are broadcast to the shape of x[index] and take part in the dtype that x and they
-    promote to; the result has the dtype of x. They may be nested lists, too.
-    Errors: ArgumentError for an unknown mode or option; those of x[index].
+    Values are broadcast to the shape of x[index]. The update is computed in the dtype that x and
+    the values promote to; the result has the dtype of x. Values may also be nested lists.
+    Errors: ArgumentError for an unknown mode or option, and the errors of x[index].
     """
 
     __slots__ = ("_index", "_x")
@@ -135,10 +136,10 @@ class AtIndex(Generic[A]):
         wrap_negative_indices: bool = True,
         out_sharding: None = None,
     ) -> A:
-        """x[index]; with mode "fill" (or "drop") an index out of bounds reads `fill_value`, with
-        "wrap" it counts round and round.
+        """x[index]. With mode "fill" (or "drop") an index out of bounds reads `fill_value`; with
+        "wrap" it is taken modulo the size of its axis.
 
-        Without a value that is NaN, the least signed or the largest unsigned integer, True.
+        The default `fill_value` is NaN, the least signed or the largest unsigned integer, or True.
 
         >>> import rune.numpy as rnp
         >>> rnp.arange(3.0).at[5].get(mode="fill", fill_value=-1.0)
@@ -150,7 +151,7 @@ class AtIndex(Generic[A]):
         return read(self._x, self._within(how), _mode(mode), fill, wrap_negative_indices)
 
     def set(self, values: Values, **how: Unpack[How]) -> A:
-        """A copy with the elements replaced; of those named twice the last value stays.
+        """A copy with the elements replaced; for an element indexed twice, the last value wins.
 
         >>> import rune.numpy as rnp
         >>> rnp.arange(3).at[rnp.array([0, 0])].set(rnp.array([7, 8]))
@@ -193,7 +194,7 @@ class AtIndex(Generic[A]):
     mul = multiply
 
     def min(self, values: Values, **how: Unpack[How]) -> A:
-        """A copy with the smaller of element and value; NaN wins.
+        """A copy with the smaller of each element and its value; NaN propagates.
 
         >>> import rune.numpy as rnp
         >>> rnp.arange(3).at[:].min(1)
@@ -202,7 +203,7 @@ class AtIndex(Generic[A]):
         return self._combine(a.min, scatters.scatter_min, values, how)
 
     def max(self, values: Values, **how: Unpack[How]) -> A:
-        """A copy with the larger of element and value; NaN wins.
+        """A copy with the larger of each element and its value; NaN propagates.
 
         >>> import rune.numpy as rnp
         >>> rnp.arange(3).at[:].max(1)
@@ -211,9 +212,9 @@ class AtIndex(Generic[A]):
         return self._combine(a.max, scatters.scatter_max, values, how)
 
     def divide(self, values: Values, **how: Unpack[How]) -> A:
-        """A copy with the elements divided; of integers, all elements as floats.
+        """A copy with the elements divided; an integer array becomes floating-point first.
 
-        An element named several times is divided by the product of its values.
+        An element indexed several times is divided by the product of its values.
 
         >>> import rune.numpy as rnp
         >>> rnp.ones(2).at[0].divide(4.0)
@@ -227,7 +228,7 @@ class AtIndex(Generic[A]):
     def power(self, values: Values, **how: Unpack[How]) -> A:
         """A copy with the elements raised to a power.
 
-        An element named several times is raised to the product of its values.
+        An element indexed several times is raised to the product of its values.
 
         >>> import rune.numpy as rnp
         >>> rnp.array([3, 2]).at[0].power(2)
@@ -239,10 +240,10 @@ class AtIndex(Generic[A]):
         return self._narrowed(power(self._x, self._factors(values, how)), how)
 
     def apply(self, function: Callable[[A], A], **how: Unpack[How]) -> A:
-        """A copy with function(elements) in place of the elements; `function` is elementwise.
+        """A copy with function(elements) in place of the elements; `function` must be elementwise.
 
-        An element named k times is changed k times.
-        Errors: MissingRule for more than MOST_TIMES traced indices, which may all be equal.
+        An element indexed k times is changed k times.
+        Errors: MissingRule for more than MOST_TIMES traced indices, which might all be equal.
 
         >>> import rune.numpy as rnp
         >>> rnp.array([4.0, 9.0]).at[1].apply(rnp.sqrt)
@@ -260,8 +261,8 @@ class AtIndex(Generic[A]):
         zeros = fit(np.array(0, np.int32), type_of(self._x).shape)
         times = self._elements(AtIndex(zeros, self._index).add(1, **how), how)
         new = function(self._elements(self._x, how))
-        for done in range(1, most):
-            new = a.select(a.gt(times, np.array(done, np.int32)), function(new), new)
+        for repetition in range(1, most):
+            new = a.select(a.gt(times, np.array(repetition, np.int32)), function(new), new)
         return self.set(new, **how)
 
     # --- how an update is made -----------------------------------------------------------------
@@ -271,7 +272,7 @@ class AtIndex(Generic[A]):
         return modular(self._x, self._index) if how.get("mode") == "wrap" else self._index
 
     def _elements(self, x: V, how: How) -> V:
-        """The elements to be changed; out of bounds 1, where most functions are smooth."""
+        """The elements to be changed; out of bounds 1, at which most functions are smooth."""
         mode = how.get("mode")
         if mode != "clip" and (mode != "promise_in_bounds" or 0 in type_of(x).shape):
             mode = "fill"
@@ -284,19 +285,23 @@ class AtIndex(Generic[A]):
     def _write(
         self, combine: Primitive | None, scatter: Primitive | Callable[..., Array], values: Operand, how: How
     ) -> A:
-        """Values, or combine(elements, values), at a basic index; a scatter of them at others."""
+        """At a basic index, values or combine(elements, values); at other indices, a scatter of
+        values.
+        """
         kind = _check(how)
         x, index = without_scalar_masks(self._x, self._index)
         if x is not self._x:
             return reshape(AtIndex(x, index)._write(combine, scatter, values, how), shape=type_of(self._x).shape)
         wrap = how.get("wrap_negative_indices", True)
-        entries = parse(self._x, self._within(how), wrap, outside=kind != "clip", promised=kind == "promise_in_bounds")
+        entries = parse(
+            self._x, self._within(how), wrap, outside=kind != "clip", is_promise=kind == "promise_in_bounds"
+        )
         if not any(map(is_gathered, entries)):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
 
     def _combine(self, combine: Primitive, scatter: Any, values: Values, how: How) -> A:
-        """An update that combines what is there with `values`, in their common dtype."""
+        """An update that combines the present elements with `values`, in their common dtype."""
         _check(how)
         values, dtype_of_x = unrounded("at", joined("at", values)), type_of(self._x).dtype
         dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(values))
@@ -308,16 +313,18 @@ class AtIndex(Generic[A]):
         return self._write(combine, scatter, as_type(values, dtype, name="at"), how)
 
     def _narrowed(self, wide: A, how: How) -> A:
-        """An updated array in the dtype of x; elements that are not named keep all their bits."""
+        """An updated array in the dtype of x; elements that are not indexed keep all their bits."""
         dtype = type_of(self._x).dtype
         if type_of(wide).dtype == dtype:
             return wide
         nowhere = fit(np.array(False), type_of(self._x).shape)
-        named = AtIndex(nowhere, self._index).set(True, **how)
-        return a.select(named, a.cast(wide, dtype), self._x)
+        mask = AtIndex(nowhere, self._index).set(True, **how)
+        return a.select(mask, a.cast(wide, dtype), self._x)
 
     def _factors(self, values: Values, how: How) -> Any:
-        """Ones, multiplied by the values at the named places; in the dtype of x and the values."""
+        """Ones, multiplied by the values at the indexed places; in the dtype of x and the
+        values.
+        """
         _check(how)
         values = joined("at", values)
         dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(unrounded("at", values)))
@@ -325,11 +332,11 @@ class AtIndex(Generic[A]):
         return AtIndex(ones, self._index).multiply(values, **how)
 
     def _is_distinct(self, how: How) -> bool:
-        """Whether no element is named twice, by promise or as far as is known."""
+        """Whether no element is indexed twice, by promise or as far as is known."""
         return self._most_times(how)[0] == 1
 
     def _most_times(self, how: How) -> tuple[Size, bool]:
-        """How often one element is named, at most, and whether that is exact."""
+        """How often one element is indexed, at most, and whether that number is exact."""
         clip = _check(how) == "clip"
         x, index = without_scalar_masks(self._x, self._index)
         if x is not self._x:
@@ -343,7 +350,7 @@ def _scatter_sub(x: Value, indices: Value, updates: Value, **params: object) -> 
     return indexing.scatter_add(x, indices, a.neg(updates), **params)
 
 
-# NumPy's sum and product of two bools are bool.
+# As in NumPy, the sum of two bools is their "or" and the product their "and".
 _OF_BOOL: dict[object, tuple[Primitive, Primitive]] = {
     indexing.scatter_add: (a.logical_or, scatters.scatter_max),
     scatters.multiply_at: (a.logical_and, scatters.scatter_min),
@@ -351,7 +358,7 @@ _OF_BOOL: dict[object, tuple[Primitive, Primitive]] = {
 
 
 def _check(how: How) -> str:
-    """The mode in which a gather reads what is to be written. Errors: for an unknown option."""
+    """The mode in which a gather reads the elements to update. Errors: ArgumentError."""
     unknown = how.keys() - How.__annotations__.keys()
     if unknown:
         names, known = ", ".join(sorted(unknown)), ", ".join(How.__annotations__)

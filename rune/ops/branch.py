@@ -1,6 +1,6 @@
-"""One branch of several programs, chosen when it runs: what `cond` is when a program is lowered.
+"""One of several programs, chosen at run time: what `cond` becomes when a program is lowered.
 
-It has neither derivatives nor lanes: these were taken of what it came from.
+It has no derivatives and no batch rule: they were taken of the `cond` before it was lowered.
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[Arra
 
 
 def _run_branch(number: Value, *args: Value, branches: tuple[Program, ...]) -> list[Value]:
-    chosen = min(max(int(np.asarray(number)), 0), len(branches) - 1)
-    return eval_program(branches[chosen], args)
+    index = min(max(int(np.asarray(number)), 0), len(branches) - 1)
+    return eval_program(branches[index], args)
 
 
 def _branch_dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
-    """The branch of the wanted results, and of the operands that some program then reads."""
-    pruned = [needed_inputs(b, used_results) for b in equation.params["branches"]]
-    live_inputs = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
-    branches = tuple(with_inputs_picked(program, live_inputs) for program, _ in pruned)
+    """The branch without results that nothing reads, and without operands that no program then
+    reads.
+    """
+    slices = [needed_inputs(b, used_results) for b in equation.params["branches"]]
+    live_inputs = [any(column) for column in zip(*(flags for _, flags in slices), strict=True)]
+    branches = tuple(with_inputs_picked(program, live_inputs) for program, _ in slices)
     return narrowed(equation, (True, *live_inputs), used_results, branches=branches)
 
 
 def branch_calls(number: Value, *operands: Value, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
-    """Each program is run at most once, on the operands behind the number."""
+    """Each program runs at most once, on the operands that follow the branch number."""
     return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
 
 
@@ -58,7 +60,9 @@ branch = HigherOrder(
 
 
 def cond_as_branch(number: Value, *operands: Value, branches: tuple[Program, ...]) -> list[Array]:
-    """The branch that a `cond` means; none where its number is known, or there is one program."""
+    """The branch equation for a `cond`; the program itself if its number is known or it is the only
+    one.
+    """
     if len(branches) == 1:
         return eval_program(branches[0], operands)
     if isinstance(number, np.ndarray):
@@ -67,8 +71,9 @@ def cond_as_branch(number: Value, *operands: Value, branches: tuple[Program, ...
 
 
 def apart_as_branch(*operands: Value, program: Program) -> list[Array]:
-    """A branch without an alternative: a step of its own, once all operands are there, so that
-    nothing within it is merged with equal values outside."""
+    """A branch without an alternative: a step of its own, which runs once all its operands are
+    computed, so that nothing within it is merged with equal values outside.
+    """
     return _bind_branch(np.int32(0), operands, {program.name: program})
 
 
@@ -79,9 +84,9 @@ def _bind_branch(number: Value, operands: Sequence[Value], branches: Mapping[str
 
 
 def bind_branch(number: Value, operands: Sequence[Value], branches: Sequence[Staged]) -> list[Array]:
-    """The branch of programs of the operands; what these have captured becomes operands too."""
-    captured = [x for b in branches for x in b.captured]
-    return branch(number, *captured, *operands, branches=tuple(captured_by_all(branches)))
+    """The branch equation of these programs; values that they capture become operands too."""
+    captures = [x for b in branches for x in b.captured]
+    return branch(number, *captures, *operands, branches=tuple(captured_by_all(branches)))
 
 
 def is_control(equation: Equation) -> bool:

@@ -1,9 +1,8 @@
-"""Counter-based generators: a key and a counter go in, words that look random come out.
+"""Counter-based generators: from a key and a counter to words that look random.
 
-Each cipher is one function of 32-bit words, written once over an `Arithmetic`: with that of NumPy
-it is the reference, with that of lowering/scalar/ciphers.py a function of kernels. The words are
-those of JAX bit for bit, so which words of a counter belong to splitting and which to sampling is
-theirs too.
+Each cipher is one function of 32-bit words, written once over an `Arithmetic`: with NumPy's it is
+the reference, with the one in lowering/scalar/ciphers.py a function of kernels. The words equal
+JAX's bit for bit, so the split of the counters between new keys and samples is JAX's too.
 
     threefry2x32   20 rounds of add, rotate, xor; the counter has two words
     philox4x32     10 rounds of 32 x 32-bit products; the counter has four
@@ -24,7 +23,7 @@ Words = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Generic[Word]):
-    """What the generators compute with, on words of 32 bits that wrap."""
+    """The operations that generators use, on 32-bit words that wrap."""
 
     constant: Callable[[int], Word]
     add: Callable[[Word, Word], Word]
@@ -34,17 +33,18 @@ class Arithmetic(Generic[Word]):
 
 
 Cipher = Callable[[Arithmetic[Any], Words, Words], Words]
-WORD_NAMES = ("first", "second", "mixed")  # what a cipher gives
+WORD_NAMES = ("first", "second", "mixed")  # the three results of a cipher
 
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """One counter-based generator; keys have two words, and so has a position (high, low).
+    """One counter-based generator; its keys have two words, and a position is (high, low).
 
-    cipher: of the words of a key and of a counter, two words and the xor of all that it computes
-    counter_words: how many words a counter has
-    sample, derive: the counter of the sample, or of the new key, at a position
-    seed: the counter, under a key of zeros, of a seed's words; None where they are the key
+    cipher: from the words of a key and of a counter to two words, and the xor of all output words
+    counter_words: number of words of a counter
+    sample, derive: the counter for the sample, or for the new key, at a position
+    seed: the counter whose cipher under a key of zeros is the key for the words of a seed; None if
+          those words are the key
     """
 
     name: str
@@ -55,7 +55,7 @@ class Generator:
     seed: Callable[[Words], Words] | None
 
     def operation(self, number: int) -> str:
-        """The name of the operation that gives one of the cipher's words."""
+        """The name of the scalar operation that computes one of the cipher's words."""
         return f"{self.name}_{WORD_NAMES[number]}"
 
 
@@ -66,7 +66,7 @@ _PARITY = 0x1BD11BDA
 
 
 def threefry2x32(on: Arithmetic[Any], key: Words, counter: Words) -> Words:
-    """Five times four rounds, a word of the key added after every four."""
+    """Five groups of four rounds; words of the key schedule are added after each group."""
     third = on.xor(on.xor(key[0], key[1]), on.constant(_PARITY))
     schedule = (key[0], key[1], third)
     x, y = on.add(counter[0], key[0]), on.add(counter[1], key[1])
@@ -86,7 +86,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
 def philox_block(on: Arithmetic[Word], key: Sequence[Word], counter: Sequence[Word]) -> Sequence[Word]:
-    """Ten rounds on four words, all four; the key grows by odd constants from round to round."""
+    """All four words after ten rounds; between rounds the key grows by odd constants."""
     k, j = key
     a, b, c, d = counter
     m, n = map(on.constant, _MULTIPLIERS)

@@ -1,12 +1,13 @@
 """Collectives: operations between the lanes of a named axis (core/axes.py).
 
-Inside, an array is one lane's; `vmap` replaces a collective over its own axis by operations on all
-lanes (`over_lanes`), and maps it like any other operation where the axis is another's. So none is
-ever evaluated or compiled, and each has a shape rule, a derivative and a transpose alone.
+Inside the axis, an array is that of one lane. `vmap` replaces a collective over its own axis by
+operations on all lanes (`over_lanes`), and maps a collective over another axis like any other
+operation. So a collective is never evaluated or compiled there, and needs only a shape rule, a
+derivative and a transpose.
 
 psum, psum_scatter, all_gather, ppermute and all_to_all are linear. As in JAX, psum is its own
-transpose: under vmap(grad(f)) every lane's cotangent is summed. Where types say along which axes
-values vary (core/varying.py), what comes out of psum is the same everywhere, and so is its
+transpose: under vmap(grad(f)) every lane's cotangent is summed. Where types tell along which axes
+values vary (core/varying.py), the result of psum is the same on all devices, and so is its
 cotangent: each device has all of it. pmax and pmin have no derivative.
 """
 
@@ -44,7 +45,9 @@ def _same(x: ArrayType, **_: object) -> ArrayType:
 
 
 def _mapped(itself: Callable[[], Primitive]) -> Rule:
-    """The batch rule, for another axis, of a collective that does not name axes of its operand."""
+    """The batch rule, for another axis, of a collective whose parameters name no axis of its
+    operand.
+    """
 
     def batch(batched: Batched, size: Size, *args: Value, **params: object) -> tuple[Array, bool]:
         return itself()(*args, **params), any(batched)
@@ -53,7 +56,9 @@ def _mapped(itself: Callable[[], Primitive]) -> Rule:
 
 
 def _shifted(itself: Callable[[], Primitive], *axes: str) -> Rule:
-    """The batch rule, for another axis, of one whose parameters `axes` name axes."""
+    """The batch rule, for another axis, of a collective whose parameters `axes` name axes of its
+    operand.
+    """
 
     def batch(batched: Batched, size: Size, x: Value, **params: Any) -> tuple[Array, bool]:
         return itself()(x, **{**params, **{name: params[name] + 1 for name in axes}}), True
@@ -79,7 +84,7 @@ def _psum_over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable
 
 
 def _transposed_psum(ct: Value, linear: Sequence[bool], x: ArrayType, **params: object) -> list[Value]:
-    # What all devices have alike has its cotangent, and each device gets all of it.
+    # A value that is the same on all devices has one cotangent, and each device gets all of it.
     alike = params["axis_name"] in x.varying and "groups" not in params
     return [ct if alike else psum(ct, **params)]
 
@@ -247,7 +252,8 @@ axis_index: Collective = Collective(
 
 # --- copies -------------------------------------------------------------------------------------
 
-# What is the same on all devices, as each device's own. It costs nothing: no plan has it.
+# From a value that is the same on all devices to each device's own. It costs nothing: no plan has
+# it.
 pvary: Collective = Collective(
     "pvary",
     "collective",
@@ -263,14 +269,14 @@ pvary: Collective = Collective(
 
 
 def varying(x: Value, axes: Axes) -> Value:
-    """The value as one that varies along these axes, too."""
+    """The value, marked as varying along these axes too."""
     for name in _ordered(axes - type_of(x).varying):
         x = pvary(x, axis_name=name)
     return x
 
 
 def cotangent(ct: Value, axes: Axes) -> Value:
-    """The cotangent of a value that varies along these axes: that of a copy is the sum over all."""
+    """The cotangent of a value that varies along these axes: the copies' cotangents are summed."""
     for name in _ordered(type_of(ct).varying - axes):
         ct = psum(ct, axis_name=name)
     return varying(ct, axes)

@@ -1,11 +1,12 @@
-"""Complex numbers and their parts: real, imag, conj and the pair that makes one number.
+"""Complex numbers and their parts: real, imag, conj, and `complex`, which makes a number of two
+parts.
 
 These four are linear over the reals, not over the complex numbers; each carries the transpose of
-JAX's convention, in which the inner product that transposition keeps is Re(sum of a·b), without
+JAX's convention, in which transposition preserves the inner product Re(sum of a·b), without
 conjugation. So the gradient of f: C -> R is ∂f/∂x - i ∂f/∂y, and descent steps along its conjugate.
 
-Every other function of complex numbers is the record of the real function, with `parts.py` saying
-how it is computed from real and imaginary parts.
+Every other function of complex numbers is a case of the record of the real function; `parts.py`
+computes it from real and imaginary parts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 PART = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}  # the dtype of a part
-WHOLE = {part: pair for pair, part in PART.items()}  # ... and of two of them
+WHOLE = {part: pair for pair, part in PART.items()}  # the dtype of a number with two such parts
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -60,7 +61,7 @@ def _conj_type(x: ArrayType) -> ArrayType:
 
 
 def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    # Not x + 1j * y, which makes NaN of an infinite part.
+    # Not x + 1j * y, which turns an infinite part into NaN.
     out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), WHOLE[x.dtype])
     out.real, out.imag = x, y
     return out

@@ -1,7 +1,7 @@
-"""What functions of complex numbers mean, in NumPy, where NumPy has no function or an inexact one.
+"""The meaning of functions of complex numbers in NumPy, where its own is missing or inexact.
 
-The references of the primitives that are in scalars.py for real numbers. For what NumPy has, its
-own function is the meaning; ops/parts.py is how compilers get there.
+For real numbers the references are in scalars.py. Where NumPy's own function is accurate, that is
+the meaning; ops/parts.py has the formulas that compilers use.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Plane = NDArray[np.complexfloating]
 
 
 def either(real: Function, plane: Function) -> ByDtype:
-    """The function of real numbers and that of complex ones as one."""
+    """One function, which is `real` for real numbers and `plane` for complex ones."""
     return ByDtype(real, dtypes.COMPLEX, plane)
 
 
 def _from_parts(real: np.ndarray, imag: np.ndarray, dtype: np.dtype) -> Plane:
-    """real + imag i; not as a sum, which makes NaN of an infinite part."""
+    """real + imag i; not computed as a sum, which turns an infinite part into NaN."""
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
     out.real, out.imag = real, imag
     return out
@@ -34,10 +34,11 @@ def _from_parts(real: np.ndarray, imag: np.ndarray, dtype: np.dtype) -> Plane:
 def product(x: Plane, y: Plane) -> Plane:
     """x · y by the definition, each of its four terms rounded.
 
-    NumPy fuses two of them with their sums, but not on every processor nor in every loop, and what
-    overflows is finite there. Where none can, its answers are a rounding apart, and fast.
+    NumPy fuses two of the products with their sums, on some processors and in some loops, so that
+    there a term that overflows can leave a finite result. Where no term can overflow, NumPy's
+    result is within one rounding of the definition, and fast.
     """
-    most = np.finfo(x.dtype).max / 4  # of a square: no term is more, and no sum twice as much
+    most = np.finfo(x.dtype).max / 4  # bounds every term; a sum is at most twice that
     if np.vdot(x, x).real <= most and (y is x or np.vdot(y, y).real <= most):
         return np.multiply(x, y)
     real = x.real * y.real - x.imag * y.imag
@@ -45,9 +46,11 @@ def product(x: Plane, y: Plane) -> Plane:
 
 
 def quotient(x: Plane, y: Plane) -> Plane:
-    """x / y; where NumPy's is not finite, Smith's without a reciprocal, which may be too large."""
+    """x / y by NumPy; where that is not finite, Smith's formula without its reciprocal, which can
+    overflow.
+    """
     result = np.divide(x, y)
-    if np.vdot(result, result).real < np.inf:  # a tenth of the time of asking each
+    if np.vdot(result, result).real < np.inf:  # one check for all takes a tenth of the time
         return result
     wide = np.abs(y.real) >= np.abs(y.imag)
     large, small = np.where(wide, y.real, y.imag), np.where(wide, y.imag, y.real)
@@ -76,7 +79,7 @@ def whole_power(x: Plane, exponent: int) -> Plane:
 
 
 def sign(x: Plane) -> Plane:
-    """x / |x|; NumPy's own at zeros and infinities, NaN wherever a part is one."""
+    """x / |x|; NumPy's result at zeros and infinities, NaN where either part is NaN."""
     length = np.abs(x)
     near = _from_parts(x.real / length, x.imag / length, x.dtype)
     far = np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), np.sign(x))
@@ -89,14 +92,14 @@ def rsqrt(x: Plane) -> Plane:
 
 
 def logistic(x: Plane) -> Plane:
-    """1 / (1 + exp(-x)), from whichever of exp(x) and exp(-x) does not overflow."""
+    """1 / (1 + exp(-x)), computed from whichever of exp(x) and exp(-x) does not overflow."""
     below, one = x.real < 0, x.dtype.type(1)
     power = np.exp(np.where(below, x, -x))
     return np.where(below, power, one) / (one + power)
 
 
 def expm1(x: Plane) -> Plane:
-    """exp(x) - 1, accurate near 0; NumPy's own makes NaN of what is infinite."""
+    """exp(x) - 1, accurate near 0; NumPy's gives NaN where the result is infinite."""
     half = np.sin(x.imag / 2)
     power: Any = np.exp(x)
     near = np.expm1(x.real) * np.cos(x.imag) - 2 * half * half
@@ -104,7 +107,7 @@ def expm1(x: Plane) -> Plane:
 
 
 def log1p(x: Plane) -> Plane:
-    """log(1 + x), accurate near 0, as NumPy's own is not."""
+    """log(1 + x), accurate near 0, where NumPy's is not."""
     a, b = x.real, x.imag
     near = np.abs(a) + np.abs(b) < 0.5
     close = np.log1p(np.where(near, a * (2 + a) + b * b, 0)) / 2

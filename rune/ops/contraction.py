@@ -71,7 +71,9 @@ def _dot_reference(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Numbers) 
 def product_of(
     a: ArrayType, b: ArrayType, dimension_numbers: Numbers
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
-    """What dot_general means for operands of known shapes; None for dtypes that become wider."""
+    """The dot_general of operands of known shapes as a NumPy function; None for dtypes that
+    accumulate in a wider dtype.
+    """
     if wide(a.dtype) != a.dtype or a.dtype in NIBBLES or a.is_symbolic or b.is_symbolic:
         return None
     (ca, cb), (ba, bb) = dimension_numbers
@@ -82,7 +84,7 @@ def product_of(
 
 
 def _matrices_of(x: ArrayType, batch: Axes, first: Axes, second: Axes) -> Callable[[np.ndarray], np.ndarray]:
-    """`_as_matrices` of arrays of one type."""
+    """`_as_matrices` for all arrays of one type."""
     order = (*batch, *first, *second)
     sizes = (math.prod([x.shape[i] for i in axes]) for axes in (first, second))
     shape = (*(x.shape[i] for i in batch), *sizes)
@@ -101,9 +103,9 @@ def _dot_transpose(ct: Value, linear: Batched, a: Any, b: Any, *, dimension_numb
 def _wrt_first(
     ct: Value, x: ArrayType, other: Value, cx: Axes, co: Axes, bx: Axes, bo: Axes, *, leading: bool
 ) -> Array:
-    """The cotangent of `x`: ct contracted with `other` over other's free axes.
+    """The cotangent of `x`: ct contracted with `other` over the free axes of `other`.
 
-    `leading`: x's free axes come before the other's in ct.
+    `leading`: whether in ct the free axes of x come before those of `other`.
     """
     ndim, n_batch = type_of(ct).ndim, len(bx)
     free_x = free_axes(x.ndim, cx, bx)
@@ -111,19 +113,19 @@ def _wrt_first(
     batch = tuple(range(n_batch))
     split = n_batch + (len(free_x) if leading else len(free_o))
     ct_o = tuple(range(split, ndim)) if leading else tuple(range(n_batch, split))
-    contracted = tuple(cx[co.index(axis)] for axis in sorted(co))
-    if (*bx, *contracted, *free_x) == tuple(range(x.ndim)):
+    contraction_axes = tuple(cx[co.index(axis)] for axis in sorted(co))
+    if (*bx, *contraction_axes, *free_x) == tuple(range(x.ndim)):
         # x's own order: its contracted axes, which `other` holds, come first.
         return dot_general(other, ct, dimension_numbers=((free_o, ct_o), (bo, batch)))
     product = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
-    order = inverse((*bx, *free_x, *contracted))
+    order = inverse((*bx, *free_x, *contraction_axes))
     return product if order == tuple(range(x.ndim)) else transpose(product, permutation=order)
 
 
 def _dot_batch(
     batched: Batched, size: Size, a: Operand, b: Operand, *, dimension_numbers: Numbers
 ) -> tuple[Array, bool]:
-    """Both batched: a leading batch axis. One batched: its axis is free, and is moved to front."""
+    """Both batched: a leading batch axis. One batched: its axis is free, and moves to the front."""
     (ca, cb), (ba, bb) = dimension_numbers
     if batched[0] and (batched[1] or not ba):
         if not batched[1]:
@@ -132,7 +134,8 @@ def _dot_batch(
         numbers = ((_up(ca), _up(cb)), ((0, *_up(ba)), (0, *_up(bb))))
         return dot_general(a, b, dimension_numbers=numbers), True
     if ba:
-        # One side batched beside batch axes: the other is repeated (a view, no copy).
+        # Only one operand is batched, and there are batch axes: the other is repeated (a view, no
+        # copy).
         a, b = (a, repeat_lane(b, size)) if batched[0] else (repeat_lane(a, size), b)
         return _dot_batch((True, True), size, a, b, dimension_numbers=dimension_numbers)
     out = dot_general(a, b, dimension_numbers=((ca, _up(cb)), ((), ())))

@@ -1,13 +1,14 @@
-"""A convolution as products of matrices that walk views: the expansion of conv_general_dilated.
+"""A convolution as matrix products over views: the expansion of conv_general_dilated.
 
 Windows are a view of the padded array (sliding.py), and the sum is a dot_general over the kernel's
-axes and the input features. Which operand stands on the left, and in which order the sum runs, is
-chosen so that neighbours in the array's memory are neighbours in the product.
+axes and the input features. The order of the operands and of the sum is chosen so that neighbours
+in the array's memory are neighbours in the product.
 
-Gaps laid into the array (a transposed convolution, the derivative of a strided one) are never
-multiplied by. Along an axis with gaps of d, the outputs o, o + P, … (P = d / gcd(stride, d)) meet
-the same elements of the kernel: those k for which o·stride + k·dilation - low divides by d. Each
-such phase is a convolution without gaps, and the results are laid one between the other.
+The zeros between the elements of a dilated array (in a transposed convolution, or the derivative of
+a strided one) are never multiplied. Along an axis with dilation d, the outputs o, o + P, … (where P
+= d / gcd(stride, d)) use the same elements of the kernel: those k for which o·stride + k·dilation -
+low is divisible by d. Each such phase is a convolution without dilation, and the phases' results
+are interleaved.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from rune.records import dataclass
 if TYPE_CHECKING:
     from rune.array import Array
 
-FEW = 4  # outputs of a group up to which a product of matrices would be too narrow
-PHASES = 16  # more of them are more code than the zeros are work
+FEW = 4  # groups of at most this many outputs would make matrix products too narrow
+PHASES = 16  # with more phases, their code costs more than multiplying the zeros
 
 
 def expand(lhs: Value, rhs: Value, **params: Any) -> Array:
@@ -53,17 +54,17 @@ def _transposed(x: Value, permutation: Ints) -> Any:
 
 
 def _grouped(x: Value, axis: int, groups: Size) -> Array:
-    """`x` with `axis` divided into groups, which are given an axis of their own in front."""
+    """`x` with `axis` split into groups; the axis of groups comes first."""
     shape = type_of(x).shape
-    divided = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
-    return move_axis(reshape(x, shape=divided), axis, 0)
+    shape_of_groups = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
+    return move_axis(reshape(x, shape=shape_of_groups), axis, 0)
 
 
 def _direct(lhs: Value, rhs: Value, conv: Conv) -> Array:
     if conv.is_padded:  # stored in the array's own order
         pads = {name: arranged(values, conv.specs[0]) for name, values in conv.pads.items()}
         lhs = pad(lhs, zero_like(lhs), **pads)
-        # Every output reads it again: a copy costs less than asking each time where the edges are.
+        # Every output reads it again: a copy costs less than testing for the edges at each read.
         lhs = lhs if _is_few(type_of(rhs).shape[conv.specs[1][0]]) else in_memory(lhs)
     x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
     groups = product(conv.groups)
@@ -78,8 +79,8 @@ def _direct(lhs: Value, rhs: Value, conv: Conv) -> Array:
 
 
 def _product(patches: Value, w: Value, conv: Conv, lead: int) -> Array:
-    """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K] in the order nearest to the
-    result's, and from there to the result.
+    """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K], computed in the order of axes
+    nearest to that of the result, and then transposed to the result's.
     """
     batch, feature, *spatial = conv.specs[2]
     rank, first = conv.rank, min(spatial, default=len(conv.specs[2]))
@@ -115,33 +116,35 @@ def _is_few(size: Size) -> bool:
 
 
 def _one_by_one(patches: Value, w: Value, conv: Conv) -> Array:
-    """Groups of one input feature (depthwise), which lie side by side: a sum over the window alone.
+    """Groups of one input feature (depthwise), adjacent in memory: a sum over the window alone.
 
     Shapes: patches [g, n, 1, *O, *K], w [g, o, 1, *K].
     """
     rank = conv.rank
     g, o, _, *kernel = type_of(w).shape
-    n, counted = type_of(patches).shape[1], type_of(patches).shape[3 : 3 + rank]
-    # Roles by number: 0 is n, 1 is g, 2 is o, then *O and *K.
+    n, spatial_sizes = type_of(patches).shape[1], type_of(patches).shape[3 : 3 + rank]
+    # Axes are numbered by role: 0 is n, 1 is g, 2 is o, then come *O and *K.
     order: list[int] = []
     for role in inverse(conv.specs[2]):
         order += [1, 2] if role == 1 else [role + 1 if role else 0]
     order += range(3 + rank, 3 + 2 * rank)
-    sizes = (n, g, o, *counted, *kernel)
+    sizes = (n, g, o, *spatial_sizes, *kernel)
     shape = tuple(sizes[role] for role in order)
     spatial = tuple(range(3, 3 + 2 * rank))
-    array, taps = (reshape(patches, shape=(g, n, *counted, *kernel)), reshape(w, shape=(g, o, *kernel)))
+    array, taps = (reshape(patches, shape=(g, n, *spatial_sizes, *kernel)), reshape(w, shape=(g, o, *kernel)))
     array = _spread_by_role(array, (1, 0, *spatial), order, shape)
     taps = _spread_by_role(taps, (1, 2, *spatial[rank:]), order, shape)
     dtype, ndim = type_of(w).dtype, len(order)
     array, taps = (convert(x, dtype=wide(dtype)) for x in (array, taps))
     sums = reduce_sum(mul(array, taps), axes=tuple(range(ndim - rank, ndim)))
-    joined = arranged((n, g * o, *counted), conv.specs[2])
-    return reshape(convert(sums, dtype=dtype), shape=joined)
+    result_shape = arranged((n, g * o, *spatial_sizes), conv.specs[2])
+    return reshape(convert(sums, dtype=dtype), shape=result_shape)
 
 
 def _spread_by_role(x: Value, roles: Ints, order: Sequence[int], shape: Shape) -> Value:
-    """`x`, whose axes have these roles, in the order of roles, repeated along those it lacks."""
+    """`x`, whose axes have these `roles`, with axes in the order of `order`, broadcast along
+    missing roles.
+    """
     present = [role for role in order if role in roles]
     ordered = _transposed(x, tuple(roles.index(role) for role in present))
     return broadcast(ordered, shape=shape, axes=tuple(order.index(role) for role in present))
@@ -151,10 +154,10 @@ def _batch_first(patches: Value, w: Value, conv: Conv, lead: int, inner: Ints, o
     """[n, g?, o, *O]: one product for each batch, all of which share the kernel."""
     batches, ndim = type_of(patches).shape[lead], type_of(w).ndim
     shape = (batches, *type_of(w).shape)
-    shared = broadcast(w, shape=shape, axes=tuple(range(1, ndim + 1)))
+    kernels = broadcast(w, shape=shape, axes=tuple(range(1, ndim + 1)))
     at = ((0, *range(1, 1 + lead)), (lead, *range(lead)))
     numbers = ((tuple(a + 1 for a in of_kernel), inner), at)
-    product = dot_general(shared, patches, dimension_numbers=numbers)
+    product = dot_general(kernels, patches, dimension_numbers=numbers)
     if lead:
         n, g, o, *spatial = type_of(product).shape
         product = reshape(product, shape=(n, g * o, *spatial))
@@ -162,15 +165,15 @@ def _batch_first(patches: Value, w: Value, conv: Conv, lead: int, inner: Ints, o
 
 
 def _placed(product: Value, lead: int, roles: Ints, spec: Ints) -> Array:
-    """[g?, …] to the order of `spec`, groups joined with the features; `roles` says what is
-    where without the groups.
+    """[g?, …] in the axis order of `spec`, groups merged into the features; `roles` names the axes
+    after the groups.
     """
     if lead:
         feature = roles[1]
         product = move_axis(product, 0, feature)
         shape = type_of(product).shape
-        joined = shape[feature] * shape[feature + 1]
-        product = reshape(product, shape=(*shape[:feature], joined, *shape[feature + 2 :]))
+        size = shape[feature] * shape[feature + 1]
+        product = reshape(product, shape=(*shape[:feature], size, *shape[feature + 2 :]))
     return _transposed(product, tuple(roles[k] for k in inverse(spec)))
 
 
@@ -179,8 +182,9 @@ def _placed(product: Value, lead: int, roles: Ints, spec: Ints) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Along one axis, the convolution of the outputs first, first + P, …: `taps` elements of the
-    kernel from `tap` on, `apart` from each other, with `padding`. Without taps it is zero.
+    """Along one axis, the convolution for the outputs first, first + P, …: it uses `taps` elements
+    of the kernel, from `tap` on, `apart` from each other, with `padding`. Without taps its result
+    is zero.
     """
 
     tap: int
@@ -192,7 +196,7 @@ class Phase:
 
 
 def phases_of(lhs: Shape, rhs: Shape, conv: Conv) -> list[list[Phase]] | None:
-    """The phases of each spatial axis; None where there are no gaps, or too many."""
+    """The phases of each spatial axis; None if no axis is dilated, or there are too many phases."""
     if math.prod(_period(conv, k) for k in range(conv.rank)) not in range(2, PHASES + 1):
         return None
     sizes, kernel = pick(lhs, conv.specs[0])[2:], pick(rhs, conv.specs[1])[2:]
@@ -220,23 +224,23 @@ def _phases_along(conv: Conv, axis: int, size: Size, kernel: Any, result: Any) -
         tap = next((k for k in range(min(apart, kernel)) if (at + k * dilation) % gap == 0), kernel)
         taps = len(range(tap, kernel, apart))
         before = -((at + tap * dilation) // gap)
-        spanned = (-(-result // period) - 1) * step + reach(max(taps, 1), spacing)
-        assert isinstance(spanned, int)
-        phases.append(Phase(tap, apart, taps, step, spacing, (before, spanned - size - before)))
+        extent = (-(-result // period) - 1) * step + reach(max(taps, 1), spacing)
+        assert isinstance(extent, int)
+        phases.append(Phase(tap, apart, taps, step, spacing, (before, extent - size - before)))
     return phases
 
 
 def _interleaved(lhs: Value, rhs: Value, conv: Conv, phases: Sequence[Sequence[Phase]]) -> Any:
-    """Results of all phases, [*B, q, …] each, as [*B, q, P, …] and so as [*B, q·P, …]."""
-    parts = [_phase(lhs, rhs, conv, chosen) for chosen in itertools.product(*phases)]
+    """The results of all phases, [*B, q, …] each, interleaved: [*B, q, P, …] as [*B, q·P, …]."""
+    parts = [_phase(lhs, rhs, conv, phase_of_axes) for phase_of_axes in itertools.product(*phases)]
     for k in reversed(range(conv.rank)):
         axis, period = conv.specs[2][k + 2], len(phases[k])
         parts = [_merged(parts[i : i + period], axis) for i in range(0, len(parts), period)]
     shape = list(type_of(parts[0]).shape)
     for axis, size in zip(conv.specs[2][2:], _results(lhs, rhs, conv), strict=True):
         shape[axis] = size
-    none = (0,) * len(shape)
-    return slice_(parts[0], start=none, limit=tuple(shape), stride=tuple(1 for _ in shape))
+    zeros = (0,) * len(shape)
+    return slice_(parts[0], start=zeros, limit=tuple(shape), stride=tuple(1 for _ in shape))
 
 
 def _results(lhs: Value, rhs: Value, conv: Conv) -> Shape:
@@ -247,13 +251,13 @@ def _merged(parts: Sequence[Value], axis: int) -> Array:
     """Element i of part p becomes element i·P + p."""
     shape = type_of(parts[0]).shape
     single = (*shape[: axis + 1], 1, *shape[axis + 1 :])
-    joined = concatenate(*(reshape(x, shape=single) for x in parts), axis=axis + 1)
-    return reshape(joined, shape=(*shape[:axis], shape[axis] * len(parts), *shape[axis + 1 :]))
+    interleaved_parts = concatenate(*(reshape(x, shape=single) for x in parts), axis=axis + 1)
+    return reshape(interleaved_parts, shape=(*shape[:axis], shape[axis] * len(parts), *shape[axis + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one phase of every axis is: a convolution with a slice of the kernel, or zeros."""
+    """One phase along every axis: a convolution with a slice of the kernel, or zeros."""
 
     conv: Conv
     start: Ints
@@ -262,25 +266,25 @@ class Part:
     is_zero: bool
 
 
-def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
-    """The part that consists of one phase of each spatial axis."""
+def part_of(rhs: Shape, conv: Conv, phases: Sequence[Phase]) -> Part:
+    """The part that combines one phase of each spatial axis."""
     part_conv = replace(
         conv,
-        strides=tuple(p.stride for p in chosen),
-        padding=tuple(p.padding for p in chosen),
+        strides=tuple(p.stride for p in phases),
+        padding=tuple(p.padding for p in phases),
         lhs_dilation=(1,) * conv.rank,
-        rhs_dilation=tuple(p.dilation for p in chosen),
+        rhs_dilation=tuple(p.dilation for p in phases),
     )
     start, limit, stride = [0] * (conv.rank + 2), list(rhs), [1] * (conv.rank + 2)
-    for axis, p in zip(conv.specs[1][2:], chosen, strict=True):
+    for axis, p in zip(conv.specs[1][2:], phases, strict=True):
         start[axis], stride[axis] = (p.tap, p.apart) if p.taps else (0, 1)
         limit[axis] = limit[axis] if p.taps else 1
-    is_zero = not all(p.taps for p in chosen)
+    is_zero = not all(p.taps for p in phases)
     return Part(part_conv, tuple(start), tuple(limit), tuple(stride), is_zero)
 
 
-def _phase(lhs: Value, rhs: Value, conv: Conv, chosen: Sequence[Phase]) -> Array:
-    part = part_of(type_of(rhs).shape, conv, chosen)
+def _phase(lhs: Value, rhs: Value, conv: Conv, phases: Sequence[Phase]) -> Array:
+    part = part_of(type_of(rhs).shape, conv, phases)
     kernel = slice_(rhs, start=part.start, limit=part.limit, stride=part.stride)
     result = _direct(lhs, kernel, part.conv)
     return zeros_of(type_of(result)) if part.is_zero else result

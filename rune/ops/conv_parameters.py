@@ -1,4 +1,4 @@
-"""What a convolution is told besides its operands, as one record.
+"""The parameters of a convolution, as one record.
 
 `specs` = (lhs, rhs, out) name the axes by role: (batch, feature, *spatial) of the array and of the
 result, (out feature, in feature, *spatial) of the kernel.
@@ -22,7 +22,9 @@ Specs = tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True, slots=True)
 class Conv:
-    """All parameters of a convolution. `groups` = (of features, of batches), one of them 1."""
+    """All parameters of a convolution. `groups` = (feature groups, batch groups), one of which is
+    1.
+    """
 
     strides: Ints
     padding: Pads
@@ -38,7 +40,7 @@ class Conv:
 
     @property
     def pads(self) -> dict[str, tuple]:
-        """The parameters of `pad` for the array in the order batch, feature, spatial."""
+        """The parameters of `pad` for the array with axes in the order batch, feature, spatial."""
         return {
             "low": (0, 0, *(lo for lo, _ in self.padding)),
             "high": (0, 0, *(hi for _, hi in self.padding)),
@@ -47,7 +49,7 @@ class Conv:
 
     @property
     def is_padded(self) -> bool:
-        """Whether anything is added to the array, or cropped."""
+        """Whether the padding adds or crops anything."""
         return any(v != 0 for values in self.pads.values() for v in values)
 
 
@@ -58,23 +60,25 @@ def fields_of(conv: Conv) -> dict[str, Any]:
 
 
 def pick(shape: Shape, spec: Ints) -> Shape:
-    """The sizes by role."""
+    """The sizes of `shape`, by role."""
     return tuple(shape[a] for a in spec)
 
 
 def arranged(shape: Sequence[Size], spec: Ints) -> tuple[Size, ...]:
-    """What is given by role, in the order of the axes."""
+    """The sizes given by role, in the order of the axes."""
     return tuple(shape[k] for k in inverse(spec))
 
 
 def counts(lhs: Shape, rhs: Shape, conv: Conv) -> Shape:
-    """The spatial sizes of the result; a negative one where more is cropped than there is."""
+    """The spatial sizes of the result; a size is negative where the padding crops more than there
+    is.
+    """
     sizes = []
     for k in range(conv.rank):
         low, high = conv.padding[k]
-        padded = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
+        length = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
         size = rhs[conv.specs[1][k + 2]]
-        if isinstance(padded, int) and padded < 0:
+        if isinstance(length, int) and length < 0:
             return (-1,)
-        sizes.append(window_count(padded, size, conv.strides[k], conv.rhs_dilation[k]))
+        sizes.append(window_count(length, size, conv.strides[k], conv.rhs_dilation[k]))
     return tuple(sizes)

@@ -1,7 +1,7 @@
-"""NumPy's conventions for what arrays do as operators and methods: axes, promotion, shapes.
+"""NumPy's conventions for the operators and methods of arrays: axes, promotion, shapes.
 
 Negative axes, -1 in a shape and promotion are resolved here, once, for the methods of arrays and
-for `rune.numpy`; primitives below know nothing of them. Reductions are in statistics.py.
+for `rune.numpy`; the primitives below know nothing of them. Reductions are in statistics.py.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Axis = int | Sequence[int] | None
 
 
 def entries(x: object) -> tuple[Size, ...]:
-    """The members of a sequence or a vector, whatever its class; anything else by itself.
+    """The members of a sequence or a vector of any class; anything else as its own only member.
 
-    They may be anything: the caller checks that they are integers.
+    The caller checks that they are integers.
     """
     if isinstance(x, int):  # the common case
         return (x,)
@@ -54,7 +54,7 @@ def entries(x: object) -> tuple[Size, ...]:
 
 
 def normalised_axis(name: str, axis: int, of: ArrayType, new: int = 0) -> int:
-    """`axis` counted from the front, of an array of type `of` that gets `new` axes more.
+    """`axis` counted from the front, for an array of type `of` that gains `new` axes.
 
     Errors: AxisError "sum: cannot find axis 2 of f32[3] (its axes are -1 to 0)".
     """
@@ -65,22 +65,22 @@ def normalised_axis(name: str, axis: int, of: ArrayType, new: int = 0) -> int:
         raise AxisError(f"{name}: cannot use {axis!r} as an axis of {of} ({why})") from None
     ndim = of.ndim + new
     if not -ndim <= number < ndim:
-        what = f"{of} with {new} more" if new else str(of)
+        type_text = f"{of} with {new} more" if new else str(of)
         axes = f"its axes are {-ndim} to {ndim - 1}" if ndim else "it has none"
-        raise AxisError(f"{name}: cannot find axis {number} of {what} ({axes})")
+        raise AxisError(f"{name}: cannot find axis {number} of {type_text} ({axes})")
     return number % ndim
 
 
 def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple[int, ...]:
-    """All axes for None. Errors: AxisError when one is out of range or given twice."""
+    """All axes for None. Errors: AxisError if an axis is out of range or repeated."""
     if axis is None:
         return tuple(range(of.ndim + new))
     axes = entries(axis)
-    normalised = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
-    twice = next((i for i in normalised if normalised.count(i) > 1), None)
+    axes_from_front = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
+    twice = next((i for i in axes_from_front if axes_from_front.count(i) > 1), None)
     if twice is not None:
         raise AxisError(f"{name}: cannot use axes {axes} of {of} (axis {twice} twice)")
-    return normalised
+    return axes_from_front
 
 
 def size_of(x: Operand) -> Size:
@@ -111,15 +111,15 @@ def floor_divide(x: Operand, y: Operand) -> Array:
 
 
 def _floor_divide_floats(x: Operand, y: Operand) -> Array:
-    # (x - rest) / y is a whole number up to rounding; x / y alone may round across one.
+    # (x - remainder) / y is a whole number up to rounding; x / y alone may round to the next one.
     remainder = a.rem(x, y)
     quotient = a.div(a.sub(x, remainder), y)
     opposite = a.ne(a.lt(remainder, constant(0, remainder)), a.lt(y, constant(0, y)))
     down = a.logical_and(a.ne(remainder, constant(0, remainder)), opposite)
-    rounded = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
+    integral = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
     plain = a.floor(a.div(x, y))
-    signed = a.select(a.eq(rounded, constant(0, rounded)), a.copysign(constant(0, rounded), plain), rounded)
-    return a.select(a.ne(y, constant(0, y)), signed, plain)
+    result = a.select(a.eq(integral, constant(0, integral)), a.copysign(constant(0, integral), plain), integral)
+    return a.select(a.ne(y, constant(0, y)), result, plain)
 
 
 def truncated_remainder(x: Operand, y: Operand) -> Array:
@@ -142,11 +142,11 @@ def remainder(x: Operand, y: Operand) -> Any:
     zero = constant(0, truncated)
     below = a.lt(y, constant(0, y))
     opposite = a.logical_and(a.ne(truncated, zero), a.ne(a.lt(truncated, zero), below))
-    floored = a.select(opposite, a.add(truncated, y), truncated)
+    floor_remainder = a.select(opposite, a.add(truncated, y), truncated)
     if type_of(x).dtype not in dtypes.FLOATING:
-        return floored
+        return floor_remainder
     # A zero takes the sign of y; sums, unlike copysign, keep the derivative 1 there.
-    return a.select(below, a.neg(a.sub(zero, floored)), a.add(floored, zero))
+    return a.select(below, a.neg(a.sub(zero, floor_remainder)), a.add(floor_remainder, zero))
 
 
 def power(x: Operand, y: Operand) -> Any:
@@ -182,7 +182,7 @@ def _joint(x: Operand, y: Value) -> tuple:
 
 
 def absolute(x: Operand) -> Any:
-    """Magnitude; unsigned and bool values as they are."""
+    """Magnitude; unsigned and bool values unchanged."""
     x = operand("absolute", x)
     without_sign = dtypes.UNSIGNED | {dtypes.bool_}
     return x if type_of(x).dtype in without_sign else a.abs(x)
@@ -198,7 +198,9 @@ def clip(x: Operand, low: Operand | None = None, high: Operand | None = None) ->
 
 
 def round(x: Value, decimals: int = 0) -> Any:
-    """x to so many decimals, halves to even; integers to tens, hundreds, ... by negative ones."""
+    """x rounded to `decimals` places, halves to even; negative ones round integers to tens,
+    hundreds, …
+    """
     x = operand("round", x)
     _require_numbers("round", x)
     if cn.is_complex(x):
@@ -217,19 +219,19 @@ def round(x: Value, decimals: int = 0) -> Any:
 
 
 def _round_integer(x: Value, unit: int) -> Array:
-    """The nearest multiple of unit, of two the even one, in integers alone."""
+    """The nearest multiple of unit, halves to the even multiple, in integers alone."""
     if unit > ml_dtypes.iinfo(type_of(x).dtype).max:
         return a.mul(x, constant(0, x))
     quotient = floor_divide(x, constant(unit, x))
     remainder = a.sub(x, a.mul(quotient, constant(unit, x)))
-    other = a.sub(constant(unit, x), remainder)  # the way up; 2 * rest may overflow
+    other = a.sub(constant(unit, x), remainder)  # distance upwards; 2 * remainder might overflow
     odd = a.ne(a.logical_and(quotient, constant(1, x)), constant(0, x))
     up = a.logical_or(a.gt(remainder, other), a.logical_and(a.eq(remainder, other), odd))
     return a.mul(a.add(quotient, a.convert(up, dtype=type_of(x).dtype)), constant(unit, x))
 
 
 def astype(x: Operand, dtype: np.dtype) -> Any:
-    """Conversion to `dtype`; to bool, whether nonzero."""
+    """Conversion to `dtype`; to bool, whether x is nonzero."""
     x = operand("astype", x)
     type = type_of(x)
     if dtype == dtypes.bool_ and type.dtype not in dtypes.KEYS | {dtypes.bool_}:
@@ -245,7 +247,7 @@ def _require_numbers(name: str, x: Operand) -> None:
 
 
 def real(x: Operand) -> Any:
-    """The real part; a real value itself."""
+    """The real part; a real value unchanged."""
     _require_numbers("real", x)
     return cn.real(x) if cn.is_complex(x) else x
 
@@ -257,13 +259,13 @@ def imag(x: Operand) -> Any:
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate; a real value itself."""
+    """The complex conjugate; a real value unchanged."""
     _require_numbers("conj", x)
     return cn.conj(x) if cn.is_complex(x) else x
 
 
 def ordered(comparison: Primitive, x: Operand, y: Operand) -> Array:
-    """A comparison by order; complex numbers by their real parts, then by the imaginary ones."""
+    """An order comparison; complex numbers compare by real part, then by imaginary part."""
     name, x_type = comparison.name, getattr(x, "type", None)
     if type(x_type) is ArrayType and x_type.dtype.kind != "c" and x_type is getattr(y, "type", None):
         return comparison(x, y)  # the common case
@@ -275,12 +277,12 @@ def ordered(comparison: Primitive, x: Operand, y: Operand) -> Array:
 
 
 def by_parts(rule: Callable[[Any], Any], x: Operand) -> Array:
-    """`rule` of x; of complex numbers, of each part."""
+    """`rule` of x; for complex x, `rule` of each part."""
     return cn.complex(rule(cn.real(x)), rule(cn.imag(x))) if cn.is_complex(x) else rule(x)
 
 
 def is_finite(x: Operand) -> Array:
-    """Whether x is neither infinite nor NaN; of complex numbers, whether both parts are not."""
+    """Whether x is neither infinite nor NaN; for complex x, whether this holds for both parts."""
     if not cn.is_complex(x):
         return a.is_finite(x)
     return a.logical_and(a.is_finite(cn.real(x)), a.is_finite(cn.imag(x)))
@@ -290,7 +292,7 @@ def is_finite(x: Operand) -> Array:
 
 
 def reshape(x: Operand, shape: Size | tuple[Size, ...] | list[Size]) -> Any:
-    """Another shape of the same size; one size may be -1. Errors: ShapeError."""
+    """Another shape with as many elements; one size may be -1. Errors: ShapeError."""
     x = operand("reshape", x)
     sizes = tuple([int(s) if isinstance(s, np.integer) else s for s in entries(shape)])
     if sizes.count(-1) > 1:
@@ -302,17 +304,17 @@ def reshape(x: Operand, shape: Size | tuple[Size, ...] | list[Size]) -> Any:
 
 def _missing(x: Value, sizes: tuple[Size, ...]) -> Size:
     total, known = size_of(x), product(s for s in sizes if s != -1)
-    what = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
+    message = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
     if known == 0 or divides(known, total) is False:
-        raise ShapeError(f"{what} do not divide by {known})")
+        raise ShapeError(f"{message} do not divide by {known})")
     if not divides(known, total):
         hint = f"declare a size that is a multiple of {known} as one, as {known}*k in in_dims"
-        raise DimensionError(f"{what} may not divide by {known})", hint)
+        raise DimensionError(f"{message} may not divide by {known})", hint)
     return total // known
 
 
 def transpose(x: Operand, axes: Sequence[int] | None = None) -> Any:
-    """Axes permuted; reversed for None."""
+    """The axes permuted; reversed for None."""
     x = operand("transpose", x)
     type = type_of(x)
     ndim = type.ndim
@@ -323,7 +325,7 @@ def transpose(x: Operand, axes: Sequence[int] | None = None) -> Any:
 
 
 def matrix_transpose(x: Value) -> Any:
-    """The last two axes swapped. Errors: ShapeError below rank 2."""
+    """The last two axes swapped. Errors: ShapeError for a rank below 2."""
     ndim = type_of(x).ndim
     if ndim < 2:
         raise ShapeError(f"matrix_transpose: cannot transpose {type_of(x)} (rank 2 required)")
@@ -340,16 +342,16 @@ def swapaxes(x: Operand, first: int, second: int) -> Array:
 
 
 def squeeze(x: Value, axis: Axis = None) -> Array:
-    """Axes of size 1 removed. Errors: ShapeError when a named axis is longer."""
+    """Axes of size 1 removed. Errors: ShapeError if a named axis is longer."""
     shape = type_of(x).shape
     if axis is None:
-        gone = {i for i in range(len(shape)) if _is_one(x, i)}
+        axes = {i for i in range(len(shape)) if _is_one(x, i)}
     else:
-        gone = set(normalised_axes("squeeze", axis, type_of(x)))
-    for i in gone:
+        axes = set(normalised_axes("squeeze", axis, type_of(x)))
+    for i in axes:
         if shape[i] != 1:
             raise ShapeError(f"squeeze: cannot remove axis {i} of {type_of(x)} (size {shape[i]})")
-    return f.reshape(x, shape=tuple(d for i, d in enumerate(shape) if i not in gone))
+    return f.reshape(x, shape=tuple(d for i, d in enumerate(shape) if i not in axes))
 
 
 def _is_one(x: Value, axis: int) -> bool:
@@ -364,7 +366,7 @@ def _is_one(x: Value, axis: int) -> bool:
 
 
 def expand_dims(x: Operand, axis: int | Sequence[int]) -> Array:
-    """Axes of size 1 inserted, so that they stand at `axis` of the result."""
+    """Axes of size 1 inserted at positions `axis` of the result."""
     x = operand("expand_dims", x)
     axes = entries(axis)
     ndim = type_of(x).ndim + len(axes)
@@ -398,7 +400,7 @@ def matmul(x: Value, y: Value) -> Array:
 
 
 def same_dtype(name: str, *values: Operand) -> list[Any]:
-    """Arrays in the one dtype they promote to, shapes as they are."""
+    """Arrays of the one dtype that the values promote to; their shapes are unchanged."""
     if fit_together(values):
         return list(values)
     operands = [unrounded(name, v) for v in values]
@@ -407,11 +409,11 @@ def same_dtype(name: str, *values: Operand) -> list[Any]:
 
 
 def contract(x: Operand, y: Operand, numbers: contraction.Numbers) -> Array:
-    """dot_general; of bools, whether some product is true."""
+    """dot_general; for bools, whether any product is true."""
     if type_of(x).dtype != dtypes.bool_:
         return contraction.dot_general(x, y, dimension_numbers=numbers)
-    counted = [a.cast(v, dtypes.i32) for v in (x, y)]
-    return astype(contraction.dot_general(*counted, dimension_numbers=numbers), dtypes.bool_)
+    integers = [a.cast(v, dtypes.i32) for v in (x, y)]
+    return astype(contraction.dot_general(*integers, dimension_numbers=numbers), dtypes.bool_)
 
 
 def _batched_matmul(x: Value, y: Value) -> Array:

@@ -1,16 +1,16 @@
 """conv_general_dilated: sums of products of windows with a kernel, in any number of dimensions.
 
 `specs` = (lhs, rhs, out) name the axes by role: (batch, feature, *spatial) of the array and of the
-result, (out feature, in feature, *spatial) of the kernel. As everywhere in machine learning the
-kernel is not flipped. Padding may be negative; gaps of zeros are laid into the array by
-`lhs_dilation`, into the kernel by `rhs_dilation`. With groups, each group of features (or of
-batches) meets its own part of the kernel.
+result, (out feature, in feature, *spatial) of the kernel. As everywhere in machine learning, the
+kernel is not flipped. Padding may be negative; `lhs_dilation` inserts zeros between the elements of
+the array, `rhs_dilation` between those of the kernel. With groups, each group of features (or of
+batches) is convolved with its own part of the kernel.
 
-The zeros of padding are multiplied by the kernel, those of gaps in the array are not (but for many
-phases, conv_expansion.PHASES): an infinite weight meets none of them.
+Zeros of the padding are multiplied by the kernel; zeros of a dilated array are not, unless there
+are many phases (conv_expansion.PHASES). So an infinite weight gives NaN beside the former only.
 
-One equation until lowering, which makes products of matrices of it that walk views
-(conv_expansion.py). Derivatives are convolutions with axes renamed.
+A convolution is one equation until lowering, which expands it into matrix products over views
+(conv_expansion.py). Its derivatives are convolutions with axes renamed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rune.ops.sliding import reach, shear
 if TYPE_CHECKING:
     from rune.array import Array
 
-PATCHES = 1 << 22  # elements of windows that are laid out in memory together
+PATCHES = 1 << 22  # elements of windows that the reference lays out in memory at a time
 
 # --- type -------------------------------------------------------------------------------------
 
@@ -91,16 +91,18 @@ def _type_rule(lhs: ArrayType, rhs: ArrayType, **params: Any) -> ArrayType:
 
 
 def _reference(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> np.ndarray:
-    """Without the zeros of gaps where the expansion has none: an infinite weight would tell."""
+    """The zeros of a dilated array are skipped where the expansion skips them: a product of such a
+    zero with an infinite weight would differ.
+    """
     conv = Conv(**params)
     phases = conv_expansion.phases_of(lhs.shape, rhs.shape, conv)
     if phases is None:
         return _sums(lhs, rhs, conv)
     out = np.zeros(_type_rule(type_of(lhs), type_of(rhs), **params).shape, lhs.dtype)
-    for chosen in itertools.product(*(enumerate(along) for along in phases)):
-        part = conv_expansion.part_of(rhs.shape, conv, [phase for _, phase in chosen])
+    for phase_of_axes in itertools.product(*(enumerate(along) for along in phases)):
+        part = conv_expansion.part_of(rhs.shape, conv, [phase for _, phase in phase_of_axes])
         at: list[Any] = [slice(None)] * out.ndim
-        for axis, (first, _), along in zip(conv.specs[2][2:], chosen, phases, strict=True):
+        for axis, (first, _), along in zip(conv.specs[2][2:], phase_of_axes, phases, strict=True):
             at[axis] = slice(first, None, len(along))
         target = out[tuple(at)]
         if not part.is_zero and target.size:
@@ -134,9 +136,9 @@ def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
     kernel = w.reshape(groups, w.shape[0] // groups, total).astype(wide(lhs.dtype), copy=False)
     result = np.empty((groups, *out, kernel.shape[1]), lhs.dtype)
     for part in _runs(out, lhs_size):
-        shown = patches[(slice(None), slice(None), *part)]
-        sizes = shown.shape[2 : 3 + conv.rank]
-        lhs_rows = shown.reshape(groups, math.prod(sizes), total).astype(kernel.dtype, copy=False)
+        windows = patches[(slice(None), slice(None), *part)]
+        sizes = windows.shape[2 : 3 + conv.rank]
+        lhs_rows = windows.reshape(groups, math.prod(sizes), total).astype(kernel.dtype, copy=False)
         sums = np.matmul(lhs_rows, kernel.swapaxes(1, 2))
         result[(slice(None), *part)] = sums.reshape(groups, *sizes, kernel.shape[1])
     result = np.moveaxis(result, 0, -2).reshape(*out, w.shape[0])
@@ -145,7 +147,9 @@ def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
 
 
 def _is_of_sequences(x: np.ndarray, w: np.ndarray, conv: Conv) -> bool:
-    """Whether one sequence meets another, at every place that the longer one has for it."""
+    """Whether one sequence is correlated with another that is no longer, at every place where it
+    fits.
+    """
     is_plain = conv.strides == conv.rhs_dilation == (1,) and wide(x.dtype).isbuiltin == 1
     return is_plain and x.shape[:2] == w.shape[:2] == (1, 1) and x.size >= w.size > 0
 
@@ -157,7 +161,9 @@ def _correlated(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _runs(out: tuple[int, ...], size: int) -> Iterator[tuple[slice, ...]]:
-    """Parts of the results [n, *O], of `size` products each, whose patches fit into PATCHES."""
+    """Slices of the results [n, *O] whose patches fit into PATCHES; a result takes `size`
+    products.
+    """
     batches, first = out[0], out[1] if len(out) > 1 else 1
     rows = max(1, PATCHES // max(1, size * math.prod(out[2:])))
     if rows >= first:
@@ -179,7 +185,7 @@ def _transpose(ct: Value, linear: Batched, lhs: Any, rhs: Any, **params: Any) ->
 
 
 def _wrt_lhs(ct: Value, shape: Shape, rhs: Value, conv: Conv) -> Array:
-    """ct convolved with the kernel flipped, strides and gaps changing places.
+    """ct convolved with the flipped kernel; strides and dilations of the array change places.
 
     An element of the array at i·gap meets the kernel's element k in the window that starts
     k·dilation before it; counted from the kernel's end, that is again a convolution.
@@ -201,7 +207,7 @@ def _wrt_lhs(ct: Value, shape: Shape, rhs: Value, conv: Conv) -> Array:
 
 
 def _features_swapped(kernel: Value, spec: Ints, groups: Size) -> tuple[Value, Ints]:
-    """The kernel whose out features are its in features, group by group, and its axes."""
+    """The kernel with in and out features exchanged within each group, and its axes."""
     out, inner, *spatial = spec
     return _groups_moved(kernel, out, inner, groups), (inner, out, *spatial)
 
@@ -211,15 +217,17 @@ def _groups_moved(x: V, source: int, target: int, groups: Size) -> V:
     if groups == 1:
         return x
     shape = type_of(x).shape
-    divided = (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])
-    split = move_axis(reshape(x, shape=divided), source, target)
+    split_shape = (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])
+    split = move_axis(reshape(x, shape=split_shape), source, target)
     result_shape = type_of(split).shape
-    joined = groups * result_shape[target + 1]
-    return reshape(split, shape=(*result_shape[:target], joined, *result_shape[target + 2 :]))
+    size = groups * result_shape[target + 1]
+    return reshape(split, shape=(*result_shape[:target], size, *result_shape[target + 2 :]))
 
 
 def _wrt_rhs(ct: Value, lhs: Value, shape: Shape, conv: Conv) -> Array:
-    """The array convolved with ct: batches are what is summed over, and features are batches."""
+    """The array convolved with ct: the sum runs over batches, and features take the batches'
+    place.
+    """
     x_spec, w_spec, y_spec = conv.specs
     sizes, results = type_of(lhs).shape, type_of(ct).shape
     padding = []
@@ -229,13 +237,13 @@ def _wrt_rhs(ct: Value, lhs: Value, shape: Shape, conv: Conv) -> Array:
         window = reach(results[y_spec[k + 2]], conv.strides[k])
         extent = reach(sizes[x_spec[k + 2]], conv.lhs_dilation[k])
         padding.append((low, spread + window - extent - low))
-    swapped = (
+    specs = (
         (x_spec[1], x_spec[0], *x_spec[2:]),
         (y_spec[1], y_spec[0], *y_spec[2:]),
         (w_spec[1], w_spec[0], *w_spec[2:]),
     )
     of_features, of_batches = conv.groups
-    back = Conv(conv.rhs_dilation, tuple(padding), conv.lhs_dilation, conv.strides, swapped, (of_batches, of_features))
+    back = Conv(conv.rhs_dilation, tuple(padding), conv.lhs_dilation, conv.strides, specs, (of_batches, of_features))
     return conv_general_dilated(lhs, ct, **fields_of(back))
 
 
@@ -243,7 +251,7 @@ def _wrt_rhs(ct: Value, lhs: Value, shape: Shape, conv: Conv) -> Array:
 
 
 def _batch(batched: Batched, size: Size, lhs: Value, rhs: Value, **params: Any) -> tuple[Array, bool]:
-    """Lanes of the array are batches, lanes of the kernel features, lanes of both groups."""
+    """Lanes of the array become batches, lanes of the kernel features, lanes of both groups."""
     conv = Conv(**params)
     if isinstance(size, int) and size == 0:
         return _no_lanes(batched, lhs, rhs, params), True
@@ -264,27 +272,27 @@ def _batch(batched: Batched, size: Size, lhs: Value, rhs: Value, **params: Any) 
 
 
 def _no_lanes(batched: Batched, lhs: Value, rhs: Value, params: dict[str, Any]) -> Array:
-    """The result of none at all: no group can be made of it."""
+    """The result for no lanes: a convolution with zero groups does not exist."""
     types = [type_of(x).with_shape(type_of(x).shape[int(b) :]) for x, b in zip((lhs, rhs), batched)]
     one = _type_rule(*types, **params)
     return zeros_of(one.with_shape((0, *one.shape)))
 
 
 def _folded(x: Value, axis: int, groups: Size) -> Array:
-    """Lanes [B, …] put into `axis`: [g, n] there becomes [g, B, n]."""
+    """Lanes [B, …] merged into `axis`: [g, n] there becomes [g, B, n]."""
     shape = type_of(x).shape
     lanes, inner = shape[0], shape[1:]
-    divided = (lanes, *inner[:axis], groups, inner[axis] // groups, *inner[axis + 1 :])
-    split = move_axis(reshape(x, shape=divided), 0, axis + 1)
+    split_shape = (lanes, *inner[:axis], groups, inner[axis] // groups, *inner[axis + 1 :])
+    split = move_axis(reshape(x, shape=split_shape), 0, axis + 1)
     return reshape(split, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
 
 
 def _unfolded(y: Value, axis: int, lanes: Size, groups: Size) -> Array:
-    """[g, B, n] in `axis` back to lanes [B, …] and [g, n] there."""
+    """[g, B, n] in `axis` split again into lanes [B, …] and [g, n] there."""
     shape = type_of(y).shape
     inner = shape[axis] // (groups * lanes)
-    divided = (*shape[:axis], groups, lanes, inner, *shape[axis + 1 :])
-    lanes_first = move_axis(reshape(y, shape=divided), axis + 1, 0)
+    split_shape = (*shape[:axis], groups, lanes, inner, *shape[axis + 1 :])
+    lanes_first = move_axis(reshape(y, shape=split_shape), axis + 1, 0)
     return reshape(lanes_first, shape=(lanes, *shape[:axis], groups * inner, *shape[axis + 1 :]))
 
 

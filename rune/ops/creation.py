@@ -1,4 +1,4 @@
-"""Values from nothing, and the identity that stops derivatives."""
+"""iota, and stop_gradient, the identity that stops derivatives."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The elementwise functions as users read them: one row each.
+"""The elementwise functions as users read them, one row each.
 
-rune.numpy and rune.lax show it. A row says what a function gives, what it takes, and an example
-that runs in both namespaces. What differs between them stays with them: NumPy's names and
-promotion, lax's refusal to promote.
+rune.numpy and rune.lax take their docstrings from here. A row says what a function returns and
+accepts, and has an example that runs in both namespaces. What differs stays with them: NumPy's
+names and promotion, lax's refusal to promote.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from rune.core.primitive import Primitive, Rule
 from rune.ops import arithmetic, extrema, transcendental
 from rune.records import dataclass
 
-# What a function takes without promotion.
+# Operands that a function accepts without promotion.
 FLOATS = "floats"
 INEXACT = "floats or complex numbers"
 NUMBERS = "numbers"
@@ -24,7 +24,9 @@ INTEGERS = "integers"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A function, what it gives in a sentence, an example: arguments, the result as printed."""
+    """A function, a sentence about its result, and an example: arguments, and the result as
+    printed.
+    """
 
     name: str
     rule: Rule
@@ -35,18 +37,18 @@ class Row:
 
     @property
     def primitive(self) -> Primitive:
-        """The rule of a row whose function is one primitive."""
+        """The rule of a row whose function is a single primitive."""
         assert isinstance(self.rule, Primitive), f"{self.name} is made of several primitives"
         return self.rule
 
 
 def weak(number: str) -> str:
-    """How a number computed from Python floats prints."""
+    """How a result computed from Python floats prints."""
     return f"Array({number}, f32*[], cpu:0)"
 
 
 def whole(number: str) -> str:
-    """How a number computed from Python integers prints."""
+    """How a result computed from Python integers prints."""
     return f"Array({number}, i32*[], cpu:0)"
 
 
@@ -85,16 +87,14 @@ _FUNCTIONS = (
     _of_floats(transcendental.erf, "The error function.", "0.0", "0.", FLOATS),
     _of_floats(transcendental.erfc, "1 - erf(x), accurate for large x.", "0.0", "1.", FLOATS),
     _of_floats(transcendental.erf_inv, "The inverse of erf.", "0.0", "0.", FLOATS),
-    _of_floats(
-        transcendental.atan2, "Angle of the point whose height comes first, in [-π, π].", "0.0, 1.0", "0.", FLOATS
-    ),
+    _of_floats(transcendental.atan2, "Angle in [-π, π] of the point (x, y), given as y, x.", "0.0, 1.0", "0.", FLOATS),
     _of_floats(arithmetic.floor, "The largest whole number not above x.", "-1.5", "-2.", FLOATS),
     _of_floats(arithmetic.ceil, "The smallest whole number not below x.", "-1.5", "-1.", FLOATS),
     _of_floats(arithmetic.trunc, "x without its fraction.", "-1.5", "-1.", FLOATS),
     _of_floats(
         arithmetic.copysign, "The magnitude of the first with the sign of the second.", "1.0, -0.0", "-1.", FLOATS
     ),
-    _of_floats(arithmetic.nextafter, "The float after the first towards the second.", "0.0, 0.0", "0.", FLOATS),
+    _of_floats(arithmetic.nextafter, "The next float after the first, towards the second.", "0.0, 0.0", "0.", FLOATS),
 )
 
 _ARITHMETIC = (
@@ -102,7 +102,7 @@ _ARITHMETIC = (
     _of_floats(arithmetic.neg, "-x; unsigned integers wrap.", "2.0", "-2.", NUMBERS),
     _of_floats(
         arithmetic.sign,
-        "-1, 0 or 1; x / |x| of complex numbers, NaN of NaN. Its derivative is 0.",
+        "-1, 0 or 1; x / |x| for complex numbers, NaN for NaN. Its derivative is 0.",
         "-2.0",
         "-1.",
         NUMBERS,
@@ -146,11 +146,11 @@ _COMPARISONS = (
 )
 
 _BITS = (
-    Row("bitwise_not", arithmetic.logical_not, "All bits flipped; of bools, the logical not.", "5", whole("-6"), BITS),
+    Row("bitwise_not", arithmetic.logical_not, "All bits flipped; for bools, the logical not.", "5", whole("-6"), BITS),
     Row(
         "bitwise_and",
         arithmetic.logical_and,
-        "The bits set in both; of bools, the logical and.",
+        "The bits set in both; for bools, the logical and.",
         "6, 3",
         whole("2"),
         BITS,
@@ -158,7 +158,7 @@ _BITS = (
     Row(
         "bitwise_or",
         arithmetic.logical_or,
-        "The bits set in one or both; of bools, the logical or.",
+        "The bits set in one or both; for bools, the logical or.",
         "6, 3",
         whole("7"),
         BITS,
@@ -166,17 +166,17 @@ _BITS = (
     Row(
         "bitwise_xor",
         arithmetic.logical_xor,
-        "The bits set in exactly one; of bools, the logical xor.",
+        "The bits set in exactly one; for bools, the logical xor.",
         "6, 3",
         whole("5"),
         BITS,
     ),
-    Row("population_count", arithmetic.popcount, "How many bits are 1.", "7", whole("3"), INTEGERS),
-    Row("clz", arithmetic.clz, "How many bits before the first 1 are 0.", "1", whole("31"), INTEGERS),
+    Row("population_count", arithmetic.popcount, "The number of bits that are 1.", "7", whole("3"), INTEGERS),
+    Row("clz", arithmetic.clz, "The number of leading zero bits.", "1", whole("31"), INTEGERS),
     Row(
         "shift_left",
         arithmetic.shl,
-        "The bits of the first moved left by the second; 0 from the width on.",
+        "The bits of the first shifted left by the second; 0 for shifts of the width or more.",
         "3, 2",
         whole("12"),
         INTEGERS,
@@ -184,7 +184,7 @@ _BITS = (
     Row(
         "shift_right",
         arithmetic.shr,
-        "The bits of the first moved right by the second; the sign fills in for signed dtypes.",
+        "The bits of the first shifted right by the second; signed dtypes keep their sign.",
         "-8, 2",
         whole("-2"),
         INTEGERS,

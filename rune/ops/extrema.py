@@ -1,7 +1,9 @@
-"""The larger and the smaller of two: complex numbers by their real parts, then by the imaginary.
+"""The larger and the smaller of two values; complex numbers by real part, then by imaginary part.
 
-NaN wins in `larger` and `smaller`, a number in `larger_number` and `smaller_number`. Of two equal
-complex numbers it is the first, with the whole derivative; of two equal reals each has half of it.
+NaN propagates in `larger` and `smaller`; `larger_number` and `smaller_number` prefer a number. Of
+two equal complex numbers the first is returned and has the whole derivative; two equal reals have
+half of it each.
+
 Source: the order of numpy.sort and numpy.maximum.
 """
 
@@ -40,7 +42,7 @@ def _of_two(name: str, primitive: Primitive, x: Operand, y: Operand) -> Array:
 
 
 def larger_number(x: Operand, y: Operand) -> Array:
-    """The larger of two; a NaN loses to a number."""
+    """The larger of two; where one is NaN, the other."""
     x, y = promoted("fmax", x, y)
     is_complex = type_of(x).dtype in dtypes.COMPLEX
     in_order = not_below(x, y) if is_complex else a.gt(x, y)
@@ -48,7 +50,7 @@ def larger_number(x: Operand, y: Operand) -> Array:
 
 
 def smaller_number(x: Operand, y: Operand) -> Array:
-    """The smaller of two; a NaN loses to a number."""
+    """The smaller of two; where one is NaN, the other."""
     x, y = promoted("fmin", x, y)
     is_complex = type_of(x).dtype in dtypes.COMPLEX
     in_order = not_below(y, x) if is_complex else a.lt(x, y)
@@ -56,7 +58,7 @@ def smaller_number(x: Operand, y: Operand) -> Array:
 
 
 def not_below(x: Operand, y: Operand) -> Array:
-    """x >= y of complex numbers; False where a part is NaN."""
+    """x >= y for complex numbers; False where a part is NaN."""
     (x_real, x_imag), (y_real, y_imag) = ((cn.real(z), cn.imag(z)) for z in (x, y))
     numbers = a.logical_and(a.eq(x_imag, x_imag), a.eq(y_imag, y_imag))
     beyond = a.logical_and(a.gt(x_real, y_real), numbers)

@@ -1,4 +1,4 @@
-"""Families: constructors that give the primitives of one kind their shared rules.
+"""Constructors that give the primitives of one family their shared rules.
 
 Elementwise operands have one dtype, and one shape or rank 0 (a scalar beside arrays). The jvp
 rules of a family member are written as if all shapes were equal: `elementwise` broadcasts a
@@ -43,7 +43,7 @@ def require(name: str, allowed: frozenset[np.dtype], kind: str, *types: ArrayTyp
 
 
 def same_dtype(name: str, *types: ArrayType) -> np.dtype:
-    """The one dtype of all operands, or DtypeError."""
+    """The dtype that all operands share. Errors: DtypeError if they differ."""
     if any(t.dtype != types[0].dtype for t in types):
         raise DtypeError(
             f"{name}: cannot combine {types_text(types)} (dtypes differ)",
@@ -53,12 +53,14 @@ def same_dtype(name: str, *types: ArrayType) -> np.dtype:
 
 
 def joint_shape(name: str, types: Sequence[ArrayType]) -> Shape:
-    """The one shape of all operands that are not rank 0, or ShapeError naming the axis."""
-    ranked = [t.shape for t in types if t.shape]
-    for shape in ranked[1:]:
-        if shape != ranked[0]:
-            raise ShapeError(f"{name}: cannot combine {types_text(types)} ({_conflict(ranked[0], shape)})")
-    return ranked[0] if ranked else ()
+    """The shape that all operands share, except those of rank 0. Errors: ShapeError names the
+    axis.
+    """
+    shapes = [t.shape for t in types if t.shape]
+    for shape in shapes[1:]:
+        if shape != shapes[0]:
+            raise ShapeError(f"{name}: cannot combine {types_text(types)} ({_conflict(shapes[0], shape)})")
+    return shapes[0] if shapes else ()
 
 
 def _conflict(a: Shape, b: Shape) -> str:
@@ -69,7 +71,7 @@ def _conflict(a: Shape, b: Shape) -> str:
 
 
 def not_linear(operation: str, why: str) -> TransformError:
-    """The error for transposing an operation that is not linear; `operation` names its types."""
+    """The error for transposing an operation that is not linear; `operation` contains its types."""
     return TransformError(
         f"transpose: cannot transpose {operation} ({why})",
         hint="the rule of a custom_jvp function must be linear in the tangents",
@@ -92,7 +94,7 @@ def unfit(cotangent: V, type: ArrayType) -> V:
 
 
 def align_batches(batched: Batched, size: Size, args: Sequence[Value]) -> list[Value]:
-    """Arguments of an elementwise operation with batch axes leading and ranks made equal."""
+    """The arguments of an elementwise operation, with batch axes leading and ranks made equal."""
     inner = [type_of(a).shape[1:] if b else type_of(a).shape for a, b in zip(args, batched)]
     rank = max(map(len, inner))
     shape = next(s for s in inner if len(s) == rank)
@@ -152,7 +154,7 @@ def elementwise(
     jax_order: tuple[int, ...] | None = None,
     jax_names: Names | None = None,
 ) -> Primitive:
-    """An elementwise primitive; it lowers to the scalar operation of its own name."""
+    """An elementwise primitive; it lowers to the scalar operation of the same name."""
     primitive = Primitive(
         name,
         family,
@@ -172,7 +174,7 @@ def elementwise(
 
 
 def same_type(name: str, allowed: frozenset[np.dtype], kind: str) -> Rule:
-    """Type rule: operands of one allowed dtype, the result of the same."""
+    """Type rule: operands of one allowed dtype, a result of the same dtype."""
 
     def type_rule(*types: ArrayType) -> ArrayType:
         require(name, allowed, kind, *types)
@@ -222,7 +224,7 @@ def _broadcast_reference(x: np.ndarray, *, shape: tuple[int, ...], axes: tuple[i
 
 
 def broadcasting(sizes: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int, ...]) -> Rule:
-    """What broadcast means for arrays of one shape: a function of NumPy arrays."""
+    """Broadcasting for one shape, as a function of NumPy arrays."""
     spread = [1] * len(shape)
     for size, axis in zip(sizes, axes, strict=True):
         spread[axis] = size
@@ -237,15 +239,15 @@ def broadcasting(sizes: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int
     return lambda x: np.broadcast_to(x.reshape(spread), shape)
 
 
-_SMALL = 1024  # up to so many elements a copy takes less time than NumPy takes to make a view
+_SMALL = 1024  # up to this many elements, a copy takes less time than NumPy takes to make a view
 
 
 def _broadcast_transpose(
     ct: Value, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]
 ) -> list[Array]:
-    unstretched = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
-    summed = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in unstretched))
-    return [summed if type_of(summed).shape == x.shape else reshape(summed, shape=x.shape)]
+    axes_of_x = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
+    total = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in axes_of_x))
+    return [total if type_of(total).shape == x.shape else reshape(total, shape=x.shape)]
 
 
 def _broadcast_batch(
@@ -256,7 +258,7 @@ def _broadcast_batch(
 
 
 def view_of(indices: tuple) -> Source:
-    """The element of operand 0 at `indices`, unconditionally."""
+    """The element of operand 0 at `indices`, without any condition."""
     return Source((Piece(0, indices),))
 
 
@@ -279,7 +281,7 @@ broadcast = Primitive(
 
 
 def reduced_type(name: str, x: ArrayType, axes: tuple[int, ...]) -> ArrayType:
-    """`x` without `axes`. Errors: ShapeError for an axis out of range or given twice."""
+    """`x` without `axes`. Errors: ShapeError for an axis that is out of range or repeated."""
     if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
         raise ShapeError(f"{name}: cannot reduce {x} (axes {axes})")
     return x.with_shape(tuple(d for i, d in enumerate(x.shape) if i not in axes))
@@ -307,7 +309,7 @@ def _sum_transpose(ct: Value, linear: Batched, x: ArrayType, *, axes: tuple[int,
 
 
 def batch_reduction(primitive: Callable[[], Primitive]) -> Rule:
-    """Batch rule of a reduction: the axes move by one."""
+    """The batch rule of a reduction: its axes move by one."""
 
     def batch(batched: Batched, size: Size, x: Value, *, axes: tuple[int, ...]) -> tuple[Array, bool]:
         return primitive()(x, axes=tuple(a + 1 for a in axes)), True
@@ -384,10 +386,10 @@ size_of_axis = Primitive(
 
 
 def size_value(count: Size, dtype: np.dtype) -> Value:
-    """A size as a rank-0 value: a literal, or an equation where it is symbolic.
+    """A size as a rank-0 value: a literal, or an equation if it is symbolic.
 
-    Errors: DimensionError for a number that integers of `dtype` do not hold; for a symbolic one
-            when the program runs.
+    Errors: DimensionError if integers of `dtype` cannot hold it; for a symbolic size, when the
+            program runs.
     """
     if isinstance(count, int):
         require_room("size", count, dtype)
@@ -396,6 +398,6 @@ def size_value(count: Size, dtype: np.dtype) -> Value:
 
 
 def require_room(name: str, number: Size, dtype: np.dtype, hint: str | None = None) -> None:
-    """Errors: DimensionError for a position or size that integers of `dtype` do not hold."""
+    """Errors: DimensionError for a position or size that integers of `dtype` cannot hold."""
     if isinstance(number, int) and dtype in dtypes.INTEGER and not holds(dtype, number):
         raise DimensionError(f"{name}: cannot count to {number} in {dtypes.short(dtype)}", hint=hint)

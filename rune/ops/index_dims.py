@@ -1,13 +1,14 @@
-"""Where the windows of a gather or scatter lie: `IndexDims`, and the maps made from it.
+"""Where the windows of a gather or scatter lie: `IndexDims`, and the maps derived from it.
 
 `IndexDims` says how windows sit in the operand, in the terms of XLA's Gather: the last axis of
 `indices` holds a start for each operand axis in `start_map`; the window spans `slice_sizes`;
 `collapsed` axes (size 1) are dropped from the result, the others appear at `offset` axes of the
-result; `operand_batching` axes go hand in hand with `indices_batching` axes. A scatter has the
-same picture with the updates in place of the result.
+result; `operand_batching` axes pair up with `indices_batching` axes. A scatter has the same
+geometry, with the updates in place of the result.
 
-The map from an element of the result to one of the operand is given twice: as index expressions
-for kernels (`piece`), and with NumPy for the references (`positions`).
+The map from an element of the result to an element of the operand is written twice: as index
+expressions for kernels (`piece_at`), and with NumPy for the references (`positions`).
+
 Source: XLA operation semantics, Gather and Scatter.
 """
 
@@ -36,12 +37,12 @@ class IndexDims:
 
     offset: Axes  # axes of the result (updates) that run over the window
     collapsed: Axes  # operand axes of window size 1, absent from the result
-    start_map: Axes  # operand axis of each component of an index vector
+    start_map: Axes  # operand axis that each component of an index vector refers to
     operand_batching: Axes = ()
     indices_batching: Axes = ()
 
     def shifted(self) -> IndexDims:
-        """With every axis moved by one, and no batching added."""
+        """With every axis moved by one, and no batch axis added."""
         return IndexDims(
             up(self.offset),
             up(self.collapsed),
@@ -51,20 +52,18 @@ class IndexDims:
         )
 
     def batched(self) -> IndexDims:
-        """With operand, indices and result all led by one more batch axis."""
-        shifted = self.shifted()
-        return replace(
-            shifted, operand_batching=(0, *shifted.operand_batching), indices_batching=(0, *shifted.indices_batching)
-        )
+        """With one more batch axis in front of operand, indices and result."""
+        dims = self.shifted()
+        return replace(dims, operand_batching=(0, *dims.operand_batching), indices_batching=(0, *dims.indices_batching))
 
     def window_axes(self, ndim: int) -> Axes:
         """The operand axes that appear in the result, in order."""
-        gone = {*self.collapsed, *self.operand_batching}
-        return tuple(i for i in range(ndim) if i not in gone)
+        absent_axes = {*self.collapsed, *self.operand_batching}
+        return tuple(i for i in range(ndim) if i not in absent_axes)
 
 
 def up(axes: Axes) -> Axes:
-    """The same axes behind one more leading axis."""
+    """The same axes after one more leading axis."""
     return tuple(a + 1 for a in axes)
 
 
@@ -80,7 +79,7 @@ MODES = ("clip", "fill", "promise_in_bounds")
 
 
 def check_dims(name: str, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape, mode: str) -> None:
-    """Raise unless `dims` and `mode` make sense for operand and indices."""
+    """Errors: DtypeError, ArgumentError or ShapeError if dims, mode or indices do not fit."""
     require(name, dtypes.INTEGER, "integer index", indices)
     if mode not in MODES:
         raise ArgumentError(f"{name}: cannot index with mode {mode!r} ({', '.join(MODES)})")
@@ -96,10 +95,11 @@ def check_dims(name: str, operand: ArrayType, indices: ArrayType, dims: IndexDim
 
 
 def check_windows(name: str, operand: ArrayType, sizes: Shape, shape: Shape, mode: str) -> None:
-    """A window that is moved inside must fit; with no window at all, nothing is read.
+    """A window that is moved inside must fit into its axis; where there is no window, nothing is
+    read.
 
-    Errors: ShapeError for one that is longer than its axis; UndecidedComparison if that depends on
-            symbolic sizes, unless it is a single element.
+    Errors: ShapeError for a window longer than its axis; UndecidedComparison if that depends on
+            symbolic sizes, unless the window is a single element.
     """
     if mode == "fill" or 0 in shape:
         return
@@ -144,7 +144,8 @@ def _start(
     address = symbol(inside.name, 0, last)
     if clip:
         return address, [], [inside]
-    # Index arithmetic holds no 64 bits: of a wide integer it sees only on which side it is outside.
+    # Index expressions have no 64-bit integers: of a wide one they keep only on which side it is
+    # outside.
     is_wide = dtype.itemsize == 8
     low, high = (-1, last + 1) if is_wide else (-(1 << 62), 1 << 62)
     raw = Element(f"raw{axis}", 1, source, clamp=(low, high) if is_wide else None)
@@ -157,9 +158,10 @@ def _start(
 def positions(
     operand: np.ndarray, indices: np.ndarray, dims: IndexDims, sizes: Any, clip: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For every element of the result its place in the flattened operand, and where it is inside.
+    """For every element of the result its place in the flattened operand, and whether it is in
+    bounds.
 
-    Both have the rank of the result, and size 1 where all along an axis is the same.
+    Both arrays have the rank of the result, and size 1 along axes where all entries are equal.
     """
     window = dims.window_axes(operand.ndim)
     rank = indices.ndim - 1 + len(window)
@@ -188,21 +190,21 @@ def positions(
 
 
 def places(indices: np.ndarray) -> np.ndarray:
-    """Indices as NumPy's own; what only u64 holds is the largest of them."""
+    """Indices as NumPy's own dtype; u64 values beyond its range become its largest."""
     if indices.dtype == dtypes.u64:
         indices = np.minimum(indices, np.uint64(np.iinfo(np.intp).max))
     return indices.astype(np.intp, copy=False)
 
 
 def within(start: np.ndarray, last: int) -> bool:
-    """Whether all are 0...last, by their extremes: no mask is made."""
+    """Whether all are in 0...last, judged by their extrema, without a mask."""
     return not start.size or bool(0 <= start.min() and start.max() <= last)
 
 
 def _plus(total: np.ndarray, at: np.ndarray, stride: int) -> np.ndarray:
-    """total + at * stride, without the passes that would change nothing."""
-    scaled = at * stride if stride != 1 else at
-    return total + scaled if total.size > 1 or total.any() else scaled
+    """total + at * stride, without passes that would change nothing."""
+    offset = at * stride if stride != 1 else at
+    return total + offset if total.size > 1 or total.any() else offset
 
 
 def _along(values: np.ndarray, rank: int, axes: Sequence[int]) -> np.ndarray:

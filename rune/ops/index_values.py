@@ -1,7 +1,7 @@
-"""Positions along an axis as signed integers: what is out of bounds stays there.
+"""Positions along an axis as signed integers; a position out of bounds stays out of bounds.
 
-Unsigned positions that the signed dtype does not hold become its largest number. NumPy's arrays of
-64 bits, which indices come as, are known and need not stay so wide.
+Unsigned positions beyond the signed dtype become its largest number. Indices that arrive as 64-bit
+NumPy arrays have known values, so they are narrowed where these allow it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = int_bounds(dtypes.i32)[1]
 
 
 def signed(positions: Value, size: Size) -> Value:
-    """Positions along an axis of `size` in i32, in i64 where they may need it."""
+    """Positions along an axis of `size` in i32, or in i64 where that may be needed."""
     if isinstance(positions, np.ndarray):
         return clipped(positions, position_dtype(size))
     dtype = type_of(positions).dtype
@@ -36,18 +36,18 @@ def _target(dtype: np.dtype, size: Size) -> np.dtype:
 
 
 def _is_short(size: Size) -> bool:
-    """Whether i32 holds every position, and one beyond."""
+    """Whether i32 holds every position and the one after the last."""
     most = bounds(size)[1]
     return most is not None and most <= _MOST
 
 
 def position_dtype(*sizes: Size) -> np.dtype:
-    """i32, or i64 where a size is a number that it does not hold."""
+    """i32, or i64 if a size is a number that i32 cannot hold."""
     return dtypes.i64 if any(isinstance(n, int) and n > _MOST for n in sizes) else dtypes.i32
 
 
 def clipped(positions: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """NumPy's integers in a dtype, the nearest of its numbers where it lacks them."""
+    """NumPy integers in a dtype; values beyond it become its nearest."""
     if positions.dtype.itemsize < dtype.itemsize:
         return positions.astype(dtype)
     low, high = int_bounds(dtype)
@@ -56,14 +56,14 @@ def clipped(positions: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def from_end(positions: Value, size: Size) -> Value:
-    """Signed positions with negative ones counted from the end."""
+    """Signed positions; negative ones count from the end."""
     places = signed(positions, size)
     if type_of(positions).dtype in dtypes.UNSIGNED:
         return places
     if isinstance(places, np.ndarray) and isinstance(size, int):
         return np.where(places < 0, places + np.asarray(size).astype(places.dtype), places)
-    counted = add(places, size_value(size, type_of(places).dtype))
-    return select(lt(places, zero_like(places)), counted, places)
+    from_front = add(places, size_value(size, type_of(places).dtype))
+    return select(lt(places, zero_like(places)), from_front, places)
 
 
 def modulo(positions: Value, size: Size) -> Value:

@@ -2,12 +2,12 @@
 
 `IndexDims` (index_dims.py) says how windows sit in the operand. A window that would leave the
 operand is moved inside ("clip"), or reads as the fill value and is not written ("fill").
-"promise_in_bounds" reads as "clip" and writes as "fill": so a window that breaks the promise has
-the tangent of what it reads, and its cotangent goes nowhere, as in JAX.
+"promise_in_bounds" reads as "clip" and writes as "fill", as in JAX: a window that breaks the
+promise has the tangent of what it reads, and its cotangent is dropped.
 
-Updates are applied one after another, in row-major order of the updates, so an element named
-several times is changed as often, and of what is written to it the last wins (NumPy's ufunc.at).
-Tangents that are zero are rank-0 zeros, broadcast: no derivative keeps an array of them.
+Updates are applied one after another, in row-major order. So an element that is indexed several
+times is changed as many times, and the last of several writes wins (NumPy's ufunc.at). Tangents
+that are zero are rank-0 zeros, broadcast: no derivative stores an array of them.
 Source: XLA operation semantics, Gather and Scatter.
 """
 
@@ -77,14 +77,15 @@ def _gather_reference(
 
 
 def _starts_inside(operand: np.ndarray, indices: np.ndarray, dims: IndexDims) -> bool:
-    """Whether no row that is taken along one axis is out of bounds."""
+    """Whether every row that is taken along one axis is in bounds."""
     return within(indices, operand.shape[dims.start_map[0]] - 1)
 
 
 def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice_sizes: Shape) -> np.ndarray | None:
-    """By np.take, whole rows together, where one axis is indexed and the others are whole.
+    """The result by np.take, which copies whole rows, where one axis is indexed and the others are
+    whole.
 
-    Indices are clamped. None for other windows, and where each lane has an operand of its own.
+    Indices are clamped. None for other windows, and where each lane has its own operand.
     """
     is_whole = all(
         size == length or axis in dims.start_map
@@ -97,9 +98,9 @@ def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice
     start = places(indices[..., 0])
     rows = np.take(operand, start, axis=axis, mode="clip")
     batch = [k for k in range(rows.ndim) if k not in dims.offset]
-    # Where in the result the axes of `found` are wanted.
-    wanted = [*dims.offset[:axis], *batch, *dims.offset[axis:]]
-    return rows.transpose(np.argsort(wanted))
+    # The axes of the result at which the axes of `rows` belong.
+    result_axes = [*dims.offset[:axis], *batch, *dims.offset[axis:]]
+    return rows.transpose(np.argsort(result_axes))
 
 
 def _gather_transpose(
@@ -121,8 +122,8 @@ def _gather_transpose(
     if linear[2]:
         yes, no = np.ones((), np.bool_), np.zeros((), np.bool_)
         read = gather(fit(yes, shape), indices, no, **params)
-        filled = select(read, zero_like(ct), ct)
-        cotangents[2] = reduce_sum(filled, axes=tuple(range(type_of(ct).ndim)))
+        fill_cotangents = select(read, zero_like(ct), ct)
+        cotangents[2] = reduce_sum(fill_cotangents, axes=tuple(range(type_of(ct).ndim)))
     return cotangents
 
 
@@ -152,9 +153,9 @@ def _gather_batch(
 
 
 def _operand_lanes(dims: IndexDims) -> IndexDims:
-    """The operand has a leading lane axis that every window spans whole."""
-    shifted = dims.shifted()
-    return replace(shifted, offset=(0, *shifted.offset), indices_batching=dims.indices_batching)
+    """The dims for an operand with a leading lane axis, which every window spans whole."""
+    lane_dims = dims.shifted()
+    return replace(lane_dims, offset=(0, *lane_dims.offset), indices_batching=dims.indices_batching)
 
 
 def _gather_batched_fill(
@@ -163,14 +164,16 @@ def _gather_batched_fill(
     zero, no = zero_like(fill), np.zeros((), np.bool_)
     where = (batched[0] or not batched[1], batched[1], False)
     operand = operand if where[0] == batched[0] else repeat_lane(operand, size)
-    gathered, _ = _gather_batch(where, size, operand, indices, zero, **params)
+    elements, _ = _gather_batch(where, size, operand, indices, zero, **params)
     yes = fit(np.ones((), np.bool_), type_of(operand).shape)
     mask, _ = _gather_batch(where, size, yes, indices, no, **params)
-    return select(mask, gathered, broadcast(fill, shape=type_of(gathered).shape, axes=(0,)))
+    return select(mask, elements, broadcast(fill, shape=type_of(elements).shape, axes=(0,)))
 
 
 def read_back(x: Value, indices: Operand, params: Mapping[str, object], absent: Value = 0) -> Array:
-    """What a scatter with the same parameters writes to: `absent` for windows that it drops."""
+    """The elements that a scatter with the same parameters writes to; `absent` for windows it
+    drops.
+    """
     mode = "clip" if params["mode"] == "clip" else "fill"
     return gather(x, indices, literal_like(absent, x), **{**params, "mode": mode})
 
@@ -218,11 +221,11 @@ def _scatter_type(name: str, kind: str) -> Rule:
         require(name, KINDS[kind], kind, operand)
         check_dims(name, operand, indices, dims, slice_sizes, mode)
         same_dtype(name, operand, updates)
-        expected = result_shape(indices, dims, slice_sizes)
-        check_windows(name, operand, slice_sizes, expected, mode)
-        if updates.shape != expected:
+        shape = result_shape(indices, dims, slice_sizes)
+        check_windows(name, operand, slice_sizes, shape, mode)
+        if updates.shape != shape:
             raise ShapeError(
-                f"{name}: cannot write {updates} into {operand} at {indices} (updates of shape {expected} expected)"
+                f"{name}: cannot write {updates} into {operand} at {indices} (updates of shape {shape} expected)"
             )
         return operand
 
@@ -273,7 +276,7 @@ def scatter_primitive(
     transpose: Rule | None = None,
     linear_in: tuple[tuple[int, ...], ...] = ((0, 2),),
 ) -> Primitive:
-    """The scatter that combines what is there with each update; `write` is NumPy's ufunc.at."""
+    """The scatter that combines present elements with each update; `write` is NumPy's ufunc.at."""
 
     def batch(
         batched: Batched,
@@ -319,13 +322,13 @@ def numbers(count: Size) -> Array:
 
 
 def windows_meeting(indices: Operand, dims: IndexDims) -> Size:
-    """How many windows may meet in one element: those of one lane."""
+    """How many windows may write to one element: those of one lane."""
     sizes = type_of(indices).shape[:-1]
     return product(tuple(d for i, d in enumerate(sizes) if i not in dims.indices_batching))
 
 
 def window_numbers(indices: Operand, dims: IndexDims, shape: Shape) -> Array:
-    """For every update the number of its window, in the order of writing."""
+    """For every update the number of its window, in writing order."""
     batch = [i for i in range(len(shape)) if i not in dims.offset]
     axes = tuple(a for i, a in enumerate(batch) if i not in dims.indices_batching)
     sizes = tuple(shape[a] for a in axes)
@@ -333,10 +336,10 @@ def window_numbers(indices: Operand, dims: IndexDims, shape: Shape) -> Array:
 
 
 def _last_written(x: ArrayType, indices: Operand, u: ArrayType, params: Any) -> Array:
-    """Where no later update overwrites one of type `u`, as bool."""
+    """Where no later update overwrites an update of type `u`, as bool."""
     number = window_numbers(indices, params["dims"], u.shape)
-    none = fit(np.array(-1, np.int32), x.shape)
-    winner = scatter(none, indices, number, **params)
+    no_window = fit(np.array(-1, np.int32), x.shape)
+    winner = scatter(no_window, indices, number, **params)
     return eq(read_back(winner, indices, params), number)
 
 
@@ -344,7 +347,7 @@ def _last_written(x: ArrayType, indices: Operand, u: ArrayType, params: Any) -> 
 
 
 def tangent_or_zeros(d: Value | None, primal: Value) -> Value:
-    """A tangent, zeros for None."""
+    """A tangent; zeros for None."""
     return zeros_like(primal) if d is None else d
 
 

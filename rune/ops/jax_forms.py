@@ -1,7 +1,8 @@
-"""How JAX says what gathers, scatters, sorts, products and solves do: dimension numbers and axes.
+"""JAX's parameters for gathers, scatters, sorts, products and solves: dimension numbers and axes.
 
 Code that rewrites programs binds these operations by the parameters of JAX's equations, and reads
-them there. Each operation takes from here its names (`jax_names`) and its form (`jax_form`).
+those parameters back. Each operation takes its names (`jax_names`) and its form (`jax_form`) from
+here.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ class GatherDimensionNumbers:
     """
 
     offset_dims: Axes  # axes of the result that run over a window
-    collapsed_slice_dims: Axes  # operand axes of window size 1 that the result lacks
-    start_index_map: Axes  # operand axis of each component of an index
+    collapsed_slice_dims: Axes  # operand axes of window size 1, absent from the result
+    start_index_map: Axes  # operand axis that each component of an index refers to
     operand_batching_dims: Axes = ()
     start_indices_batching_dims: Axes = ()
 
     def to_dims(self) -> IndexDims:
-        """The same, as operations here take it."""
+        """The same as an `IndexDims`."""
         return _index_dims(
             self.offset_dims,
             self.collapsed_slice_dims,
@@ -80,7 +81,7 @@ class ScatterDimensionNumbers:
     """
 
     update_window_dims: Axes  # axes of the updates that run over a window
-    inserted_window_dims: Axes  # operand axes of window size 1 that the updates lack
+    inserted_window_dims: Axes  # operand axes of window size 1, absent from the updates
     scatter_dims_to_operand_dims: Axes  # operand axis of each component of an index
     operand_batching_dims: Axes = ()
     scatter_indices_batching_dims: Axes = ()
@@ -97,7 +98,7 @@ class ScatterDimensionNumbers:
 
 
 class GatherScatterMode(enum.StrEnum):
-    """What a window that leaves the array means; equal to the word for it in equations.
+    """What happens to a window that leaves the array; equal to the word for it in equations.
 
     >>> from rune import lax
     >>> lax.GatherScatterMode.from_any("drop")
@@ -111,7 +112,9 @@ class GatherScatterMode(enum.StrEnum):
 
     @staticmethod
     def from_any(mode: str | None) -> GatherScatterMode:
-        """A mode by itself, by name ("clip", "fill", "drop", "promise_in_bounds") or None."""
+        """A mode from itself, from its name ("clip", "fill", "drop", "promise_in_bounds") or from
+        None.
+        """
         names = {None: "fill", "drop": "fill"}
         try:
             return GatherScatterMode(names.get(mode, mode))
@@ -144,7 +147,9 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 def outside(type: ArrayType) -> float | bool | int:
-    """What a window that leaves an array reads: NaN, True, the integer at the end of a range."""
+    """What a window that leaves an array reads: NaN, True, or an integer at the end of the
+    range.
+    """
     if type.dtype in dtypes.INEXACT:
         return np.nan
     if type.dtype == dtypes.bool_:
@@ -154,7 +159,7 @@ def outside(type: ArrayType) -> float | bool | int:
 
 
 def window_of(operand: ArrayType, updates: ArrayType, dims: IndexDims) -> Shape:
-    """The sizes of a scatter's windows, which its updates tell."""
+    """The sizes of a scatter's windows, derived from its updates."""
     sizes: list[Size] = [1] * operand.ndim
     for axis, at in zip(dims.window_axes(operand.ndim), dims.offset, strict=False):
         sizes[axis] = updates.shape[at]
@@ -166,7 +171,7 @@ def _fields(dims: IndexDims) -> tuple[Axes, ...]:
 
 
 def _fill_value(params: Params, operands: Sequence[Atom]) -> object:
-    """The value read outside; None if there is none, or if only the call tells it."""
+    """The value read out of bounds; None if there is none, or if only the call tells it."""
     fill = operands[2]
     return fill.val if params["mode"] == "fill" and isinstance(fill, Literal) else None
 
@@ -185,7 +190,7 @@ SCATTER_NAMES: Names = {
 
 
 def gather_form(gather: Callable[[], Primitive]) -> Form:
-    """A gather without the operand that is read outside, which JAX says as a parameter."""
+    """JAX's form of a gather: the value read out of bounds is a parameter, not an operand."""
 
     def bind(
         operand: Value,
@@ -208,7 +213,9 @@ def gather_form(gather: Callable[[], Primitive]) -> Form:
 
 
 def scatter_form(scatter: Callable[[], Primitive]) -> Form:
-    """A scatter whose updates tell the sizes of its windows. What combines them is known here."""
+    """JAX's form of a scatter: the updates determine the window sizes, and the primitive the
+    combination.
+    """
 
     def bind(
         operand: Value,
@@ -236,14 +243,14 @@ SORT_NAMES: Names = {"dimension": LAST_AXIS, "is_stable": always(True)}
 
 
 def _along(primitive: Primitive, axis: int, operands: Sequence[Value], params: Params) -> list[Array]:
-    """The results of rows that lie along an axis."""
+    """The results for rows along an axis."""
     last = type_of(operands[0]).ndim - 1
     outs = primitive(*(move_axis(x, axis, last) for x in operands), **params)
     return [move_axis(out, last, axis) for out in outs]
 
 
 def sort_form(sort: Callable[[], Primitive]) -> Form:
-    """A sort along an axis; sorts here are stable, asked for or not."""
+    """JAX's form of a sort along an axis; every sort here is stable, whether requested or not."""
 
     def bind(*operands: Value, dimension: int, num_keys: int, is_stable: bool = True) -> list[Array]:
         return _along(sort(), dimension, operands, {"num_keys": num_keys})
@@ -252,7 +259,7 @@ def sort_form(sort: Callable[[], Primitive]) -> Form:
 
 
 def top_k_form(top_k: Callable[[], Primitive]) -> Form:
-    """The largest along an axis."""
+    """JAX's form of the largest elements along an axis."""
     return Form("axis", lambda x, *, k, axis: _along(top_k(), axis, [x], {"k": k}))
 
 
@@ -282,7 +289,7 @@ CONV_NAMES: Names = {
 
 
 def product_form(product: Callable[[], Primitive]) -> Form:
-    """A product of operands that are converted to the type that is preferred for its result."""
+    """JAX's form of a product: operands are converted to the preferred type of its result."""
 
     def bind(*operands: Value, preferred_element_type: np.dtype | None, **params: object) -> Array:
         if preferred_element_type is not None:

@@ -1,7 +1,7 @@
 """Groups of lanes: a collective within each group of an axis, instead of among all its lanes.
 
-The groups have every lane of the axis once. A collective's parameter `groups` has them; without it
-all lanes are one group.
+Each lane of the axis is in exactly one group. A collective has them as its parameter `groups`;
+without that parameter, all lanes are one group.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 def lanes_in_groups(over_lanes: Rule) -> Rule:
-    """The rule `over_lanes` of a collective that may have groups."""
+    """The rule `over_lanes` for a collective that may have groups."""
 
     def rule(batched: Batched, size: Size, *args: Value, groups: Groups = (), **params: object) -> tuple[Value, bool]:
         if not groups:
@@ -39,14 +39,14 @@ def lanes_in_groups(over_lanes: Rule) -> Rule:
 
 
 def _of_group(over_lanes: Rule, group: Sequence[int], operands: Sequence[Value], params: Mapping[str, object]) -> Value:
-    """The results of the lanes of one group, in its order."""
+    """The results for the lanes of one group, in the group's order."""
     members = [picked(x, group) for x in operands]
     out, has_lanes = over_lanes((True,) * len(members), len(group), *members, **params)
     return out if has_lanes else repeat_lane(out, len(group))
 
 
 def among_groups(among: Rule) -> Rule:
-    """The rule `among` of a collective that may have groups."""
+    """The rule `among` for a collective that may have groups."""
 
     def rule(operands: Sequence[np.ndarray], *, groups: Groups = (), **params: object) -> list[np.ndarray]:
         results: dict[int, np.ndarray] = {}
@@ -58,12 +58,12 @@ def among_groups(among: Rule) -> Rule:
 
 
 def picked(lanes: Value, numbers: Sequence[int | None]) -> Array:
-    """Some lanes of all, in this order; zeros for None."""
+    """The lanes with these numbers, in this order; zeros for None."""
     return concatenate(*(_run(lanes, first, count) for first, count in _runs(numbers)), axis=0)
 
 
 def _runs(numbers: Sequence[int | None]) -> list[tuple[int | None, int]]:
-    """Neighbours that come from neighbours, together: (first or None, how many)."""
+    """Runs of consecutive numbers, or of None: (first number or None, count)."""
     runs: list[tuple[int | None, int]] = []
     for number in numbers:
         first, count = runs[-1] if runs else (None, 0)

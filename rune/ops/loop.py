@@ -1,13 +1,13 @@
-"""One loop, and the rows of arrays that its steps take and put.
+"""One loop, and the rows of arrays that its steps read and write.
 
-    scan  -> loop over a body that takes row t of each array and puts row t of each result
+    scan  -> loop over a body that reads row t of each array and writes row t of each result
     while -> loop with a condition
 
-Lowering writes these for the loops of users (rune/control), the expansions of primitives for those
-of their algorithms (repeat.py). The body of a loop is a program of (t: i32[], consts, carries,
-arrays) that yields (carries, arrays): t counts the steps from 0, and the arrays are filled in
-place, row by row. Whatever the trip count, a loop is one equation with one body. It has neither
-derivatives nor lanes: these were taken of what it came from.
+Lowering writes these primitives for the loops of users (rune/control), and the expansions of
+primitives for the loops of their algorithms (repeat.py). The body of a loop is a program of
+(t: i32[], consts, carries, arrays) that returns (carries, arrays): t counts the steps from 0, and
+the arrays are filled in place, row by row. Whatever the trip count, a loop is one equation with one
+body. It has no derivatives and no batch rule: they were taken before lowering.
 
 Invariant: evaluating a loop means what the equation it came from means.
 """
@@ -48,7 +48,7 @@ COUNTER = ArrayType((), dtypes.i32)
 
 
 def _row(operand: ArrayType, number: int) -> tuple[Element, Size]:
-    """The element that tells a row of `operand`, and the symbol that stands for it."""
+    """The element that holds a row number of `operand`, and the symbol that stands for it."""
     element = Element("row", number, ())
     return element, symbol("row", 0, operand.shape[0] - 1)
 
@@ -60,15 +60,15 @@ def _take_view(indices: tuple, operand: ArrayType, row: ArrayType) -> Source:
 
 def _put_view(indices: tuple, operand: ArrayType, value: ArrayType, row: ArrayType) -> Source:
     element, at = _row(operand, 2)
-    shifted = indices[0] - at
-    new = Piece(1, (shifted, *indices[1:]), (Bounds(shifted, 0, 1),), (element,))
+    row_in_value = indices[0] - at
+    new = Piece(1, (row_in_value, *indices[1:]), (Bounds(row_in_value, 0, 1),), (element,))
     return Source((new, Piece(0, indices)))
 
 
 def _put_reference(operand: np.ndarray, value: np.ndarray, row: np.ndarray) -> np.ndarray:
-    changed = np.array(operand)
-    changed[int(row)] = value[0]
-    return changed
+    out = np.array(operand)
+    out[int(row)] = value[0]
+    return out
 
 
 take_row = Primitive(
@@ -88,7 +88,7 @@ put_row = Primitive("put_row", "control", lambda operand, value, row: operand, _
 class LoopParams:
     """The parameters of a loop.
 
-    condition: t, consts and carries -> whether there is one more step; None where `count` says.
+    condition: t, consts and carries -> whether there is another step; None if `count` decides
     body:      t, consts, carries and arrays -> carries and arrays
     """
 
@@ -99,11 +99,11 @@ class LoopParams:
 
     @staticmethod
     def of(equation: Equation) -> LoopParams:
-        """Those of a loop's equation."""
+        """The parameters of a loop's equation."""
         return LoopParams(**equation.params)
 
     def params(self) -> dict[str, Any]:
-        """As an equation holds them."""
+        """The parameters as an equation holds them."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -129,7 +129,9 @@ def _run_loop(*args: Value, consts: int, body: Program, condition: Program | Non
 
 
 def shrunk_loop(used_results: Sequence[bool], equation: Equation) -> Equation:
-    """The loop over the state that wanted results and the condition need, and the consts read."""
+    """The loop over the state that the used results and the condition need, and the consts these
+    read.
+    """
     params, first = equation.params, 1 + equation.params["consts"]
     body, condition = params["body"], params["condition"]
     of_condition = [False] * (1 + len(equation.operands))
@@ -137,26 +139,26 @@ def shrunk_loop(used_results: Sequence[bool], equation: Equation) -> Equation:
         condition, of_condition = needed_inputs(condition, (True,))
     state = [w or c for w, c in zip_longest(used_results, of_condition[first:], fillvalue=False)]
     while True:
-        live_body, needed = needed_inputs(body, state)
-        grown = [s or n for s, n in zip(state, needed[first:], strict=True)]
-        if grown == state:
+        live_body, live_inputs_of_body = needed_inputs(body, state)
+        state_or_needed = [s or n for s, n in zip(state, live_inputs_of_body[first:], strict=True)]
+        if state_or_needed == state:
             break
-        state = grown
-    shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
-    live_inputs = [True, *shared, *state]
-    # Arrays that the loop makes are results without an operand.
+        state = state_or_needed
+    live_consts = [b or c for b, c in zip(live_inputs_of_body[1:first], of_condition[1:first], strict=True)]
+    live_inputs = [True, *live_consts, *state]
+    # Arrays that the loop creates are results without an operand.
     return narrowed(
         equation,
         live_inputs[1 : 1 + len(equation.operands)],
         state,
         body=with_inputs_picked(live_body, live_inputs),
-        consts=sum(shared),
+        consts=sum(live_consts),
         condition=condition and with_inputs_picked(condition, live_inputs[: len(condition.inputs)]),
     )
 
 
 def _loop_calls(*args: Value, body: Program, condition: Program | None, **_: object) -> tuple[Calls, ...]:
-    """Both take the step, consts and carry; the body also the arrays, which the loop makes."""
+    """Both read the step, consts and carry; the body also the arrays, which the loop creates."""
     arrays = (None for _ in body.inputs[1 + len(args) :])
     of_body = Calls(body, (None, *args, *arrays), Runs.LOOP)
     if condition is None:
@@ -173,8 +175,9 @@ loop = HigherOrder(
 
 
 def stage_within(function: FlatFunction, types: Sequence[ArrayType], name: str) -> Staged:
-    """The program of `function`, by the rules of the stage around: while a program is lowered, in
-    primitives that lower directly."""
+    """The program of `function`, traced by the rules of the enclosing stage: while a program is
+    lowered, in primitives that can be lowered directly.
+    """
     around = current()
     return trace_program(around.inner() if isinstance(around, Stage) else Stage(around), function, types, name)
 
@@ -182,19 +185,19 @@ def stage_within(function: FlatFunction, types: Sequence[ArrayType], name: str) 
 def bind_loop(
     body: Staged, condition: Staged | None, count: Size | None, consts: Sequence[Value], carry: Sequence[Value]
 ) -> list[Array]:
-    """The loop of programs (t, consts, carry) -> carry, and, where `count` is None, -> bool[].
+    """The loop of programs (t, consts, carry) -> carry and, if `count` is None, -> bool[].
 
-    What both have captured becomes operands too. Carries of the body that follow `carry` are
-    arrays, which the loop makes.
+    Values that the programs capture become operands too. Carries of the body that follow `carry`
+    are arrays, which the loop creates.
     """
     programs = (body,) if condition is None else (body, condition)
-    captured = [x for p in programs for x in p.captured]
+    captures = [x for p in programs for x in p.captured]
     step, *asks = captured_by_all(programs, leading=1)
     return loop(
-        *captured,
+        *captures,
         *consts,
         *carry,
-        consts=len(captured) + len(consts),
+        consts=len(captures) + len(consts),
         body=step,
         condition=asks[0] if asks else None,
         count=count,
@@ -202,13 +205,13 @@ def bind_loop(
 
 
 def captured_by_all(staged: Sequence[Staged], leading: int = 0) -> list[Program]:
-    """The programs with the captured values of all of them as inputs, behind `leading` others."""
+    """The programs, with the captured values of all of them as inputs after `leading` others."""
     types = [type_of(x) for s in staged for x in s.captured]
     programs, start = [], 0
     for s in staged:
-        captured, end = [Var(t) for t in types], start + len(s.captured)
-        captured[start:end] = s.program.inputs[: len(s.captured)]
-        inputs = (*s.own_inputs[:leading], *captured, *s.own_inputs[leading:])
+        capture_vars, end = [Var(t) for t in types], start + len(s.captured)
+        capture_vars[start:end] = s.program.inputs[: len(s.captured)]
+        inputs = (*s.own_inputs[:leading], *capture_vars, *s.own_inputs[leading:])
         programs.append(replace(s.program, inputs=inputs))
         start = end
     return programs
@@ -217,7 +220,7 @@ def captured_by_all(staged: Sequence[Staged], leading: int = 0) -> list[Program]
 def while_as_loop(
     *args: Value, condition: Program, body: Program, condition_consts: int, body_consts: int, **_: object
 ) -> list[Array]:
-    """The loop that a `while` means."""
+    """The loop equation for a `while`."""
     count = condition_consts + body_consts
     types = [COUNTER, *map(type_of, args)]
 
@@ -234,35 +237,35 @@ def while_as_loop(
 def scan_as_loop(
     *args: Value, body: Program, consts: int, carries: int, length: Size, reverse: bool, unroll: int
 ) -> list[Any]:
-    """The loop that a scan means."""
-    shared, first, stacked = args[:consts], args[consts:][:carries], args[consts + carries :]
-    rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in stacked)
-    inside = [*(type_of(x) for x in (*shared, *first)), *rows]
+    """The loop equation for a scan."""
+    constants, first, row_arrays = args[:consts], args[consts:][:carries], args[consts + carries :]
+    rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in row_arrays)
+    inside = [*(type_of(x) for x in (*constants, *first)), *rows]
     sizes = match_sizes(body.input_types, inside, f"{body.name}: cannot lower")
-    yielded = (type_with_sizes(t, sizes) for t in body.output_types[carries:])
-    arrays = [t.with_shape((length, *t.shape)) for t in yielded]
+    row_types = (type_with_sizes(t, sizes) for t in body.output_types[carries:])
+    arrays = [t.with_shape((length, *t.shape)) for t in row_types]
     if isinstance(length, int) and length == 0:
         return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
-    unroll, unsliced = _unrolled(length, unroll), (*shared, *stacked)
+    unroll, operands = _unrolled(length, unroll), (*constants, *row_arrays)
 
     def steps(t: Value, *xs: Value) -> list[Value]:
         """`unroll` steps of the body, from state to state."""
-        const_values, state = xs[:consts], list(xs[len(unsliced) :])
+        const_values, state = xs[:consts], list(xs[len(operands) :])
         for row in _rows(t, length, unroll, reverse):
-            rows = [take_row(x, row) for x in xs[consts : len(unsliced)]]
+            rows = [take_row(x, row) for x in xs[consts : len(operands)]]
             outs = eval_program(body, [*const_values, *state[:carries], *rows])
             new = (reshape(y, shape=(1, *type_of(y).shape)) for y in outs[carries:])
-            filled = [put_row(a, y, row) for a, y in zip(state[carries:], new, strict=True)]
-            state = [*outs[:carries], *filled]
+            arrays = [put_row(a, y, row) for a, y in zip(state[carries:], new, strict=True)]
+            state = [*outs[:carries], *arrays]
         return state
 
-    types = [COUNTER, *(type_of(x) for x in (*unsliced, *first)), *arrays]
-    return bind_loop(stage_within(steps, types, "body"), None, length // unroll, unsliced, first)
+    types = [COUNTER, *(type_of(x) for x in (*operands, *first)), *arrays]
+    return bind_loop(stage_within(steps, types, "body"), None, length // unroll, operands, first)
 
 
-def _unrolled(length: Size, asked: int) -> int:
-    """The steps written out in one iteration: as many as asked for, if that divides the length."""
-    return asked if asked > 1 and dims.divides(asked, length) else 1
+def _unrolled(length: Size, unroll: int) -> int:
+    """How many steps one iteration writes out: as many as requested, if that divides the length."""
+    return unroll if unroll > 1 and dims.divides(unroll, length) else 1
 
 
 def _rows(t: Value, length: Size, unroll: int, reverse: bool) -> Iterator[Any]:

@@ -1,8 +1,8 @@
-"""What algorithms on matrices share: products, adjoints, triangles, windows at running positions.
+"""What algorithms on matrices share: products, adjoints, triangles, windows at moving positions.
 
-Matrices are the last two axes, with any number of leading batch axes, and all operands of one
-algorithm have the same ones. Sizes that change from step to step do not exist here: an algorithm
-keeps its arrays whole and masks what does not take part (`rows`, `columns`, `keep`).
+Matrices are the last two axes, after any number of leading batch axes, which all operands of one
+algorithm share. No size changes from step to step: an algorithm keeps its arrays whole, and masks
+the elements that do not take part (`rows`, `columns`, `keep`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ LAPACK = frozenset({dtypes.f32, dtypes.f64, dtypes.c64, dtypes.c128})
 
 
 def require_matrices(name: str, *types: ArrayType) -> np.dtype:
-    """The one dtype of matrices with equal batch axes.
+    """The dtype that matrices with equal batch axes share.
 
-    Errors: DtypeError unless it is f32, f64, c64 or c128; ShapeError for a rank below 2 or batch
+    Errors: DtypeError unless it is f32, f64, c64 or c128; ShapeError for a rank below 2, or batch
             axes that differ.
     """
     dtype = same_dtype(name, *types)
@@ -73,7 +73,7 @@ def is_static(shape: Sequence[Size]) -> bool:
 
 
 def batch_leading(primitive: Callable[[], Primitive]) -> Rule:
-    """Batch rule of an operation on the last axes: one more leading axis."""
+    """The batch rule of an operation on the last axes: one more leading axis."""
 
     def batch(batched: Batched, size: Size, *args: Value, **params: object) -> tuple[Any, Any]:
         out = primitive()(*spread_batches(batched, size, args), **params)
@@ -86,12 +86,12 @@ def batch_leading(primitive: Callable[[], Primitive]) -> Rule:
 
 
 def real_part(x: V) -> V:
-    """The real part; a real value itself."""
+    """The real part; a real value unchanged."""
     return real(x) if type_of(x).dtype in dtypes.COMPLEX else x
 
 
 def conjugate(x: V) -> V:
-    """The complex conjugate; a real value itself."""
+    """The complex conjugate; a real value unchanged."""
     return conj(x) if type_of(x).dtype in dtypes.COMPLEX else x
 
 
@@ -106,13 +106,15 @@ def number(value: Value, like: Operand) -> np.ndarray:
 
 
 def nan_like(x: Value) -> np.ndarray:
-    """Not a number; of complex numbers, in both parts."""
+    """Not a number; for complex dtypes, in both parts."""
     dtype = type_of(x).dtype
     return np.asarray(complex(np.nan, np.nan) if dtype in dtypes.COMPLEX else np.nan).astype(dtype)
 
 
 def first_not_finite(x: Value) -> Array:
-    """Where numbers stop being finite in each column, N if nowhere. [*B, N, K] -> i32[*B, 1, K]"""
+    """The row where numbers stop being finite in each column; N if all are. [*B, N, K] -> i32[*B,
+    1, K]
+    """
     *lead, n, count = type_of(x).shape
     if type_of(x).dtype in dtypes.COMPLEX:
         is_usual = logical_and(is_finite(real(x)), is_finite(imag(x)))
@@ -159,12 +161,12 @@ def scaled_rows(d: Value, a: Value) -> Array:
 
 
 def rows(shape: Shape) -> Array:
-    """The row number at every place of matrices, i32."""
+    """The row number of every element of matrices, i32."""
     return iota(shape=shape, axis=len(shape) - 2, dtype=dtypes.i32)
 
 
 def columns(shape: Shape) -> Array:
-    """The column number at every place of matrices, i32."""
+    """The column number of every element of matrices, i32."""
     return iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
 
 
@@ -217,7 +219,9 @@ def from_diagonal(d: Value) -> Array:
 
 
 def hermitian(a: Value, lower: bool = True) -> Array:
-    """The Hermitian matrices with this triangle of `a`; the diagonal's imaginary parts are lost."""
+    """The Hermitian matrices with this triangle of `a`; imaginary parts on the diagonal are
+    dropped.
+    """
     triangle = lower_triangle(a, -1) if lower else upper_triangle(a, 1)
     on = from_diagonal(as_dtype_of(real_part(diagonal(a)), a))
     return add(add(triangle, adjoint(triangle)), on)
@@ -251,7 +255,7 @@ def corner(a: V, m: Size, n: Size) -> V:
 
 
 def window(a: Value, axis: int, start: Value, size: Size) -> Array:
-    """`size` elements of one axis from `start`, a value."""
+    """`size` elements of one axis from `start`, which is a value."""
     shape = type_of(a).shape
     axis %= len(shape)
     sizes = tuple(size if i == axis else d for i, d in enumerate(shape))
@@ -273,8 +277,8 @@ def grown(a: V, m: Size, n: Size) -> V:
     *lead, p, q = type_of(a).shape
     if (p, q) == (m, n):
         return a
-    none = (0,) * (len(lead) + 2)
-    return pad(a, number(0, a), low=none, high=(*none[2:], m - p, n - q), interior=none)
+    no_padding = (0,) * (len(lead) + 2)
+    return pad(a, number(0, a), low=no_padding, high=(*no_padding[2:], m - p, n - q), interior=no_padding)
 
 
 def grown_by_identity(a: V, n: Size) -> V:
@@ -283,10 +287,10 @@ def grown_by_identity(a: V, n: Size) -> V:
     size = shape[-1]
     if size == n:
         return a
-    padded = grown(a, n, n)
-    row, column = rows(type_of(padded).shape), columns(type_of(padded).shape)
+    matrix = grown(a, n, n)
+    row, column = rows(type_of(matrix).shape), columns(type_of(matrix).shape)
     new = gt(row, literal(size - 1, dtypes.i32))
-    return select(new, cast(eq(row, column), type_of(a).dtype), padded)
+    return select(new, cast(eq(row, column), type_of(a).dtype), matrix)
 
 
 def permuted_rows(a: Value, order: Value) -> Array:
@@ -300,7 +304,7 @@ def permuted_rows(a: Value, order: Value) -> Array:
 
 
 def spread(x: Value, shape: Shape) -> Value:
-    """`x`, of as many axes, broadcast to `shape` where it has size 1."""
+    """`x`, of the same rank, broadcast to `shape` where it has size 1."""
     return broadcast(x, shape=shape, axes=tuple(range(len(shape))))
 
 
@@ -315,7 +319,9 @@ def zeros(like: Value) -> Array:
 
 
 def steps(count: Size, body: Callable[..., Sequence[Value]], *carry: Value) -> list[Any]:
-    """`repeat`, but a body that takes no step is not traced: it may index what is not there."""
+    """`repeat`, except that for a count of 0 the body is not traced: it may index what does not
+    exist.
+    """
     return list(carry) if count == 0 else repeat(count, body, *carry)
 
 
@@ -344,7 +350,7 @@ def _element(a: Value, lead: Shape, i: int, j: int) -> Array:
 
 
 def from_elements(entries: Sequence[Sequence[Value]], lead: Shape) -> Array:
-    """The matrices of these elements; rank-0 elements are the same in all lanes."""
+    """The matrices of these elements; rank-0 elements are shared by all lanes."""
     n = len(lead)
     matrix_rows = [
         concatenate(*(reshape(fit(x, lead), shape=(*lead, 1, 1)) for x in row), axis=n + 1) for row in entries

@@ -1,9 +1,9 @@
-"""in_memory: a value that is stored, whatever computing it again would cost.
+"""in_memory: a value that is stored, whatever it would cost to compute it again.
 
-The expansion of a primitive says so where it knows better than a count of operations: a stage of a
-transform reads each number of the stage before in several places, and every reader would otherwise
-repeat that stage's choice among its results. Like the loops of repeat.py it exists while a program
-is lowered and at no other time, so it has no derivative and no batch rule.
+The expansion of a primitive says so where it knows better than a count of operations. For example,
+a stage of a transform reads each number of the previous stage in several places, and every reader
+would otherwise repeat the selection among that stage's results. Like the loops of repeat.py it
+exists only while a program is lowered, so it has no derivative and no batch rule.
 """
 
 from __future__ import annotations

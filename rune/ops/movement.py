@@ -127,7 +127,7 @@ def _pad_type(x: ArrayType, value: ArrayType, *, low: Shape, high: Shape, interi
 
 
 def behind(size: Size, high: int, interior: int) -> Size:
-    """The padding behind an axis; where that may be empty, N - 1 gaps would be -1 of them."""
+    """The padding after an axis; an axis that may be empty has no gaps, not N - 1 = -1 of them."""
     if isinstance(size, int) or interior == 0 or at_most(1, size):
         return high
     return high + interior * (1 // (size + 1))
@@ -145,7 +145,7 @@ def _pad_reference(
     out = np.full(shape, value, x.dtype)
     target, source = [], []
     for size, n, lo, gap in zip(shape, x.shape, low, interior, strict=True):
-        # Element i goes to lo + i * step, which has to be one of 0...size-1.
+        # Element i goes to lo + i * step, which must be in 0...size-1.
         step = gap + 1
         first = max(0, -(lo // step))
         end = max(first, min(n, (size - 1 - lo) // step + 1))
@@ -159,7 +159,9 @@ def _pad_reference(
 def _pad_transpose(
     ct: Value, linear: Batched, x: ArrayType, value: Value, *, low: Shape, high: Shape, interior: tuple[int, ...]
 ) -> list[Array | None]:
-    """The cotangent of x is the padded cotangent cropped; that of the value is all the rest."""
+    """The cotangent of x is the padded cotangent cropped; that of the value is the sum of the
+    rest.
+    """
     cotangents = [_crop(ct, low, high, interior) if linear[0] else None, None]
     if linear[1]:
         shape = x.shape if linear[0] else type_of(x).shape
@@ -178,11 +180,11 @@ def _where_padded(shape: Shape, **params: object) -> Array:
 def _crop(ct: Value, low: Shape, high: Shape, interior: tuple[int, ...]) -> Array:
     negative_low, negative_high = tuple(-lo for lo in low), tuple(-hi for hi in high)
     zeros = (0,) * len(low)
-    spaced = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
+    with_gaps = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
     if all(gap == 0 for gap in interior):
-        return spaced
-    shape = type_of(spaced).shape
-    return slice_(spaced, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
+        return with_gaps
+    shape = type_of(with_gaps).shape
+    return slice_(with_gaps, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
 
 
 def _pad_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
@@ -200,9 +202,9 @@ def _pad_batch(
     if not batched[1]:
         return pad(x, value, **params), True
     # A padding value per lane: pad a mask, and take the lane's value where it is false.
-    padded = pad(x, zero_like(x), **params)
+    array = pad(x, zero_like(x), **params)
     mask = _where_padded(type_of(x).shape, **params)
-    return select(mask, padded, broadcast(value, shape=type_of(padded).shape, axes=(0,))), True
+    return select(mask, array, broadcast(value, shape=type_of(array).shape, axes=(0,))), True
 
 
 def _pad_view(
@@ -211,7 +213,7 @@ def _pad_view(
     where, index = [], []
     for i, size, lo, hi, gap in zip(indices, x.shape, low, high, interior, strict=True):
         if all(isinstance(n, int) and n == 0 for n in (lo, hi, gap)):
-            # No condition: where nothing is added, the axis may be cut over devices.
+            # No condition: an axis without padding can be split over devices.
             index.append(i)
             continue
         inner = i - lo
@@ -292,9 +294,9 @@ def _concatenate_type(*types: ArrayType, axis: int) -> ArrayType:
 
 
 def _concatenate_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, *, axis: int) -> Array:
-    """All tangents at once: those that are zero become arrays of zeros."""
-    filled = [fit(zero_like(a), type_of(a).shape) if t is None else t for t, a in zip(tangents, args, strict=True)]
-    return concatenate(*filled, axis=axis)
+    """One concatenation of all tangents; those that are zero become arrays of zeros."""
+    arrays = [fit(zero_like(a), type_of(a).shape) if t is None else t for t, a in zip(tangents, args, strict=True)]
+    return concatenate(*arrays, axis=axis)
 
 
 def _concatenate_transpose(ct: Value, linear: Batched, *inputs: Any, axis: int) -> list[Array | None]:
@@ -310,7 +312,7 @@ def _concatenate_transpose(ct: Value, linear: Batched, *inputs: Any, axis: int) 
 
 
 def spread_batches(batched: Batched, size: Size, args: Sequence[Value]) -> list[Value]:
-    """Every argument with a leading batch axis; those without are broadcast."""
+    """Every argument with a leading batch axis; those without one are broadcast."""
     return [a if b else repeat_lane(a, size) for a, b in zip(args, batched, strict=True)]
 
 

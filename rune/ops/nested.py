@@ -19,19 +19,19 @@ from rune.ops.promote import stands_for_array
 def stacked(name: str, rows: Sequence[Operand]) -> Value:
     """Rows of one shape along a new first axis, in the dtype that they promote to.
 
-    name:   the operation that asks.
+    name:   the calling operation
     Errors: ArgumentError for rows of different shapes.
     """
     promoted_rows = c.same_dtype(name, *rows)
     types = list(dict.fromkeys(str(type_of(row)) for row in promoted_rows))
     if len({type_of(row).shape for row in promoted_rows}) != 1:
         raise ArgumentError(f"{name}: cannot stack rows {', '.join(types)} (shapes differ)")
-    joined = [c.expand_dims(row, 0) for row in promoted_rows]
-    return joined[0] if len(joined) == 1 else concatenate(*joined, axis=0)
+    row_arrays = [c.expand_dims(row, 0) for row in promoted_rows]
+    return row_arrays[0] if len(row_arrays) == 1 else concatenate(*row_arrays, axis=0)
 
 
 def holds_arrays(x: Sequence[object]) -> bool:
-    """Whether an array, a traced value or a symbolic size is anywhere in nested lists."""
+    """Whether nested lists contain an array, a traced value or a symbolic size."""
     waiting = [x]
     while waiting:
         for item in waiting.pop():
@@ -44,7 +44,7 @@ def holds_arrays(x: Sequence[object]) -> bool:
 
 
 def joined(name: str, x: Operand | list | tuple) -> Operand:
-    """Nested lists as an array; all else as it is. Errors: ArgumentError for ragged lists."""
+    """Nested lists as an array; anything else unchanged. Errors: ArgumentError for ragged lists."""
     if not isinstance(x, list | tuple):
         return x
     if holds_arrays(x):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rune.backends import Device
     from rune.typing import DTypeLike
 
-# What the package itself asks arrays and traced values for, and is not part of their surface.
+# Attributes of arrays and traced values for the package itself, not part of their public surface.
 INTERNAL = frozenset(
     """
     buffer buffer_on copied_to frame interpreter is_sole_owner known make_dense place primal rank0 start_numpy tangent
@@ -96,7 +96,7 @@ def _is_operand(of: Any, value: object) -> bool:
             f"operator: cannot combine {of.type} with a {type(value).__name__} of {len(value)}",
             hint="convert it with rune.numpy.array(...)",
         )
-    return hasattr(type(value), "__jax_array__")  # a box answers itself
+    return hasattr(type(value), "__jax_array__")  # an object with __jax_array__ answers by its own operator
 
 
 def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
@@ -108,7 +108,8 @@ def _pair(primitive: Primitive) -> Callable[[Any, Any], Any]:
 
 
 class Operators:
-    """Arithmetic, comparison, indexing and methods. Subclasses have a `type`.
+    """Arithmetic, comparison, indexing and methods of arrays and traced values. Subclasses have a
+    `type`.
 
     >>> import rune, rune.numpy as rnp
     >>> isinstance(rnp.ones(2), rnp.ndarray), rune.jit(lambda x: isinstance(x, rnp.ndarray))(1.0)
@@ -165,7 +166,7 @@ class Operators:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes. One that is symbolic is a Dim, which computes as its integer does."""
+        """Sizes of the axes. A symbolic size is a Dim, which supports integer arithmetic."""
         return self.type.shape  # type: ignore[return-value]
 
     @property
@@ -195,12 +196,12 @@ class Operators:
 
     @property
     def aval(self) -> ArrayType:
-        """JAX's name of the type."""
+        """The type, under JAX's name."""
         return self.type
 
     @property
     def weak_type(self) -> bool:
-        """True if the dtype adapts to what it meets."""
+        """True if the dtype adapts to that of other operands."""
         return self.type.weak
 
     @property
@@ -300,14 +301,14 @@ class Operators:
     def view(self, dtype: DTypeLike | None = None, type: None = None) -> Self:
         """The same bits read as another dtype; the last axis grows or shrinks with its width.
 
-        Errors: ArgumentError for a `type`: there is one class of arrays.
+        Errors: ArgumentError for any `type`, since there is one class of arrays.
         """
         if type is not None:
             raise ArgumentError(f"view: cannot read {self.type} as type={type!r} (there is one class of arrays)")
         return self if dtype is None else view(self, dtypes.as_dtype(dtype))
 
     def transpose(self, *axes: Any) -> Self:
-        """Axes permuted; reversed without arguments."""
+        """The axes permuted; reversed without arguments."""
         if len(axes) == 1 and not isinstance(axes[0], int):
             axes = tuple(axes[0]) if axes[0] is not None else ()
         return c.transpose(self, axes or None)
@@ -327,8 +328,8 @@ class Operators:
 
     def __round__(self, ndigits: int | None = None) -> Self:
         value = c.round(self, ndigits or 0)
-        return value.astype(int) if ndigits is None else value  # Python's rule: integers without ndigits
+        return value.astype(int) if ndigits is None else value  # As in Python: integers if ndigits is absent
 
 
-# A tuple, since a union would be made at each call.
+# A tuple, since a union would be built at each call.
 _OPERANDS = (Operators, np.ndarray, np.generic, bool, int, float, complex, Dim)

@@ -1,6 +1,6 @@
-"""NumPy's conventions of order: any axis, from the end if descending; positions of what is true.
+"""NumPy's conventions of order: any axis, reversed if descending; positions of true elements.
 
-What an array method and the function of the same name in `rune.numpy` have in common.
+Array methods share this with the functions of the same names in `rune.numpy`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def index_dtype() -> np.dtype:
 
 
 def place_dtype(size: Size) -> np.dtype:
-    """The dtype of places among so many elements, x64 or not: i32 if that holds them."""
+    """The dtype of positions among this many elements, whatever x64 is: i32 if it can hold them."""
     return dtypes.i32 if dims.at_most(size, 2**31 - 1) is not False else index_dtype()
 
 
 def along_last(name: str, x: Value, axis: int | None) -> tuple[Array, int]:
-    """`x` with `axis` last, flattened for None, and where that axis belongs."""
+    """`x` with `axis` last, flattened for None, and the position where that axis belongs."""
     if axis is None:
         return reshape(x, -1), 0
     at = normalised_axis(name, axis, type_of(x))
@@ -65,10 +65,10 @@ def sort(x: Value, axis: int | None = -1, descending: bool = False) -> Array:
 
 
 def argsort(x: Value, axis: int | None = -1, descending: bool = False) -> Array:
-    """The positions that put `x` into order along an axis; ties keep theirs."""
+    """The positions that sort `x` along an axis; ties keep their order."""
     rows, at = along_last("argsort", operand("argsort", x), axis)
     if descending:
-        # The stable order of the reversed row, read backwards, is the stable one descending.
+        # The stable order of the reversed row, read backwards, is the stable descending order.
         backward = _from_the_end(_argsort(_from_the_end(rows)))
         last = size_value(type_of(rows).shape[-1] - 1, dtypes.i32)
         return back(cast(sub(last, backward), index_dtype()), at)

@@ -1,8 +1,9 @@
-"""Every function of complex numbers by real and imaginary parts: what a compiler computes.
+"""Functions of complex numbers by real and imaginary parts: the formulas that compilers use.
 
-`PARTS[primitive](*operands, **params)` takes a pair for each complex operand, a plain array for
-every other, and gives a pair or, where the result is real, an array. Arithmetic, roots and
-exponentials are in pairs.py; here are circular and hyperbolic functions and their inverses.
+`PARTS[primitive](*operands, **params)` takes a pair for each complex operand and a plain array for
+every other, and returns a pair or, if the result is real, an array. Arithmetic, roots and
+exponentials are in pairs.py; this file has the circular and hyperbolic functions and their
+inverses.
 
 Source: W. Kahan, "Branch Cuts for Complex Elementary Functions", 1987.
 """
@@ -40,7 +41,7 @@ from rune.ops.pairs import (
 
 
 def _sinh_cosh(x: Real) -> tuple[Real, Real, Real]:
-    """(sinh x, cosh x, a factor that both lack where they would be infinite)."""
+    """(sinh x, cosh x, a factor to apply to both where they would overflow)."""
     far = a.gt(a.abs(x), like(RANGES[type_of(x).dtype].most, x))
     power = t.exp(a.sub(a.abs(x), like(EXPONENT, x)))
     factor = a.select(far, like(math.exp(EXPONENT) / 2, x), like(1, x))
@@ -48,11 +49,11 @@ def _sinh_cosh(x: Real) -> tuple[Real, Real, Real]:
 
 
 def _product(x: Real, y: Real) -> Real:
-    """x · y; a zero of the right sign if either is one, whatever the other."""
+    """x · y; a zero of the right sign if either is zero, whatever the other is."""
     zero = like(0, x)
-    gone = a.logical_or(a.eq(x, zero), a.eq(y, zero))
-    signed = a.mul(a.copysign(zero, x), a.copysign(like(1, y), y))
-    return a.select(gone, signed, a.mul(x, y))
+    has_zero = a.logical_or(a.eq(x, zero), a.eq(y, zero))
+    zero_of_sign = a.mul(a.copysign(zero, x), a.copysign(like(1, y), y))
+    return a.select(has_zero, zero_of_sign, a.mul(x, y))
 
 
 def cosh(x: Pair) -> Pair:
@@ -70,7 +71,9 @@ def sinh(x: Pair) -> Pair:
 
 
 def tanh(x: Pair) -> Pair:
-    """Hyperbolic tangent: Kahan's, which does not cancel; ±1 where that is all there is."""
+    """Hyperbolic tangent by Kahan's formula, which does not cancel; ±1 where the rest
+    underflows.
+    """
     limit = like(RANGES[type_of(x[0]).dtype].most / 4, x[0])
     length = a.abs(x[0])
     far = a.gt(length, limit)
@@ -78,23 +81,23 @@ def tanh(x: Pair) -> Pair:
     near = t.sinh(a.select(far, limit, length))
     secant = a.add(one, a.mul(tangent, tangent))
     divisor = a.add(one, a.mul(secant, a.mul(near, near)))
-    grown = a.mul(_product(secant, near), t.sqrt(a.add(one, a.mul(near, near))))
-    real = a.select(far, one, _quotient(grown, divisor))
-    # At infinity any angle will do; elsewhere an infinite or NaN angle makes both parts NaN.
-    turned = a.mul(t.sin(x[1]), t.cos(x[1]))
-    turned = a.select(is_infinite(length), a.copysign(like(0, turned), x[1]), turned)
-    real = a.select(a.ne(turned, turned), a.select(far, turned, real), real)
-    limit_imag = a.mul(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, turned), turned))
+    numerator = a.mul(_product(secant, near), t.sqrt(a.add(one, a.mul(near, near))))
+    real = a.select(far, one, _quotient(numerator, divisor))
+    # At infinity the angle is arbitrary; elsewhere an infinite or NaN angle makes both parts NaN.
+    imaginary = a.mul(t.sin(x[1]), t.cos(x[1]))
+    imaginary = a.select(is_infinite(length), a.copysign(like(0, imaginary), x[1]), imaginary)
+    real = a.select(a.ne(imaginary, imaginary), a.select(far, imaginary, real), real)
+    limit_imag = a.mul(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, imaginary), imaginary))
     return a.copysign(real, x[0]), a.select(far, limit_imag, _quotient(tangent, divisor))
 
 
 def _quotient(x: Real, y: Real) -> Real:
-    """x / y; zero if x is, even of NaN."""
+    """x / y; zero if x is, even for a NaN y."""
     return a.select(a.eq(x, like(0, x)), x, a.div(x, y))
 
 
 def _circular(hyperbolic: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
-    """x -> h(ix) / i: sine of sinh, tangent of tanh, and for the inverses alike."""
+    """x -> h(ix) / i: the sine from sinh, the tangent from tanh, and so for the inverses."""
     return lambda x: over_i(hyperbolic(times_i(x)))
 
 
@@ -113,11 +116,11 @@ def _area(x: Pair, y: Pair) -> Real:
 
 
 def _direction(x: Pair) -> tuple[Real, Pair]:
-    """Whether x is infinite, and where it lies then: each part 0 or ±1."""
+    """Whether x is infinite, and its direction if it is: each part 0 or ±1."""
     ends = tuple(map(is_infinite, x))
 
     def end(part: Real, infinite: Real) -> Real:
-        # A NaN stays one: its direction is not known.
+        # A NaN stays a NaN: its direction is not known.
         finite = a.select(a.eq(part, part), like(0, part), part)
         return a.copysign(a.select(infinite, like(1, part), finite), part)
 
@@ -129,13 +132,13 @@ def asin(x: Pair) -> Pair:
     root_minus, root_plus = _roots_beside(x)
     endless, (p, q) = _direction(x)
     above = a.select(endless, p, x[0])
-    beside = a.select(endless, a.abs(q), mul(root_minus, root_plus)[0])
-    real = a.select(a.eq(x[0], like(0, x[0])), x[0], t.atan2(above, beside))
+    width = a.select(endless, a.abs(q), mul(root_minus, root_plus)[0])
+    real = a.select(a.eq(x[0], like(0, x[0])), x[0], t.atan2(above, width))
     return real, _beyond(endless, t.asinh(_area(root_minus, root_plus)), x[1])
 
 
 def _beyond(endless: Real, value: Real, sign: Real) -> Real:
-    """What is found, or an infinity of that sign where x is infinite, even beside a NaN."""
+    """The value, or an infinity of that sign where x is infinite, even beside a NaN."""
     return a.select(endless, a.copysign(like(math.inf, value), sign), value)
 
 
@@ -149,7 +152,7 @@ def _acos(x: Pair) -> Pair:
 
 
 def _right_on_axis(x: Real, angle: Real, sign: Real) -> Real:
-    """The angle; a right one of that sign where x is 0, even beside a NaN."""
+    """The angle; a right angle of that sign where x is 0, even beside a NaN."""
     right = a.copysign(like(math.pi / 2, angle), sign)
     return a.select(a.eq(x, like(0, x)), right, angle)
 
@@ -170,14 +173,14 @@ def atanh(x: Pair) -> Pair:
     distance, square = a.sub(one, p), a.mul(q, q)
     divisor = a.add(a.mul(distance, distance), square)
     near = a.mul(t.log1p(a.div(a.mul(like(4, p), p), divisor)), like(0.25, p))
-    # Beside the pole, where only q is left and its square may vanish: log(2/|q|) / 2.
-    beside = a.mul(a.sub(like(math.log(2), p), t.log(a.abs(q))), like(0.5, p))
-    real = a.select(a.lt(divisor, like(2.0**-80, p)), beside, near)
+    # Near the pole, where only q is left and its square may vanish: log(2/|q|) / 2.
+    at_pole = a.mul(a.sub(like(math.log(2), p), t.log(a.abs(q))), like(0.5, p))
+    real = a.select(a.lt(divisor, like(2.0**-80, p)), at_pole, near)
     real = a.select(far, _over_square(p, q), real)
     nothing = a.logical_or(a.eq(p, like(0, p)), a.logical_or(is_infinite(p), is_infinite(q)))
     real = a.select(nothing, like(0, p), real)
-    behind = a.sub(a.mul(distance, a.add(one, p)), square)
-    angle = a.mul(t.atan2(a.mul(like(2, q), q), behind), like(0.5, q))
+    height = a.sub(a.mul(distance, a.add(one, p)), square)
+    angle = a.mul(t.atan2(a.mul(like(2, q), q), height), like(0.5, q))
     right = a.copysign(like(math.pi / 2, q), q)
     return a.copysign(real, x[0]), a.select(a.logical_or(far, is_infinite(q)), right, angle)
 

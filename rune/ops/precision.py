@@ -1,7 +1,8 @@
 """reduce_precision: floats rounded to fewer bits of exponent and mantissa, in their own dtype.
 
-Done on the bits, halves to even. What the exponent cannot hold becomes infinite or 0. Rounding
-counts as linear: the derivative is the tangent, rounded in the same way, and so is the cotangent.
+The rounding works on the bits, halves to even. Numbers beyond the exponent's range become infinite
+or 0. Rounding counts as linear: the tangent and the cotangent are rounded in the same way.
+
 Source: XLA operation semantics, ReducePrecision.
 """
 
@@ -31,7 +32,9 @@ def _reduce_precision_type(x: ArrayType, *, exponent_bits: int, mantissa_bits: i
 
 
 def _limits(dtype: np.dtype, exponent_bits: int) -> tuple[float | None, float | None]:
-    """From where numbers are infinite and up to where they are 0; None where the dtype has none."""
+    """The bounds from which numbers become infinite, and up to which they become 0; None where the
+    dtype has no such number.
+    """
     largest = (1 << (exponent_bits - 1)) - 1
     info = ml_dtypes.finfo(dtype)
     top = 2.0 ** (largest + 1) if largest < info.maxexp - 1 else None
@@ -50,51 +53,51 @@ def _dropped(dtype: np.dtype, mantissa_bits: int) -> int:
 
 def _reduce_precision_reference(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
     x = np.asarray(x)
-    rounded = _rounded(x, _dropped(x.dtype, mantissa_bits))
+    nearest = _rounded(x, _dropped(x.dtype, mantissa_bits))
     top, least = _limits(x.dtype, exponent_bits)
-    size = np.abs(rounded)
+    size = np.abs(nearest)
     if top is not None:
-        rounded = np.where(size >= np.asarray(top, x.dtype), np.copysign(np.inf, x), rounded)
+        nearest = np.where(size >= np.asarray(top, x.dtype), np.copysign(np.inf, x), nearest)
     if least is not None:
-        rounded = np.where(size < np.asarray(least, x.dtype), np.copysign(0, x), rounded)
-    return np.where(np.isnan(x), x, rounded).astype(x.dtype, copy=False)
+        nearest = np.where(size < np.asarray(least, x.dtype), np.copysign(0, x), nearest)
+    return np.where(np.isnan(x), x, nearest).astype(x.dtype, copy=False)
 
 
-def _rounded(x: np.ndarray, dropped: int) -> np.ndarray:
-    """The nearest numbers whose last `dropped` bits are 0, halves to even."""
-    if not dropped:
+def _rounded(x: np.ndarray, bit_count: int) -> np.ndarray:
+    """The nearest numbers whose last `bit_count` bits are 0, halves to even."""
+    if not bit_count:
         return x
     bits = x.reshape(-1).view(_bits(x.dtype)).reshape(x.shape)
-    one, unit = bits.dtype.type(1), bits.dtype.type(dropped)
-    half = ((bits >> unit) & one) + bits.dtype.type((1 << (dropped - 1)) - 1)
+    one, unit = bits.dtype.type(1), bits.dtype.type(bit_count)
+    half = ((bits >> unit) & one) + bits.dtype.type((1 << (bit_count - 1)) - 1)
     rounded_bits = (((bits + half) >> unit) << unit).astype(bits.dtype)
     return np.where(np.isfinite(x), rounded_bits.reshape(-1).view(x.dtype).reshape(x.shape), x)
 
 
 def _reduce_precision_expand(x: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
     dtype = type_of(x).dtype
-    rounded = _rounded_mantissa(x, _dropped(dtype, mantissa_bits))
+    nearest = _rounded_mantissa(x, _dropped(dtype, mantissa_bits))
     top, least = _limits(dtype, exponent_bits)
-    size = a.abs(rounded)
+    size = a.abs(nearest)
     if top is not None:
-        infinite = a.copysign(literal_like(np.inf, x), rounded)
-        rounded = a.select(a.ge(size, literal_like(top, x)), infinite, rounded)
+        infinite = a.copysign(literal_like(np.inf, x), nearest)
+        nearest = a.select(a.ge(size, literal_like(top, x)), infinite, nearest)
     if least is not None:
-        zero = a.copysign(literal_like(0, x), rounded)
-        rounded = a.select(a.lt(size, literal_like(least, x)), zero, rounded)
-    return a.select(a.ne(x, x), x, rounded)
+        zero = a.copysign(literal_like(0, x), nearest)
+        nearest = a.select(a.lt(size, literal_like(least, x)), zero, nearest)
+    return a.select(a.ne(x, x), x, nearest)
 
 
-def _rounded_mantissa(x: Value, dropped: int) -> Value:
-    if not dropped:
+def _rounded_mantissa(x: Value, bit_count: int) -> Value:
+    if not bit_count:
         return x
     dtype = type_of(x).dtype
     bits = a.bitcast(x, dtype=_bits(dtype))
-    last = a.logical_and(a.shr(bits, literal_like(dropped, bits)), literal_like(1, bits))
-    half = a.add(last, literal_like((1 << (dropped - 1)) - 1, bits))
-    mask = literal_like(((1 << bit_width(dtype)) - 1) ^ ((1 << dropped) - 1), bits)
-    rounded = a.bitcast(a.logical_and(a.add(bits, half), mask), dtype=dtype)
-    return a.select(a.is_finite(x), rounded, x)
+    last = a.logical_and(a.shr(bits, literal_like(bit_count, bits)), literal_like(1, bits))
+    half = a.add(last, literal_like((1 << (bit_count - 1)) - 1, bits))
+    mask = literal_like(((1 << bit_width(dtype)) - 1) ^ ((1 << bit_count) - 1), bits)
+    nearest = a.bitcast(a.logical_and(a.add(bits, half), mask), dtype=dtype)
+    return a.select(a.is_finite(x), nearest, x)
 
 
 reduce_precision: Primitive = elementwise(

@@ -1,7 +1,7 @@
 """Operands as NumPy and JAX take them: Python scalars, NumPy arrays, mixed dtypes, broadcasting.
 
-Primitives take operands of one dtype and one shape; `promoted` makes them so. Equal operands,
-the common case, pass untouched.
+Primitives take operands of one dtype and one shape; `promoted` converts them. Operands of equal
+types, the common case, pass unchanged.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from rune.ops.scalars import holds, int_bounds, wrapped
 
 Scalar = bool | int | float | complex
 _SCALARS = (bool, int, float, complex)
-NUMPY = (np.ndarray, np.generic)  # a tuple, since a union would be made at each call
+NUMPY = (np.ndarray, np.generic)  # a tuple, since a union would be built at each call
 
 
 def operand(name: str, value: Operand) -> Value:
-    """`value` if it is an array, tracer or Python scalar; NumPy data with canonical dtype.
+    """`value` if it is an array, tracer or Python scalar; NumPy data in its canonical dtype.
 
-    A symbolic size counts as a Python integer; what stands for an array as what it gives.
-
+    A symbolic size counts as a Python integer; an object that stands for an array becomes it.
     Errors: ArgumentError for anything else, lists included.
     """
     exact = unrounded(name, value)
@@ -46,10 +45,10 @@ def operand(name: str, value: Operand) -> Value:
 
 
 def unrounded(name: str, value: Operand) -> Any:
-    """An operand with all of its digits: NumPy data and symbolic sizes as they are.
+    """An operand with all its digits: NumPy data and symbolic sizes are not rounded.
 
-    `as_type` rounds it once, to the dtype of the result; `scalar_kind` says as what it promotes.
-
+    `as_type` rounds it once, to the dtype of the result; `scalar_kind` gives the dtype with which
+    it promotes.
     Errors: ArgumentError if it is not an array.
     """
     if isinstance(value, Tracer) or hasattr(type(value), "rank0"):
@@ -74,7 +73,7 @@ def _in_numpy(value: Value, dtype: np.dtype) -> np.ndarray:
 
 
 def refuse_mask(name: str, value: object) -> None:
-    """Errors: ArgumentError for a masked array of NumPy's that hides any element."""
+    """Errors: ArgumentError for a NumPy masked array in which any element is hidden."""
     if type(value) is not np.ndarray and hasattr(value, "filled") and np.any(getattr(value, "mask", True)):
         raise ArgumentError(
             f"{name}: cannot take {type(value).__name__} as an array (its mask would be lost)",
@@ -83,7 +82,7 @@ def refuse_mask(name: str, value: object) -> None:
 
 
 def refuse_sharding(name: str, out_sharding: None) -> None:
-    """Errors: ArgumentError for a sharding, which a room below that of meshes cannot give."""
+    """Errors: ArgumentError for any sharding: this layer lies below the one that has meshes."""
     if not is_unsaid(out_sharding):
         raise ArgumentError(
             f"{name}: cannot use out_sharding={out_sharding!r} (None alone)",
@@ -97,14 +96,16 @@ def stands_for_array(value: object) -> bool:
 
 
 def opened(value: Any) -> Any:
-    """The array that a leaf stands for (`__rune_array__`, `__jax_array__`); all else as it is."""
+    """The array that a leaf stands for (`__rune_array__`, `__jax_array__`); anything else
+    unchanged.
+    """
     cls = type(value)
     stands_for = getattr(cls, "__rune_array__", None) or getattr(cls, "__jax_array__", None)
     return value if stands_for is None else stands_for(value)
 
 
 def _dtype_beside_numbers(values: Sequence[Operand]) -> np.dtype | None:
-    """The second common case, arrays of floats of one type beside Python's numbers: their dtype."""
+    """The dtype in the second common case: floating arrays of one type beside Python numbers."""
     types: list[object] = [_NUMBERS if v.__class__ in _NUMBERS else getattr(v, "type", v) for v in values]
     first = next((t for t in types if isinstance(t, ArrayType)), None)
     if first is None or first.weak or first.dtype not in dtypes.FLOATING:
@@ -112,7 +113,7 @@ def _dtype_beside_numbers(values: Sequence[Operand]) -> np.dtype | None:
     return first.dtype if all([t is first or t is _NUMBERS for t in types]) else None
 
 
-_NUMBERS = (float, int)  # of Python
+_NUMBERS = (float, int)  # Python's numbers
 
 
 def _hint(value: object) -> str | None:
@@ -124,8 +125,9 @@ def _hint(value: object) -> str | None:
 
 
 def scalar_kind(value: object) -> tuple[np.dtype, bool]:
-    """(dtype, weak) as which an operand promotes: NumPy's of 64 bits as those of 32, a symbolic
-    size as a Python integer."""
+    """(dtype, weak) with which an operand promotes: 64-bit NumPy data count as 32 bits, a symbolic
+    size as a Python integer.
+    """
     scalar = dtypes.scalar_type(0 if isinstance(value, Dim) else value)
     if scalar is not None:
         return scalar
@@ -138,12 +140,12 @@ def scalar_kind(value: object) -> tuple[np.dtype, bool]:
 def promoted(name: str, *values: Operand, kind: str = "any") -> list[Any]:
     """Operands of one dtype and one shape (or rank 0).
 
-    Python's numbers and NumPy's of 64 bits are rounded once, to that dtype; while all are weak,
-    they stay Python's, so that promoting them again loses nothing.
+    Python numbers and 64-bit NumPy data are rounded once, to that dtype; if all operands are weak,
+    they remain Python numbers, so that promoting them again loses nothing.
 
     kind: "any", "numeric" (bools become i32) or "inexact" (integers and bools become f32,
-    64-bit integers f64).
-    Errors: ShapeError names the axis that conflicts; DtypeError where no promotion exists.
+          64-bit integers f64).
+    Errors: ShapeError names the axis that conflicts; DtypeError if there is no common dtype.
     """
     if fit_together(values, kind):
         return list(values)
@@ -162,7 +164,7 @@ def promoted(name: str, *values: Operand, kind: str = "any") -> list[Any]:
 
 
 def fit_together(values: Sequence[Operand], kind: str = "any") -> bool:
-    """The common case: arrays of one type, and of the kind asked for."""
+    """The common case: arrays of one type that is of the required kind."""
     first = getattr(values[0], "type", None)
     if type(first) is not ArrayType or any([getattr(v, "type", None) is not first for v in values]):
         return False
@@ -171,9 +173,9 @@ def fit_together(values: Sequence[Operand], kind: str = "any") -> bool:
 
 def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "convert") -> Any:
     """`value` in `dtype`. A Python scalar becomes a literal, or stays weak if `weak`; a symbolic
-    size is computed in `dtype`, never in a narrower one on the way.
+    size is computed in `dtype`, never in a narrower dtype first.
 
-    name:   the operation that asks.
+    name:   the calling operation
     Errors: OverflowError for a Python integer that the dtype cannot hold, unless
             python_integers="wrapped" is set and the default integer holds it; DtypeError for a
             complex number where the dtype is real.
@@ -183,8 +185,8 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
         return convert(size, dtype=dtype, weak=True) if weak else size
     if dtypes.scalar_type(value) is not None:
         if dtype in dtypes.KEYS:
-            shown = dtypes.short(dtype)
-            raise DtypeError(f"{name}: cannot use {value!r} as {shown} (a key required)")
+            dtype_name = dtypes.short(dtype)
+            raise DtypeError(f"{name}: cannot use {value!r} as {dtype_name} (a key required)")
         number = _checked(name, value, dtype)
         return _weak(number, dtype) if weak else _typed(number, dtype)
     source = type_of(value).dtype
@@ -198,12 +200,14 @@ def as_type(value: Any, dtype: np.dtype, weak: bool = False, name: str = "conver
 
 
 def _kind(dtype: np.dtype) -> int:
-    """0 to 3 for bools, integers, floats, complex numbers: each kind holds those before it."""
+    """0 to 3 for bools, integers, floats, complex numbers: each kind includes those before it."""
     return sum(dtype in above for above in (dtypes.NUMERIC, dtypes.INEXACT, dtypes.COMPLEX))
 
 
 def _weak(number: Any, dtype: np.dtype) -> Value:
-    """A Python number of the kind of `dtype`, which keeps its digits; an array of another width."""
+    """A Python number of the kind of `dtype`, with all its digits; an array if the width
+    differs.
+    """
     scalar = _SCALARS[_kind(dtype)](number)
     if dtypes.scalar_type(scalar) == (dtype, True):
         return scalar
@@ -211,7 +215,9 @@ def _weak(number: Any, dtype: np.dtype) -> Value:
 
 
 def _typed(scalar: Scalar, dtype: np.dtype) -> np.ndarray:
-    """A rank-0 constant; what is too large for a floating dtype becomes infinite, unremarked."""
+    """A rank-0 constant; a number too large for a floating dtype becomes infinite, without a
+    warning.
+    """
     if type(scalar) is float and not -400 < scalar < 400:
         with np.errstate(all="ignore"):
             return np.asarray(scalar).astype(dtype)
@@ -238,7 +244,7 @@ def _checked(name: str, value: Scalar, dtype: np.dtype) -> Scalar:
 
 
 def _wrapped(name: str, number: int, dtype: np.dtype) -> int:
-    """The number modulo the size of a dtype that cannot hold it, if the settings ask for that."""
+    """The number modulo 2**bits of a dtype that cannot hold it, if the settings request that."""
     default = dtypes.canonical(dtypes.i64)
     if config.current().python_integers == "checked" or not holds(default, number):
         raise unfit(name, number, dtype)
@@ -249,12 +255,12 @@ _TOO_LARGE = 2**1024 - 2**970  # Python cannot convert larger integers to float
 
 
 def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
-    """The error for an integer that `dtype` cannot hold, and what to do about it."""
+    """The error for an integer that `dtype` cannot hold, with advice."""
     integers = sorted(dtypes.INTEGER, key=lambda d: (int_bounds(d)[1], d.kind))
     wider = [d for d in integers if holds(d, number)]
-    shown = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
+    number_text = str(number) if number.bit_length() <= 256 else f"a number of {number.bit_length()} bits"
     hint = f"an explicit {wider[0].name} holds it" if wider else "no integer has more than 64 bits"
-    message = f"{name}: cannot hold {shown} in {dtypes.short(dtype)}"
+    message = f"{name}: cannot hold {number_text} in {dtypes.short(dtype)}"
     return OverflowError(with_context(message, hint if dtype in dtypes.INTEGER else None))
 
 
@@ -262,8 +268,8 @@ def unfit(name: str, number: int, dtype: np.dtype) -> OverflowError:
 def broadcast_shape(name: str, *shapes: Shape) -> Shape:
     """The common shape by NumPy's rules. Errors: ShapeError names the axis and both sizes."""
     rank = max(map(len, shapes))
-    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
-    return tuple(_common(name, shapes, axis, [s[axis] for s in padded]) for axis in range(rank))
+    full_shapes = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    return tuple(_common(name, shapes, axis, [s[axis] for s in full_shapes]) for axis in range(rank))
 
 
 def _common(name: str, shapes: Sequence[Shape], axis: int, sizes: Sequence[Size]) -> Size:
@@ -285,34 +291,34 @@ def broadcast_to(name: str, value: Operand, shape: Shape) -> Any:
         return value
     if broadcast_shape(name, current, shape) != shape:
         raise ShapeError(f"{name}: cannot broadcast {type_of(value)} to {shape}")
-    squeezed, axes = _stretch(current, shape)
-    if squeezed != current:
-        value = reshape(value, shape=squeezed)
+    core_shape, axes = _stretch(current, shape)
+    if core_shape != current:
+        value = reshape(value, shape=core_shape)
     return broadcast(value, shape=shape, axes=axes)
 
 
 @functools.lru_cache(maxsize=4096)
 def _stretch(current: Shape, shape: Shape) -> tuple[Shape, tuple[int, ...]]:
-    """The shape without the axes to stretch, and where its axes stand in `shape`."""
+    """The shape without the axes to stretch, and the positions of its axes in `shape`."""
     offset = len(shape) - len(current)
-    unstretched = tuple(i for i, d in enumerate(current) if d != 1 or shape[offset + i] == 1)
-    return tuple(current[i] for i in unstretched), tuple(offset + i for i in unstretched)
+    axes = tuple(i for i, d in enumerate(current) if d != 1 or shape[offset + i] == 1)
+    return tuple(current[i] for i in axes), tuple(offset + i for i in axes)
 
 
 def broadcast_together(name: str, values: Sequence[Operand]) -> list[Any]:
-    """Operands of one shape; rank-0 ones stay as they are."""
+    """Operands of one shape; rank-0 operands are unchanged."""
     shapes = [() if dtypes.scalar_type(v) else type_of(v).shape for v in values]
-    ranked = {s for s in shapes if s}
-    if len(ranked) <= 1:
+    distinct = {s for s in shapes if s}
+    if len(distinct) <= 1:
         return list(values)
-    if config.current().rank_promotion != "allow" and len({len(s) for s in ranked}) > 1:
+    if config.current().rank_promotion != "allow" and len({len(s) for s in distinct}) > 1:
         _report_ranks(name, shapes, config.current().rank_promotion)
     shape = broadcast_shape(name, *shapes)
     return [v if not s else broadcast_to(name, v, shape) for v, s in zip(values, shapes)]
 
 
 def _report_ranks(name: str, shapes: Sequence[Shape], how: str) -> None:
-    """Errors: ShapeError where ranks may not be promoted; else a warning."""
+    """Errors: ShapeError if ranks may not be promoted; otherwise warns."""
     text = " and ".join("[" + ",".join(map(str, s)) + "]" for s in shapes)
     message = f"{name}: cannot promote the ranks of {text} (rank_promotion={how!r})"
     if how == "raise":
@@ -345,12 +351,12 @@ def apply(primitive: Primitive, *values: Any) -> Any:
 
 def _selected(mask: Operand, number: Value) -> Value:
     """A number where the mask is True, else 0."""
-    condition, chosen = broadcast_together("mul", [unrounded("mul", mask), number])
-    kind = type_of(chosen)
-    return select(condition, chosen, as_type(0, kind.dtype, kind.weak))
+    condition, numbers = broadcast_together("mul", [unrounded("mul", mask), number])
+    kind = type_of(numbers)
+    return select(condition, numbers, as_type(0, kind.dtype, kind.weak))
 
 
-# NumPy's sum and product of two bools are bool.
+# As in NumPy, the sum of two bools is their "or" and the product their "and".
 _OF_BOOL = {add: logical_or, mul: logical_and}
 
 

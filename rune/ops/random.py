@@ -1,22 +1,21 @@
 """Random bits and keys as primitives: each stays one equation until the program is lowered.
 
-A key is an element of an array, of a dtype that says its generator: two words of 32 bits. Whatever
-moves elements moves keys; here is all that computes with them.
-Bits depend on the key and on the position in the result alone, counted in row-major order, so the
-first elements of a longer result are those of a shorter one, and a batch of keys gives what its
-keys give one by one.
+A key is an element of an array whose dtype names its generator: two words of 32 bits. Operations
+that move elements also move keys; this file has those that compute with keys. Bits depend only on
+the key and on the position in the result, in row-major order. So the first elements of a longer
+result are those of a shorter one, and a batch of keys gives the same as its keys one by one.
 
     random_bits     unsigned integers of `shape` for every key
     random_split    the keys at positions 0, 1, … of `shape`
-    random_fold_in  the key at the position that an integer names
-    random_seed     a key made of the two halves of a seed
-    random_clone    the same key, as one that has not been used
-    key_of_words    the key of two words
+    random_fold_in  the key at the position given by an integer
+    random_seed     a key made from the two halves of a seed
+    random_clone    the same key, marked as unused
+    key_of_words    the key with two given words
     key_word        one of the words of a key
 
-    threefry2x32_first, …   one word of a cipher: of a key's words and of a counter's
+    threefry2x32_first, …   one word of a cipher of a key's words and a counter's words
 
-Expanded, they are words of a cipher at the index: generation fuses into whatever reads it.
+Expanded, they are words of a cipher at the index: generation fuses into its readers.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ u32, u64 = dtypes.u32, dtypes.u64
 BITS = (dtypes.u8, dtypes.u16, u32, u64)
 WORDS = 2  # of a key
 LOW = (1 << 32) - 1  # the bits of a word
-NO_KEY = (0,) * WORDS  # under which seeds become keys
-FEW = 4  # keys made one by one: by Python's integers, and in programs
+NO_KEY = (0,) * WORDS  # the key under which seeds become keys
+FEW = 4  # up to this many keys are made one by one: by Python's integers, and in programs
 CHUNK = 1 << 14  # elements that the reference computes at a time, so that they stay in the cache
 
 
@@ -101,7 +100,7 @@ def _batch(primitive: Callable[[], Primitive]) -> Rule:
 
 
 def generator(key: ArrayType | np.ndarray) -> Generator:
-    """The generator that keys are for."""
+    """The generator to which keys belong."""
     return GENERATORS[dtypes.IMPL_OF[key.dtype]]
 
 
@@ -131,13 +130,13 @@ FIRST, SECOND, MIXED = range(len(WORD_NAMES))
 
 
 def _word(number: int, generator: Generator, key: Words, counter: Words) -> Array:
-    """One word of the cipher of a key and a counter, whose words may be integers."""
+    """One word of the cipher of a key and a counter, whose words may be Python integers."""
     words = (literal(w, u32) if isinstance(w, int) else w for w in (*key, *counter))
     return CIPHER_WORDS[generator.name][number](*words)
 
 
 def _key_at(generator: Generator, key: Words, counter: Words) -> Array:
-    """The key that a cipher makes."""
+    """The key that a cipher makes from a key and a counter."""
     words = (_word(number, generator, key, counter) for number in (FIRST, SECOND))
     return key_of_words(*words, impl=generator.name)
 
@@ -169,7 +168,7 @@ key_word: Primitive = elementwise(
 
 
 def words_of(keys: Value) -> Words:
-    """The words of keys, each of the shape of the keys."""
+    """The words of keys, each with the shape of the keys."""
     return [key_word(keys, number=number) for number in range(WORDS)]
 
 
@@ -192,7 +191,9 @@ def keys_of(data: Operand, impl: str) -> Array:
 
 
 def _positions(shape: Shape) -> Words:
-    """High and low word of the row-major number of every element; 0 words stay constants."""
+    """High and low word of the row-major index of every element; words that are 0 stay
+    constants.
+    """
     count = product(shape)
     if isinstance(count, int) and count <= 1 << 32:
         return literal(0, u32), reshape(iota(shape=(count,), axis=0, dtype=u32), shape=shape)
@@ -201,7 +202,9 @@ def _positions(shape: Shape) -> Words:
 
 
 def _along(words: Words, shape: Shape) -> Words:
-    """Words of a key array of shape B for every element of [*B, *shape]; one key stays rank 0."""
+    """Words of a key array of shape B, for every element of [*B, *shape]; those of one key stay
+    rank 0.
+    """
     keys = type_of(words[0]).shape
     axes = tuple(range(len(keys)))
     return [broadcast(w, shape=(*keys, *shape), axes=axes) if keys else w for w in words]
@@ -213,13 +216,13 @@ def _for_every_key(positions: Words, keys: Shape, shape: Shape) -> Words:
 
 
 def _columns(key: np.ndarray) -> Words:
-    """The words of many keys, each a column: beside them stand the positions of a result."""
+    """The words of many keys, each as a column, beside the row of positions in a result."""
     words = stored_words(key).reshape(-1, WORDS)
     return [words[:, number : number + 1] for number in range(WORDS)]
 
 
 def _counted(count: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Runs of positions below `count`: where they stand, and their high and low words."""
+    """Runs of positions below `count`: their slice, and their high and low words."""
     for start in range(0, count, CHUNK):
         stop = min(start + CHUNK, count)
         number = np.arange(start, stop, dtype=np.uint64)
@@ -233,8 +236,8 @@ def _counted(count: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
 def _bits_type(key: ArrayType, *, shape: Shape, dtype: np.dtype) -> ArrayType:
     _require_keys("random_bits", key)
     if dtype not in BITS:
-        allowed = ", ".join(map(dtypes.short, BITS))
-        raise DtypeError(f"random_bits: cannot make {dtypes.short(dtype)} (one of {allowed})")
+        dtype_names = ", ".join(map(dtypes.short, BITS))
+        raise DtypeError(f"random_bits: cannot make {dtypes.short(dtype)} (one of {dtype_names})")
     return ArrayType((*key.shape, *shape), dtype)
 
 
@@ -242,11 +245,11 @@ def _bits_reference(key: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.nda
     keys, of_keys = _columns(key), generator(key)
     out = np.empty((key.size, math.prod(shape)), dtype)
     for part, high, low in _counted(out.shape[1]):
-        first, second, mixed = of_keys.cipher(NUMPY, keys, of_keys.sample((high, low)))
+        first, second, xor_word = of_keys.cipher(NUMPY, keys, of_keys.sample((high, low)))
         if dtype == u64:
             out[:, part] = (first.astype(u64) << np.uint64(32)) | second
         else:
-            out[:, part] = mixed.astype(dtype)
+            out[:, part] = xor_word.astype(dtype)
     return out.reshape((*key.shape, *shape))
 
 
@@ -254,11 +257,11 @@ def _bits_expand(key: Value, *, shape: Shape, dtype: np.dtype) -> Value:
     keys, words = type_of(key), _along(words_of(key), shape)
     positions = _for_every_key(_positions(shape), keys.shape, shape)
     of_keys = generator(keys)
-    drawn = functools.partial(_word, generator=of_keys, key=words, counter=of_keys.sample(positions))
+    word = functools.partial(_word, generator=of_keys, key=words, counter=of_keys.sample(positions))
     if dtype != u64:
-        return cast(drawn(MIXED), dtype)
-    high = shl(convert(drawn(FIRST), dtype=u64), literal(32, u64))
-    return logical_or(high, convert(drawn(SECOND), dtype=u64))
+        return cast(word(MIXED), dtype)
+    high = shl(convert(word(FIRST), dtype=u64), literal(32, u64))
+    return logical_or(high, convert(word(SECOND), dtype=u64))
 
 
 random_bits: Primitive = Primitive(
@@ -284,8 +287,8 @@ def _split_reference(key: np.ndarray, *, shape: tuple) -> np.ndarray:
     of_keys, count = generator(key), math.prod(shape)
     if not key.ndim and count <= FEW:
         pair = stored_words(key).tolist()
-        derived = [of_keys.cipher(INTS, pair, of_keys.derive((0, n)))[:WORDS] for n in range(count)]
-        return np.array([(words,) for words in derived], key.dtype).reshape(shape)
+        new_keys = [of_keys.cipher(INTS, pair, of_keys.derive((0, n)))[:WORDS] for n in range(count)]
+        return np.array([(words,) for words in new_keys], key.dtype).reshape(shape)
     keys, out = _columns(key), np.empty((key.size, count), key.dtype)
     for part, high, low in _counted(count):
         first, second, _ = of_keys.cipher(NUMPY, keys, of_keys.derive((high, low)))
@@ -297,8 +300,9 @@ def _split_expand(key: Value, *, shape: Shape) -> Array:
     keys, words, count = type_of(key), words_of(key), product(shape)
     of_keys = generator(keys)
     if isinstance(count, int) and 0 < count <= FEW:
-        # One after the other: many keys are what runs in lanes, not the few positions; and of a
-        # key that is split in a loop only those are made that are used.
+        # One after another: many keys run in lanes, the few positions do not; and of a key that is
+        # split
+        # in a loop, only the new keys that are used get computed.
         keys_of_lane = [_key_at(of_keys, words, of_keys.derive((0, n))) for n in range(count)]
         rows = [reshape(m, shape=(*keys.shape, 1)) for m in keys_of_lane]
         return reshape(concatenate(*rows, axis=keys.ndim), shape=(*keys.shape, *shape))
@@ -329,8 +333,8 @@ def _fold_in_type(key: ArrayType, *position: ArrayType) -> ArrayType:
 def _fold_in_reference(key: np.ndarray, *position: np.ndarray) -> np.ndarray:
     words, of_keys = stored_words(key), generator(key)
     if not any(map(np.ndim, (key, *position))):
-        folded = of_keys.cipher(INTS, words.tolist(), of_keys.derive(tuple(map(int, position))))
-        return stored_keys(folded[:WORDS], key.dtype)
+        key_words = of_keys.cipher(INTS, words.tolist(), of_keys.derive(tuple(map(int, position))))
+        return stored_keys(key_words[:WORDS], key.dtype)
     pair = [words[..., number] for number in range(WORDS)]
     return stored_keys(of_keys.cipher(NUMPY, pair, of_keys.derive(position))[:WORDS], key.dtype)
 

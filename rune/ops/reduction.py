@@ -62,7 +62,7 @@ Axes = tuple[int, ...]
 
 
 def expand_axes(y: Value, shape: tuple, axes: Axes) -> Array:
-    """A reduced value broadcast back over the removed `axes`."""
+    """A reduced value broadcast back over the `axes` that were removed."""
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
     return broadcast(y, shape=shape, axes=remaining)
 
@@ -94,7 +94,9 @@ def _prod_reference(x: np.ndarray, *, axes: Axes) -> np.ndarray:
 
 
 def _prod_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
-    """sum_i dx_i prod_{j != i} x_j, the inner products from both sides: right where x has zeros."""
+    """sum_i dx_i prod_{j != i} x_j, with inner products from both sides: correct where x has
+    zeros.
+    """
     shape = type_of(x).shape
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
     order = (*remaining, *axes)
@@ -113,17 +115,19 @@ def _count(shape: tuple, axes: Axes) -> Any:
 
 def _exclusive_product(x: Value, from_end: bool) -> Array:
     axis = type_of(x).ndim - 1
-    shifted = _shift(x, 1, axis, literal_like(1, x), from_end)
-    return cumprod(shifted, axis=axis, reverse=from_end)
+    predecessors = _shift(x, 1, axis, literal_like(1, x), from_end)
+    return cumprod(predecessors, axis=axis, reverse=from_end)
 
 
 def _extremum_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
-    # dx, x [*B, N]   y, result [*B]. A tie shares the tangent equally, so that the cotangent
-    # still sums to one per slice. No element equals a NaN: all share it, as a NaN each.
+    # dx, x [*B, N]   y, result [*B]. Elements that tie share the tangent equally, so that the
+    # cotangent
+    # still sums to one per slice. No element equals a NaN, so all elements share the tangent of a
+    # NaN.
     extremum = expand_axes(y, type_of(x).shape, axes)
-    tied = logical_or(eq(x, extremum), ne(extremum, extremum))
-    total = reduce_sum(select(tied, dx, zero_like(dx)), axes=axes)
-    count = reduce_sum(cast(tied, type_of(x).dtype), axes=axes)
+    is_extremum = logical_or(eq(x, extremum), ne(extremum, extremum))
+    total = reduce_sum(select(is_extremum, dx, zero_like(dx)), axes=axes)
+    count = reduce_sum(cast(is_extremum, type_of(x).dtype), axes=axes)
     return div(total, select(eq(y, y), count, y))
 
 
@@ -149,16 +153,16 @@ def _arg_type(x: ArrayType, *, axis: int, dtype: np.dtype) -> ArrayType:
     require("argmax", dtypes.ANY, "ordered", x)
     if 0 <= axis < x.ndim and x.shape[axis] == 0:
         raise ShapeError(f"argmax: cannot reduce {x} over axis {axis} (no elements)")
-    reduced = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
+    type = reduced_type("argmax", x, (axis,)).with_dtype(dtype)
     hint = "positions have 64 bits under rune.enable_x64()" if dtype == dtypes.i32 else None
     require_room("argmax", x.shape[axis] - 1, dtype, hint=hint)
-    return reduced
+    return type
 
 
 def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:
-    """The smallest position that holds the extremum; where that is NaN, the first NaN.
+    """The smallest position of the extremum; if that is NaN, of the first NaN.
 
-    worst: no number loses to it. Complex numbers go by their real parts, then by the imaginary.
+    worst: the number that loses to all. Complex numbers compare by real part, then imaginary part.
     """
 
     def expand(x: Value, *, axis: int, dtype: np.dtype) -> Array:
@@ -212,7 +216,7 @@ argmin = _arg_reduction("argmin", np.argmin, lambda: reduce_min, np.inf)
 
 
 def _shift(x: Value, by: int, axis: int, fill: Value, from_end: bool) -> Array:
-    """Elements moved `by` places along `axis`, away from where the scan starts."""
+    """Elements moved `by` places along `axis`, away from the start of the scan."""
     amount = tuple(by if i == axis else 0 for i in range(type_of(x).ndim))
     back = tuple(-a for a in amount)
     low, high = (back, amount) if from_end else (amount, back)
@@ -229,10 +233,10 @@ def _doubling_jvp(combine: Rule, identity: Callable[[Value], Value]) -> JvpRule:
         while by < most:
             before = _shift(value, by, axis, identity(x), reverse)
             d_before = _shift(tangent, by, axis, zero_like(dx), reverse)
-            value, joined = combine(before, d_before, value, tangent)
-            # Where nothing is before, 0 times infinity is no tangent, and -inf ties with nothing.
+            value, combination = combine(before, d_before, value, tangent)
+            # Before the first element, 0 times infinity is not a tangent, and -inf does not tie.
             alone = _shift(zeros, by, axis, literal_like(1, x), reverse)
-            tangent = select(eq(alone, zeros), joined, tangent)
+            tangent = select(eq(alone, zeros), combination, tangent)
             by *= 2
         return tangent
 
@@ -246,8 +250,8 @@ def _product_step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Arra
 def _extremum_step(pick: Callable[[], Primitive], wins: Callable[[], Primitive]) -> Rule:
     def step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Array]:
         half = mul(add(da, db), literal_like(0.5, da))
-        chosen = select(wins()(a, b), da, db)
-        return pick()(a, b), select(eq(a, b), half, chosen)
+        winner_tangent = select(wins()(a, b), da, db)
+        return pick()(a, b), select(eq(a, b), half, winner_tangent)
 
     return step
 
@@ -264,8 +268,8 @@ def _cumulative_type(name: str, kind: str) -> Rule:
 
 def _cumulative_reference(ufunc: np.ufunc) -> Rule:
     def reference(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
-        ordered = np.flip(x, axis) if reverse else x
-        total = ufunc.accumulate(ordered, axis=axis, dtype=wide(x.dtype)).astype(x.dtype)
+        forward = np.flip(x, axis) if reverse else x
+        total = ufunc.accumulate(forward, axis=axis, dtype=wide(x.dtype)).astype(x.dtype)
         return np.flip(total, axis) if reverse else total
 
     return reference

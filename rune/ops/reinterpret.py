@@ -1,7 +1,8 @@
 """The same bits under another dtype: `x.view(dtype)`.
 
-Between dtypes of one width that is one bitcast. Otherwise the last axis is split, or pairs of it
-are joined, the least significant part first, as on the little-endian machines that rune runs on.
+Between dtypes of equal width this is one bitcast. Otherwise the last axis is split, or its elements
+are joined in pairs, the least significant part first, as on the little-endian machines that rune
+runs on.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def view(x: Value, dtype: np.dtype) -> Any:
     """The bits of x read as `dtype`.
 
     Shapes: [*B, N] -> [*B, N width / new width].
-    Errors: DtypeError for int4 and for bool from other bits; ShapeError where the widths do not
-            divide the last axis, or there is none.
+    Errors: DtypeError for int4, and for bool from other bits; ShapeError if there is no last axis,
+            or the widths do not divide it.
     """
     current = type_of(x).dtype
     if current == dtype:
@@ -51,22 +52,22 @@ def view(x: Value, dtype: np.dtype) -> Any:
 
 
 def _require_axis(x: Value, dtype: np.dtype) -> None:
-    """Raise unless there is a last axis, whose elements join without a remainder."""
+    """Errors: ShapeError unless the elements of a last axis can be joined without a remainder."""
     shape, count = type_of(x).shape, dtype.itemsize // type_of(x).dtype.itemsize
     if not shape or (count > 1 and shape[-1] % count != 0):
-        required = f"a last axis of a multiple of {count} elements" if count > 1 else "a last axis"
-        raise ShapeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({required} required)")
+        requirement = f"a last axis of a multiple of {count} elements" if count > 1 else "a last axis"
+        raise ShapeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({requirement} required)")
 
 
 def _of_bool(x: Value, dtype: np.dtype) -> Value:
-    """A bool is a byte 0 or 1; no other byte is one."""
+    """A bool is a byte 0 or 1; no other byte is valid."""
     if type_of(x).dtype == dtypes.bool_ and dtype.itemsize == 1:
         return view(a.cast(x, dtypes.u8), dtype)
     raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
 
 
 def _complex(x: Value, dtype: np.dtype) -> Value:
-    """A complex number is its real part and its imaginary part."""
+    """A complex number is its real part followed by its imaginary part."""
     current = type_of(x).dtype
     if current in dtypes.COMPLEX:
         return view(_joined([cn.real(x), cn.imag(x)]), dtype)

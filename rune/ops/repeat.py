@@ -1,8 +1,8 @@
 """Loops inside the expansion of a primitive: steps of its algorithm on a device.
 
-They exist while a program is lowered and at no other time, so they have no derivative, no batch
-rule and no meaning in NumPy: control flow of users is in rune/control. What the body closes over
-becomes operands of the loop. Compile time does not depend on the number of steps.
+They exist only while a program is lowered, so they have no derivative, no batch rule and no meaning
+in NumPy; control flow of users is in rune/control. Values that the body closes over become operands
+of the loop. Compile time does not depend on the number of steps.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def repeat_rows(
 ) -> tuple[list[Value], list[Value]]:
     """The last carry and stacked results; body(carry, one row of each array) -> carry, results.
 
-    Rows are those of the leading axis, taken from the last one on if `reverse`. Results are filled
-    in place, row by row.
+    Rows run along the leading axis, from the last one if `reverse`. Results are filled in place,
+    row by row.
     """
     types, arrays = _types(carry), _types(rows)
     count = len(types)
@@ -71,12 +71,12 @@ def repeat_rows(
 
 
 def _types(values: Sequence[Value]) -> list[ArrayType]:
-    """The types of a carry; numbers are of the dtype that they have, weak no longer."""
+    """The types of a carry; numbers have their dtypes, without being weak."""
     return [type_of(x).strong() for x in values]
 
 
 def _staged_step(body: Callable[..., Sequence[Value]], types: Sequence[ArrayType]) -> Staged:
-    """The body's program, its results of the carry's shapes where they were left to broadcast."""
+    """The body's program; results broadcast to the shapes of the carry."""
     staged = stage_within(lambda *xs: _fitted(body(*xs), types), [COUNTER, *types], "body")
     _require_carry(staged.program.output_types, types)
     return staged
@@ -86,7 +86,7 @@ def _fitted(values: Sequence[Value], types: Sequence[ArrayType]) -> list[Value]:
     return [fit(x, t.shape) for x, t in zip(values, types, strict=True)]
 
 
-def _require_carry(actual: Sequence[ArrayType], expected: Sequence[ArrayType]) -> None:
-    for x, y in zip(actual, expected, strict=True):
+def _require_carry(actual: Sequence[ArrayType], carry_types: Sequence[ArrayType]) -> None:
+    for x, y in zip(actual, carry_types, strict=True):
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise CheckError(f"repeat: cannot carry {x} (the carry is {y})")

@@ -1,9 +1,9 @@
-"""Scatters of rows: windows that are whole rows of the operand, changed by their numbers.
+"""Scatters of rows: the windows are whole rows of the operand, addressed by row numbers.
 
     operand [*S, *W]  ->  rows [S, W]       updates [*U, *W]  ->  rows [U, W]
-    indices [*U, k]   ->  places [U], i32   the number of a row; S for what is left out
+    indices [*U, k]   ->  places [U], i32   the number of a row; S for updates that are dropped
 
-How the rows are changed is for the device to say (lowering/scatters).
+The device decides how the rows are changed (lowering/scatters).
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ Change = Callable[[Value, Value, Value], Value]  # rows [S, W], places [U], upda
 
 
 def scattered_axes(dims: IndexDims) -> tuple[int, ...]:
-    """The axes of the operand along which windows are placed."""
+    """The axes of the operand that index components address."""
     return tuple(sorted({*dims.start_map, *dims.operand_batching}))
 
 
 def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
-    """Whether every window is one row: single along the axes where it is placed, whole along the
-    others."""
-    placed = scattered_axes(dims)
+    """Whether every window is one row: size 1 along the addressed axes, whole along the others."""
+    axes = scattered_axes(dims)
     return all(
-        size == 1 and a not in dims.window_axes(operand.ndim) if a in placed else size == length
+        size == 1 and a not in dims.window_axes(operand.ndim) if a in axes else size == length
         for a, (size, length) in enumerate(zip(slice_sizes, operand.shape, strict=True))
     )
 
@@ -49,22 +48,22 @@ def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
 def changed_rows(
     change: Change, operand: Value, indices: Value, updates: Value, *, dims: IndexDims, slice_sizes: Shape, mode: str
 ) -> Value:
-    """The operand whose rows are changed by updates, for windows that are rows.
+    """The operand with rows changed by updates, for windows that are rows.
 
-    change: is given the operand as rows [S, W], the number of each update's row [U], which is S
-            for what is left out, and the updates [U, W].
+    change: receives the operand as rows [S, W], the row number of each update [U] (S for an update
+            that is dropped), and the updates [U, W].
     """
     shape = type_of(operand).shape
-    placed = scattered_axes(dims)
-    window = tuple(a for a in range(len(shape)) if a not in placed)
-    order = (*placed, *window)
-    rows = _as_rows(transpose(operand, permutation=order), len(placed))
+    axes = scattered_axes(dims)
+    window = tuple(a for a in range(len(shape)) if a not in axes)
+    order = (*axes, *window)
+    rows = _as_rows(transpose(operand, permutation=order), len(axes))
     batch = tuple(a for a in range(type_of(updates).ndim) if a not in dims.offset)
     new_rows = _as_rows(transpose(updates, permutation=(*batch, *dims.offset)), len(batch))
-    places = _places(shape, placed, indices, dims, mode)
-    changed = change(rows, places, new_rows)
-    ordered = reshape(changed, shape=tuple(shape[a] for a in order))
-    return transpose(ordered, permutation=inverse(order))
+    places = _places(shape, axes, indices, dims, mode)
+    new_operand = change(rows, places, new_rows)
+    in_order = reshape(new_operand, shape=tuple(shape[a] for a in order))
+    return transpose(in_order, permutation=inverse(order))
 
 
 def _as_rows(x: Value, axes: int) -> Value:
@@ -72,11 +71,13 @@ def _as_rows(x: Value, axes: int) -> Value:
     return reshape(x, shape=(product(shape[:axes]), product(shape[axes:])))
 
 
-def _places(shape: Shape, placed: tuple[int, ...], indices: Value, dims: IndexDims, mode: str) -> Value:
-    """The number of each update's row [U] as i32; the number of rows for what is left out."""
+def _places(shape: Shape, axes: tuple[int, ...], indices: Value, dims: IndexDims, mode: str) -> Value:
+    """The row number of each update [U] as i32; the number of rows for an update that is
+    dropped.
+    """
     batch = type_of(indices).shape[:-1]
     place, inside = fit(_i32(0), batch), fit(np.asarray(True), batch)
-    for axis in placed:
+    for axis in axes:
         size = size_value(shape[axis], dtypes.i32)
         if axis in dims.operand_batching:
             along = dims.indices_batching[dims.operand_batching.index(axis)]
@@ -86,7 +87,7 @@ def _places(shape: Shape, placed: tuple[int, ...], indices: Value, dims: IndexDi
             at, is_within = _within(raw, shape[axis])
             inside = logical_and(inside, is_within)
         place = add(mul(place, size), at)
-    count = size_value(product(shape[a] for a in placed), dtypes.i32)
+    count = size_value(product(shape[a] for a in axes), dtypes.i32)
     numbers = place if mode == "clip" else select(inside, place, count)
     return reshape(numbers, shape=(product(batch),))
 
@@ -99,7 +100,7 @@ def _component(indices: Value, number: int) -> Value:
 
 
 def _within(raw: Value, size: Size) -> tuple[Array, Array]:
-    """Positions moved inside 0…size-1 as i32, and where they were there."""
+    """Positions clamped to 0…size-1 as i32, and where they were in bounds."""
     dtype = type_of(raw).dtype
     last = size_value(size - 1, dtype)
     zero = literal(0, dtype)

@@ -1,13 +1,13 @@
-"""What scalar operations mean, in NumPy: written once, for everything that must agree with it.
+"""The meaning of scalar operations in NumPy, written once for all that must agree with it.
 
 Primitives take these functions as their references, and through them the constant folder, the
-interpreter of kernel code (lowering/kernel/scalar.py) and every test of an executor. Here are the
-operations that NumPy lacks, or gives another meaning:
+interpreter of kernel code (lowering/kernel/scalar.py) and every test of an executor. This file has
+the operations that NumPy lacks, or defines differently:
 
 Integers wrap and nothing traps: x div 0 is -1 (all bits set), x rem 0 is x, the least integer div
 -1 is itself; a shift by the width or more leaves 0 or the sign; an integer to a negative power is
 0 unless the base is 1 or -1. Float to integer saturates, and NaN gives 0. Half types compute in
-f32 and round once, the 4-bit integers in 8 bits. The sign of max(0.0, -0.0) stays open.
+f32 and round once, 4-bit integers compute in 8 bits. The sign of max(0.0, -0.0) is unspecified.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rune import dtypes
 from rune.errors import DtypeError
 
 Function = Callable[..., Any]
-NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and where they compute
+NIBBLES = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}  # 4-bit integers, and the dtypes they compute in
 HALVES = dtypes.FLOATING - {dtypes.f32, dtypes.f64}
 
 
@@ -52,8 +52,8 @@ def int_bounds(dtype: np.dtype) -> tuple[int, int]:
 def order_limits(dtype: np.dtype) -> tuple[complex, complex]:
     """The identities of max and of min: the least and the greatest value of a dtype.
 
-    Some 8-bit formats have no infinity: what would be one is NaN there.
-    Errors: DtypeError if it is not one of numbers.
+    Some 8-bit formats have no infinity; their identity is NaN.
+    Errors: DtypeError for a dtype whose elements are not numbers.
     """
     if dtype == dtypes.bool_:
         return False, True
@@ -68,7 +68,7 @@ def order_limits(dtype: np.dtype) -> tuple[complex, complex]:
 
 
 def holds(dtype: np.dtype, number: int) -> bool:
-    """Whether a number is one of an integer dtype's."""
+    """Whether an integer dtype can hold a number."""
     low, high = int_bounds(dtype)
     return low <= number <= high
 
@@ -80,7 +80,7 @@ def wrapped(number: int, dtype: np.dtype) -> int:
 
 
 class ByDtype:
-    """A function that is another one where its first operand has some dtypes."""
+    """A function that is replaced by another one where its first operand has certain dtypes."""
 
     __slots__ = ("dtypes", "function", "special")
 
@@ -92,7 +92,7 @@ class ByDtype:
 
 
 def of_dtype(function: Function, dtype: np.dtype) -> Function:
-    """What a function is where its first operand has this dtype.
+    """The function that applies where the first operand has this dtype.
 
     >>> of_dtype(widened(np.exp), dtypes.f32) is np.exp
     True
@@ -112,7 +112,9 @@ def widened(function: Function) -> ByDtype:
 
 
 def nibbles(function: Function) -> ByDtype:
-    """`function` in 8 bits, and wrapped, for the 4-bit integers, which NumPy has no loops for."""
+    """`function` computed in 8 bits and wrapped for 4-bit integers, for which NumPy has no
+    loops.
+    """
 
     def in_bytes(*args: np.ndarray, **params: object) -> np.ndarray:
         dtype = args[0].dtype
@@ -122,14 +124,14 @@ def nibbles(function: Function) -> ByDtype:
     return ByDtype(function, NIBBLES, in_bytes)
 
 
-MANY = 10_000  # elements from which it is worth asking how a mask turns
+MANY = 10_000  # elements from which it pays to count how often a mask changes
 
 
 def choose(mask: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a where the mask holds, else b.
 
-    NumPy's loop branches on each element; where the branches cannot be foretold, and elements are
-    of 32 bits, choosing by bits takes a quarter of the time (of 64 bits no less, measured).
+    NumPy's loop branches on each element. Where the branches are unpredictable and elements have
+    32 bits, selecting by bits takes a quarter of the time (64 bits gain nothing, measured).
     """
     if mask.size < MANY or a.dtype.itemsize != 4:
         return np.where(mask, a, b)
@@ -172,7 +174,7 @@ def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def nextafter(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The next number of the dtype after a, towards b; b itself where the two are equal."""
+    """The next number of the dtype after a, towards b; b itself if the two are equal."""
     return np.where(a == b, b, np.nextafter(a, b))
 
 
@@ -182,10 +184,10 @@ def sign(x: np.ndarray) -> np.ndarray:
 
 
 def _by_element(function: Callable[[float], float]) -> Function:
-    vectorised = np.frompyfunc(function, 1, 1)
+    ufunc = np.frompyfunc(function, 1, 1)
 
     def apply(x: np.ndarray) -> np.ndarray:
-        return np.asarray(vectorised(np.asarray(x).astype(np.float64))).astype(x.dtype)
+        return np.asarray(ufunc(np.asarray(x).astype(np.float64))).astype(x.dtype)
 
     return apply
 
@@ -219,7 +221,9 @@ ERF_INV_TAIL = (
 
 
 def _erf_inv_start(a: np.ndarray) -> np.ndarray:
-    """Digits of erf_inv to start from: Giles' up to 1 - 1e-7, which f32 has, the asymptote's on."""
+    """Starting digits of erf_inv: Giles' formula up to 1 - 1e-7, which f32 resolves, then the
+    asymptote.
+    """
     w = -np.log((1 - a) * (1 + a))
     central = np.polyval(ERF_INV_CENTRAL, w - 2.5)
     near = np.where(w < 5, central, np.polyval(ERF_INV_TAIL, np.sqrt(w) - 3)) * a
@@ -230,7 +234,7 @@ def _erf_inv_start(a: np.ndarray) -> np.ndarray:
 
 def erf_inv(y: np.ndarray) -> np.ndarray:
     """The inverse of erf: infinite at -1 and 1, NaN beyond."""
-    # An approximation, then Halley steps in f64 against erfc, which keeps the tail's digits.
+    # An approximation, then Halley steps in f64 on erfc, which keeps the digits of the tail.
     a = np.abs(np.asarray(y).astype(np.float64))
     x = _erf_inv_start(a)
     for _ in range(4):
@@ -246,12 +250,12 @@ def erf_inv(y: np.ndarray) -> np.ndarray:
 
 @nibbles
 def power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a ** b as C has it; of integers, wrapped, and the integer part for a negative exponent."""
+    """a ** b as in C; for integers, wrapped, with the integer part for a negative exponent."""
     if a.dtype in dtypes.SIGNED:
         return _signed_power(a, b)
     half = b == 0.5
     if a.dtype in dtypes.FLOATING and np.any(half):
-        # NumPy takes a root where elements share an exponent 1/2: other than C at -0 and -inf.
+        # NumPy takes a square root if all elements share an exponent 1/2; C differs at -0 and -inf.
         a = np.where(half & ((a == 0) | (a == -np.inf)), np.abs(a), a)
     return np.power(a, b)
 
@@ -272,7 +276,7 @@ def div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.divide(a, b)
     by_zero = b == 0
     safe = np.where(by_zero, np.array(1, b.dtype), b) if np.any(by_zero) else b
-    if a.dtype.itemsize <= 4:  # f64 holds all of them, and its quotient cuts to the same integer
+    if a.dtype.itemsize <= 4:  # f64 holds all of them exactly, and its quotient truncates to the same integer
         quotient = np.divide(a, safe, dtype=np.float64).astype(np.int64).astype(a.dtype)
     else:
         quotient = np.floor_divide(a, safe)
@@ -284,7 +288,7 @@ def div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def rem(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Remainder with the dividend's sign; of integers, x rem 0 is x."""
+    """Remainder with the dividend's sign; for integers, x rem 0 is x."""
     if a.dtype not in dtypes.INTEGER:
         return np.fmod(a, b)
     by_zero = b == 0
@@ -294,13 +298,13 @@ def rem(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
-    """The bits as unsigned integers; those of the 4-bit dtypes in the low half of a byte."""
+    """The bits as unsigned integers; those of 4-bit dtypes in the low half of a byte."""
     bits = np.ascontiguousarray(x).view(np.dtype(f"u{x.dtype.itemsize}")).reshape(np.shape(x))
     return bits & np.uint8(15) if x.dtype in NIBBLES else bits
 
 
 def _is_inside(a: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Where a shift is by less than the width."""
+    """Where a shift count is less than the width."""
     return _bits(np.asarray(count)) < a.dtype.itemsize * 8
 
 
@@ -313,7 +317,7 @@ def shl(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def shr(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Shift right, arithmetic for signed dtypes; the sign fills for large counts."""
+    """Shift right, arithmetic for signed dtypes; large counts leave copies of the sign."""
     inside = _is_inside(a, b)
     if np.all(inside):
         return np.right_shift(a, b)
@@ -335,14 +339,14 @@ def _count_ones(bits: np.ndarray) -> np.ndarray:
 
 
 def popcount(x: np.ndarray) -> np.ndarray:
-    """Number of one bits."""
+    """The number of one bits."""
     if hasattr(np, "bitwise_count"):  # from NumPy 2 on
         return np.bitwise_count(_bits(np.asarray(x))).astype(x.dtype)
     return _count_ones(_bits(np.asarray(x)).astype(np.uint64)).astype(x.dtype)
 
 
 def clz(x: np.ndarray) -> np.ndarray:
-    """Number of leading zero bits; the width for 0."""
+    """The number of leading zero bits; the width for 0."""
     bits = _bits(np.asarray(x)).astype(np.uint64)
     for step in (1, 2, 4, 8, 16, 32):
         bits = bits | (bits >> np.uint64(step))
@@ -353,13 +357,13 @@ def clz(x: np.ndarray) -> np.ndarray:
 
 
 def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """NumPy's conversion, but float to integer saturates and NaN becomes 0.
+    """NumPy's conversion, except that float to integer saturates, and NaN becomes 0.
 
     >>> convert(np.float32([1e9, -1.5, np.nan, 300.0]), dtypes.i8)
     array([127,  -1,   0, 127], dtype=int8)
     """
     x = np.asarray(x)
-    if dtype == dtypes.bool_:  # NumPy does not take -0.0 of an 8-bit float for a zero
+    if dtype == dtypes.bool_:  # NumPy does not treat -0.0 of an 8-bit float as zero
         return (x.astype(np.float32) if x.dtype in HALVES else x) != 0
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
         x = np.real(x)
@@ -367,7 +371,7 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return _saturate(x.astype(np.float64), dtype)
     if x.dtype in dtypes.INTEGER and dtype in HALVES:
         return x.astype(np.float32).astype(dtype)
-    if x.dtype in NIBBLES and dtype in NIBBLES:  # NumPy does not know how one becomes the other
+    if x.dtype in NIBBLES and dtype in NIBBLES:  # NumPy cannot convert one into the other
         x = x.astype(NIBBLES[x.dtype])
     return x.astype(dtype)
 

@@ -1,8 +1,8 @@
-"""Scatters that multiply, or take the lesser or greater: several updates of one element count.
+"""Scatters that multiply, or take the minimum or maximum: several updates of one element all count.
 
-The derivative of a product in one of its factors is the product of the others, which is found
-without a division, so that zeros do no harm. The element and all updates that are equal to a
-minimum or maximum share its tangent equally, as in JAX; those that are NaN share that of a NaN.
+The derivative of a product in one of its factors is the product of the others, which is computed
+without a division, so that zeros do no harm. The element and all updates that equal a minimum or
+maximum share its tangent equally, as in JAX; all that are NaN share the tangent of a NaN.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def _at_rows(primitive: Primitive, table: Value, rows: Value, last: Value) -> Ar
 
 
 def _products(x: ArrayType, indices: Value, u: Value, params: Any) -> tuple[Array, Array]:
-    """For every update the product of all updates of the same element, and of all but itself.
+    """For every update, the product of all updates of the same element, and of all but itself.
 
-    The updates of one element whose windows' numbers agree but for the last k bits are a group; its
-    two halves are the groups for k - 1. Groups are told apart from the largest to the smallest, and
+    The updates of one element whose windows' numbers agree except for the last k bits are a group;
+    its two halves are the groups for k - 1. Groups are split from the largest to the smallest, and
     multiplied from the smallest to the largest.
 
     Cost: log2 of the number of windows, times two gathers and two scatters.
@@ -78,22 +78,23 @@ def _products(x: ArrayType, indices: Value, u: Value, params: Any) -> tuple[Arra
     halves: list[tuple[Array, Value]] = []
     for bit in reversed(range(_bits(windows_meeting(indices, params["dims"])))):
         side = logical_and(shr(number, _i32(bit)), _i32(1))
-        half = add(add(group, group), side)  # still negative for what is out of bounds
+        half = add(add(group, group), side)  # still negative for an update out of bounds
         halves.append((half, fit(one, (2 * groups,))))
-        # A half is known by the number of the last update in it.
+        # A half is identified by the number of the last update in it.
         last = _at_rows(scatter, fit(_i32(0), (2 * groups,)), half, numbers(total))
         group, groups = _at_rows(gather, last, half, _i32(-1)), total
     products, others = reshape(u, shape=(total,)), fit(one, (total,))
     for half, ones in reversed(halves):
-        half_products = _at_rows(scatter, ones, half, products)  # all of one half write the same
+        half_products = _at_rows(scatter, ones, half, products)  # all updates of one half write the same value
         other = _at_rows(gather, half_products, logical_xor(half, _i32(1)), one)
         products, others = mul(products, other), mul(others, other)
     return reshape(products, shape=shape), reshape(others, shape=shape)
 
 
 def multiply_at(x: Value, indices: Value, u: Value, **params: object) -> Array:
-    """scatter_mul; of complex numbers, whose two parts cannot be multiplied one by one, made of
-    other primitives."""
+    """scatter_mul; for complex numbers, whose parts cannot be multiplied separately, composed of
+    other primitives.
+    """
     if type_of(x).dtype not in dtypes.COMPLEX:
         return scatter_mul(x, indices, u, **params)
     products, _ = _products(type_of(x), indices, u, params)
@@ -114,11 +115,11 @@ def _bits(count: Size) -> int:
 
 def _mul_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
     (dx, _, du), (x, i, u) = tangents, args
-    scaled = zeros_like(x) if dx is None else scatter_mul(dx, i, u, **params)
+    from_operand = zeros_like(x) if dx is None else scatter_mul(dx, i, u, **params)
     if du is None:
-        return scaled
+        return from_operand
     _, others = _products(type_of(x), i, u, params)
-    return scatter_add(scaled, i, mul(du, mul(read_back(x, i, params), others)), **params)
+    return scatter_add(from_operand, i, mul(du, mul(read_back(x, i, params), others)), **params)
 
 
 def _mul_transpose(
@@ -136,12 +137,12 @@ scatter_mul: Primitive = scatter_primitive(
 
 
 def _matches(a: Value, y: Value) -> Array:
-    """Where `a` is the extremum y: equal, or NaN like it."""
+    """Where `a` equals the extremum y, or both are NaN."""
     return logical_or(eq(a, y), logical_and(ne(a, a), ne(y, y)))
 
 
 def _extremum_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
-    # The element and all updates that are equal to the result share the tangent equally.
+    # The element and all updates that equal the result share the tangent equally.
     (dx, _, du), (x, i, u) = tangents, args
     from_x, from_u = _matches(x, y), _matches(u, read_back(y, i, params))
     count = scatter_add(cast(from_x, dtypes.i32), i, cast(from_u, dtypes.i32), **params)

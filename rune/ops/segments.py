@@ -1,9 +1,9 @@
-"""Segment operations: what rows of data that bear the same number make together.
+"""Segment operations: rows of data that have the same segment number are combined.
 
     data [N, *R], segment_ids [N] -> [num_segments, *R]
 
-A segment that no row bears has the identity of the operation: 0, 1, the least or the largest
-value. Numbers out of bounds are left out (mode "fill", "drop"), or taken to the nearest segment
+A segment without rows gets the identity of the operation: 0, 1, the least or the largest value.
+Numbers out of bounds are dropped (mode "fill", "drop"), or clamped to the nearest segment
 ("clip"). The derivatives are those of a scatter.
 """
 
@@ -42,7 +42,7 @@ def _greatest(x: Value) -> Value:
 
 
 def _count(name: str, ids: Value, num_segments: Size | None) -> Size:
-    """The number of segments: given, or one more than the largest number."""
+    """The number of segments: the argument, or one more than the largest segment number."""
     if num_segments is not None:
         count = num_segments if isinstance(num_segments, Dim) else num_segments.__index__()
         if not count >= 0:
@@ -58,14 +58,16 @@ def _count(name: str, ids: Value, num_segments: Size | None) -> Size:
         ) from error
 
 
-_DOC = """{what} of the rows that bear each number.
+_DOC = """{what} of the rows in each segment.
 
-    Shapes: data [N, *R], segment_ids [N] of integers -> [num_segments, *R]. A number [] is each of N.
-    num_segments: how many; under transformations it must be given.
-    mode:   "fill" (the default) and "drop" leave numbers out of bounds out, "clip" takes them to
-            the nearest segment. The promises about the numbers and bucket_size change nothing.
-    Errors: DtypeError if the numbers are not integers, ShapeError if they are not [N],
-            TracerIntegerConversionError for traced ones without num_segments.
+    Shapes: data [N, *R], segment_ids [N] of integers -> [num_segments, *R]. Rank-0 data count N times.
+    num_segments: the number of segments, by default one more than the largest segment number;
+            required where segment_ids are traced.
+    mode:   "fill" (the default) and "drop" leave out rows whose segment number is out of bounds,
+            "clip" adds them to the nearest segment. indices_are_sorted, unique_indices and
+            bucket_size are accepted as in JAX, and change nothing.
+    Errors: DtypeError if segment_ids are not integers, ShapeError if they are not [N],
+            TracerIntegerConversionError if they are traced without num_segments.
 
     >>> import rune.numpy as rnp
     >>> from rune.ops import {name}
@@ -75,7 +77,11 @@ _DOC = """{what} of the rows that bear each number.
 
 
 def _segments(
-    name: str, scatter: Primitive | Callable[..., Array], identity: Callable[[Value], Value], what: str, shown: str
+    name: str,
+    scatter: Primitive | Callable[..., Array],
+    identity: Callable[[Value], Value],
+    summary: str,
+    result_text: str,
 ) -> Segments:
     def function(
         data: Value,
@@ -111,11 +117,11 @@ def _segments(
         )
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC.format(name=name, what=what, shown=shown)
+    function.__doc__ = _DOC.format(name=name, what=summary, shown=result_text)
     return function
 
 
 segment_sum = _segments("segment_sum", scatter_add, lambda x: literal_like(0, x), "The sum", "[3., 3.]")
 segment_prod = _segments("segment_prod", multiply_at, lambda x: literal_like(1, x), "The product", "[2., 3.]")
-segment_max = _segments("segment_max", scatter_max, _least, "The largest", "[2., 3.]")
-segment_min = _segments("segment_min", scatter_min, _greatest, "The least", "[1., 3.]")
+segment_max = _segments("segment_max", scatter_max, _least, "The maximum", "[2., 3.]")
+segment_min = _segments("segment_min", scatter_min, _greatest, "The minimum", "[1., 3.]")

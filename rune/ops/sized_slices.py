@@ -1,6 +1,6 @@
 """Slices of a known size that start anywhere: `x[ds(i, 3)]`, where i may be traced.
 
-A window out of bounds is moved inside when it is read, and is not written at all, as in JAX.
+A window out of bounds is moved inside for reading, and is not written at all, as in JAX.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rune.records import dataclass
 @tree.register_dataclass(data_fields=["start"], meta_fields=["size", "stride"])
 @dataclass(frozen=True)
 class Slice:
-    """`size` elements from `start` on, each `stride` behind the last; `ds` makes it."""
+    """`size` elements from `start` on, `stride` apart; `ds` makes it."""
 
     start: Operand  # a number, an integer array of rank 0, or a traced one
     size: int
@@ -26,10 +26,10 @@ class Slice:
 
 
 def ds(start: Operand | None, size: int | None = None, stride: int | None = None) -> slice | Slice:
-    """An index that names `size` elements from `start` on, which may be traced.
+    """An index that selects `size` elements from `start` on; `start` may be traced.
 
-    ds(n) names the first n, ds(None) all. A start below 0 counts from the end. A window that leaves
-    its axis is moved inside when it is read, and is not written at all.
+    ds(n) selects the first n elements, ds(None) all. A start below 0 counts from the end. A window
+    that leaves its axis is moved inside for reading, and is not written at all.
     Errors: ArgumentError unless size is an integer of at least 0, and stride one of at least 1.
 
     >>> import rune, rune.numpy as rnp
@@ -52,10 +52,10 @@ def _at_least(least: int, name: str, number: object) -> int:
 
 
 def within(entry: Slice, axis: int, size: Size) -> slice | Slice:
-    """A plain slice, where it is known to be inside of an axis of `size`.
+    """A plain slice, if it is known to lie inside an axis of `size`.
 
-    Errors: AxisError for one that is longer, and for a stride where a window would be moved;
-            UndecidedComparison if it depends on symbolic sizes whether it is longer.
+    Errors: AxisError for a slice longer than the axis, and for a stride where a window would be
+            moved; UndecidedComparison if symbolic sizes decide whether it is longer.
     """
     start, span = entry.start, max(0, (entry.size - 1) * entry.stride + 1)
     try:
@@ -70,9 +70,9 @@ def within(entry: Slice, axis: int, size: Size) -> slice | Slice:
         if 0 <= first <= size - span:
             return slice(first, first + span, entry.stride)
     if entry.stride != 1:
-        shown = start if isinstance(start, int) else type_of(start)
+        start_text = start if isinstance(start, int) else type_of(start)
         raise AxisError(
-            f"index: cannot step by {entry.stride} from {shown} (axis {axis} of size {size})",
+            f"index: cannot step by {entry.stride} from {start_text} (axis {axis} of size {size})",
             hint="start + stride * arange(size) is an array of positions",
         )
     return entry

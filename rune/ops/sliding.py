@@ -3,10 +3,10 @@
     shear     y[…, o, …, k] = x[…, o·stride + k·dilation, …, k]
     unshear   x[…, i, …, k] = y[…, o, …, k] where i = o·stride + k·dilation, else 0
 
-The window axes k stand last, one for each of `axes`. `windows(x)` shears x repeated along k, and
-so shows every window of x without moving an element: reductions and dots read it where x lies. Its
-transpose adds up what overlaps: a sum over k of an unshear instead of a scatter. Unshear needs no
-primitive: with its gaps filled by zeros it is a shear of one step, from the last element of a
+The window axes k are last, one for each of `axes`. `windows(x)` shears x repeated along k, which
+exposes every window of x without moving an element: reductions and dots read it in place. Its
+transpose sums the overlaps: a sum over k of an unshear instead of a scatter. Unshear needs no
+primitive: with its gaps filled by zeros it is a shear of stride 1, from the last element of a
 window to the first.
 """
 
@@ -66,10 +66,10 @@ def _window_sizes(x: ArrayType, axes: Ints) -> Shape:
 
 
 def _with_axes(shape: Shape, axes: Ints, sizes: Sequence[Size]) -> Shape:
-    changed = list(shape)
+    sizes_by_axis = list(shape)
     for axis, size in zip(axes, sizes, strict=True):
-        changed[axis] = size
-    return tuple(changed)
+        sizes_by_axis[axis] = size
+    return tuple(sizes_by_axis)
 
 
 def _shear_type(x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> ArrayType:
@@ -87,10 +87,10 @@ def _shear_reference(x: np.ndarray, *, axes: Ints, strides: Ints, dilations: Int
         steps[axis] *= stride
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    # NumPy shows strided views of its own dtypes only.
+    # NumPy makes strided views of its own dtypes only.
     plain = x if x.dtype.isbuiltin == 1 else x.view(f"u{x.dtype.itemsize}")
-    shown = np.lib.stride_tricks.as_strided(plain, shape, steps, writeable=False)
-    return shown.view(x.dtype)
+    view = np.lib.stride_tricks.as_strided(plain, shape, steps, writeable=False)
+    return view.view(x.dtype)
 
 
 def _shear_view(indices: tuple, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> Source:
@@ -140,8 +140,8 @@ def unshear(y: Value, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) 
     spread = pad(y, zero_like(y), low=tuple(low), high=tuple(high), interior=tuple(interior))
     inner = tuple(range(first, rank))
     ones = (1,) * len(axes)
-    sheared = shear(reverse(spread, axes=inner), axes=axes, strides=ones, dilations=dilations)
-    return reverse(sheared, axes=inner)
+    reversed_windows = shear(reverse(spread, axes=inner), axes=axes, strides=ones, dilations=dilations)
+    return reverse(reversed_windows, axes=inner)
 
 
 def windows(x: Operand, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Array:

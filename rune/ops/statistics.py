@@ -1,8 +1,8 @@
 """NumPy's conventions for reductions: any axis, keepdims, small integers widened, half types exact.
 
-What an array method and the function of the same name in `rune.numpy` have in common. The result
-of a reduction is never weak. Means and variances of half types are computed in f32 and rounded
-once, so that a sum cannot overflow on the way to a mean.
+Array methods share this with the functions of the same names in `rune.numpy`. The result of a
+reduction is never weak. Means and variances of half types are computed in f32 and rounded once, so
+that no sum overflows on the way to a mean.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _kept(out: Value, shape: tuple, axes: tuple[int, ...]) -> Array:
 
 
 def summable(x: Operand, dtype: DTypeLike | None = None) -> Any:
-    """`x` in the dtype that a sum of it has: small integers and bool widen to the default width."""
+    """`x` in the dtype of its sum: small integers and bools widen to the default width."""
     if dtype is not None:
         return astype(x, dtypes.as_dtype(dtype))
     current = type_of(x).dtype
@@ -70,7 +70,7 @@ def prod(x: Value, axis: Axis = None, dtype: np.dtype | None = None, keepdims: b
 
 
 def _inexact(name: str, x: Operand, dtype: DTypeLike | None) -> tuple[Any, np.dtype]:
-    """The operand in the dtype to compute in, and the dtype of the result."""
+    """The operand in the dtype of the computation, and the dtype of the result."""
     x = operand(name, x) if dtype is None else astype(x, dtypes.as_dtype(dtype))
     (x,) = promoted(name, x, kind="inexact")
     result_dtype = type_of(x).dtype
@@ -78,7 +78,7 @@ def _inexact(name: str, x: Operand, dtype: DTypeLike | None) -> tuple[Any, np.dt
 
 
 def squared_length(x: Operand) -> Array:
-    """x², of complex numbers |x|²: real."""
+    """x²; for complex numbers |x|², which is real."""
     if not is_complex(x):
         return a.mul(x, x)
     parts = real(x), imag(x)
@@ -90,7 +90,7 @@ def _count(x: Operand, axes: tuple[int, ...]) -> Size:
 
 
 def mean(x: Operand, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean over axes; integers as floats, but in `dtype`, if it is an integer's."""
+    """Arithmetic mean over axes, in floats for integer x; `dtype` may request integers."""
     x, result_dtype = _inexact("mean", x, dtype)
     result_dtype = result_dtype if dtype is None else dtypes.as_dtype(dtype)
     axes = normalised_axes("mean", axis, type_of(x))
@@ -99,7 +99,7 @@ def mean(x: Operand, axis: Axis = None, dtype: DTypeLike | None = None, keepdims
 
 
 def _share(total: Value, count: Size) -> Array:
-    """A total divided by a count; of complex numbers each part, whatever the other one is."""
+    """A total divided by a count; each part of a complex total separately."""
     return by_parts(lambda part: a.div(part, f.size_value(count, type_of(part).dtype)), total)
 
 
@@ -125,7 +125,7 @@ def var(
 
 
 def left_over(count: Value, ddof: Value) -> Value:
-    """count - ddof, but no less than 0: a variance of too few elements is NaN or infinite."""
+    """count - ddof, at least 0: the variance of too few elements is NaN or infinite."""
     if not hasattr(ddof, "type"):
         if not ddof:
             return count
@@ -170,20 +170,20 @@ def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Operand, a
     x = operand(name, x)
     if is_complex(x):
         return _complex_extremum(name, x, axis, keepdims)
-    chosen = of_bool if type_of(x).dtype == dtypes.bool_ else primitive
-    return reduce(name, chosen, x, axis, keepdims)
+    reduction_primitive = of_bool if type_of(x).dtype == dtypes.bool_ else primitive
+    return reduce(name, reduction_primitive, x, axis, keepdims)
 
 
 def _complex_extremum(name: str, x: Value, axis: Axis, keepdims: bool) -> Array:
-    """The first or the last of the sorted numbers; NaN if there is one."""
+    """The first or last of the sorted numbers; NaN if any is."""
     shape, axes = type_of(x).shape, normalised_axes(name, axis, type_of(x))
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
     count = product(shape[i] for i in axes)
     if count == 0:
         raise ShapeError(f"{name}: cannot reduce {type_of(x)} over axes {axes} (no elements)")
     rows = transpose(x, permutation=(*remaining, *axes))
-    (ordered,) = sort(reshape(rows, (*(shape[i] for i in remaining), count)), num_keys=1)
-    extremum = _element_of_rows(ordered, count - 1 if name == "max" else 0)
+    (sorted_rows,) = sort(reshape(rows, (*(shape[i] for i in remaining), count)), num_keys=1)
+    extremum = _element_of_rows(sorted_rows, count - 1 if name == "max" else 0)
     result_shape = tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
     has_nan = reshape(reduction.reduce_or(a.ne(x, x), axes=axes), result_shape)
     return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, result_shape))
@@ -196,7 +196,7 @@ def _element_of_rows(x: Value, at: Size) -> Array:
 
 
 def any(x: Value, axis: Axis = None, keepdims: bool = False) -> Array:
-    """True where some element is nonzero."""
+    """True where any element is nonzero."""
     x = astype(operand("any", x), dtypes.bool_)
     return reduce("any", reduction.reduce_or, x, axis, keepdims)
 

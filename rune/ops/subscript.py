@@ -7,10 +7,10 @@
     array        advanced: integer arrays, traced integers and constant boolean masks; all of them
                  broadcast together, and one gather (or scatter) takes their index vectors
 
-A negative index wraps once. What is still out of bounds is clamped, or is left to be filled or
-dropped: `outside` keeps static integers out of bounds, as arrays. Numbers alone (`are_numbers`) are
-clamped for derivatives too, as in JAX; the tangents of index arrays out of bounds are those of what
-is read, and the cotangents are dropped.
+A negative index wraps once. An index still out of bounds is clamped, or kept so that it can be
+filled or dropped: `outside` keeps static integers out of bounds, as arrays. Integers alone
+(`are_numbers`) are clamped for derivatives too, as in JAX; index arrays out of bounds have the
+tangents of the elements they read, and their cotangents are dropped.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ Entries = Sequence[Any]
 def read(
     x: Operand, index: object, mode: str = "promise_in_bounds", fill: Value | None = None, wrap: bool = True
 ) -> Any:
-    """x[index]; an index out of bounds is clamped, or reads `fill`, 0 for None, with mode "fill".
+    """x[index]; an index out of bounds is clamped or, with mode "fill", reads `fill` (0 for None).
 
     wrap: whether a negative index counts from the end.
     Errors: AxisError for too many indices, DtypeError for a float index or a list.
     """
-    if type(index) is slice and (ndim := type_of(x).ndim):  # as often as not; nothing else to ask
+    if type(index) is slice and (ndim := type_of(x).ndim):  # the most frequent index; nothing else to check
         return sliced(x, (index, *(slice(None),) * (ndim - 1)))
     x, index = without_scalar_masks(x, index)
-    promised = mode == "promise_in_bounds"
-    entries = parse(x, index, wrap, outside=mode == "fill", promised=promised)
-    if promised and are_numbers(entries) and not config.current().check_bounds:
+    is_promise = mode == "promise_in_bounds"
+    entries = parse(x, index, wrap, outside=mode == "fill", is_promise=is_promise)
+    if is_promise and are_numbers(entries) and not config.current().check_bounds:
         mode = "clip"
     if not any(map(is_gathered, entries)):
         return _read_basic(x, entries)
@@ -77,8 +77,9 @@ def read(
 
 
 def absent(x: Operand, fill_value: Operand | None = None) -> Value:
-    """What an index out of bounds reads: unless given, NaN, the least signed or the largest
-    unsigned integer, True, the key of largest words."""
+    """The element read out of bounds: `fill_value`, or by default NaN, the least signed or the
+    largest unsigned integer, True, the key of largest words.
+    """
     dtype = type_of(x).dtype
     if fill_value is not None:
         return as_type(unrounded("fill", fill_value), dtype)
@@ -95,21 +96,21 @@ def absent(x: Operand, fill_value: Operand | None = None) -> Value:
 # --- what an index is made of -----------------------------------------------------------------
 
 
-def parse(x: Operand, index: object, wrap: bool = True, outside: bool = False, promised: bool = False) -> list[Any]:
+def parse(x: Operand, index: object, wrap: bool = True, outside: bool = False, is_promise: bool = False) -> list[Any]:
     """The entries of an index, wrapped.
 
-    outside:  whether integers out of bounds are kept, as arrays.
-    promised: whether there should be none: they are kept where bounds are watched, and beside
-              index arrays and steps.
+    outside:    whether integers out of bounds are kept, as arrays
+    is_promise: whether the caller promises that none is out of bounds: they are kept if bounds are
+                checked, and beside index arrays and steps
     """
     sizes, raw = iter(enumerate(type_of(x).shape)), raw_entries(x, index)
-    watched = config.current().check_bounds or not are_numbers(raw)
-    outside = outside or (promised and watched)
+    checks_bounds = config.current().check_bounds or not are_numbers(raw)
+    outside = outside or (is_promise and checks_bounds)
     return [e if e is None else _placed(e, *next(sizes), wrap, outside) for e in raw]
 
 
 def are_numbers(entries: Entries) -> bool:
-    """Whether there are numbers, known or traced, and slices without steps, but no index array."""
+    """Whether the index consists of integers, known or traced, and slices without steps."""
     return all(map(_is_number_or_run, entries))
 
 
@@ -125,24 +126,24 @@ def is_gathered(entry: object) -> bool:
 
 
 def raw_entries(x: Operand, index: object) -> list[Any]:
-    """One entry per axis (plus None): ... filled up with full slices, masks turned to integers."""
+    """One entry per axis (plus None): `...` expanded to full slices, masks to integers."""
     shape = type_of(x).shape
     items = [_item(x, _positions(e)) for e in index] if isinstance(index, tuple) else [_item(x, index)]
-    used = sum(map(axes_taken, items))
+    count = sum(map(axes_taken, items))
     ellipses = sum(e is Ellipsis for e in items)
     if ellipses > 1:
         raise AxisError("index: cannot use more than one ellipsis")
-    if used > len(shape):
-        raise AxisError(f"index: cannot index {type_of(x)} with {used} indices (its rank is {len(shape)})")
+    if count > len(shape):
+        raise AxisError(f"index: cannot index {type_of(x)} with {count} indices (its rank is {len(shape)})")
     entries: list[Any] = []
     axis = 0
     for item in items if ellipses else (*items, Ellipsis):
         if item is Ellipsis:
-            expanded = [slice(None)] * (len(shape) - used)
+            item_entries = [slice(None)] * (len(shape) - count)
         else:
-            expanded = mask_positions(x, item, axis) if is_mask(item) else [item]
-        entries += expanded
-        axis += sum(e is not None for e in expanded)
+            item_entries = mask_positions(x, item, axis) if is_mask(item) else [item]
+        entries += item_entries
+        axis += sum(e is not None for e in item_entries)
     return entries
 
 
@@ -153,7 +154,9 @@ def modular(x: Operand, index: object) -> tuple[Any, ...]:
 
 
 def without_scalar_masks(x: Operand, index: object) -> tuple[Operand, object]:
-    """An operand and an index that read the same, without masks of rank 0 (index_masks.py)."""
+    """An operand and an index that read the same elements, without masks of rank 0
+    (index_masks.py).
+    """
     items = index if isinstance(index, tuple) else (index,)
     return opened(x, tuple(map(_positions, items))) if any(map(is_scalar_mask, items)) else (x, index)
 
@@ -171,7 +174,7 @@ def _modular(entry: Value | slice | Slice, size: Size) -> object:
 
 
 def _positions(entry: object) -> object:
-    """An entry of a tuple; a sequence there as an array of positions, or of bools."""
+    """An entry of a tuple; a sequence becomes an array of positions, or of bools."""
     if not isinstance(entry, list | tuple):
         return entry
     if any(isinstance(e, list | tuple | Tracer) for e in entry):
@@ -181,7 +184,7 @@ def _positions(entry: object) -> object:
 
 
 def _item(x: Operand, entry: Any) -> Any:
-    """None, ..., a slice, an int, an integer array or a mask. Errors: for anything else."""
+    """None, ..., a slice, an int, an integer array or a mask. Errors: for any other entry."""
     if entry is None or entry is Ellipsis or isinstance(entry, slice | Slice):
         return entry
     if isinstance(entry, list | tuple):
@@ -191,7 +194,7 @@ def _item(x: Operand, entry: Any) -> Any:
     if type(entry) is int or isinstance(entry, np.integer):
         return int(entry)
     if isinstance(entry, np.ndarray) and entry.dtype in (dtypes.i64, dtypes.u64):
-        return entry  # narrowed beside the size of its axis
+        return entry  # narrowed later, according to the size of its axis
     array = operand("index", entry)
     type_ = type_of(array)
     if type_.dtype not in dtypes.INTEGER and not (type_.dtype == dtypes.bool_ and type_.shape):
@@ -200,7 +203,7 @@ def _item(x: Operand, entry: Any) -> Any:
 
 
 def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any:
-    """An entry with negative positions wrapped; an integer out of bounds clamped or kept."""
+    """An entry with negative positions wrapped; an integer out of bounds is clamped or kept."""
     if isinstance(entry, slice):
         return entry
     if isinstance(entry, Slice):
@@ -221,7 +224,7 @@ def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any
 
 
 def _start(start: Operand, size: Size, wrap: bool) -> Value:
-    """Where a window begins, with a negative start wrapped."""
+    """The start of a window, with a negative start wrapped."""
     position = np.asarray(start) if isinstance(start, int) else operand("index", start)
     type_ = type_of(position)
     if type_.shape or type_.dtype not in dtypes.INTEGER:
@@ -251,12 +254,12 @@ class Range:
 
     @property
     def size(self) -> Size:
-        """How many elements these are."""
+        """The number of these elements."""
         return (self.limit - self.start + self.stride - 1) // self.stride
 
 
 def ranges(shape: Shape, entries: Entries) -> tuple[Range, ...]:
-    """What basic entries (without None) take of each axis."""
+    """The range of each axis that basic entries (without None) select."""
     return tuple(_range(e, d) for e, d in zip(entries, shape, strict=True))
 
 
@@ -276,7 +279,7 @@ def _range(entry: Any, size: Size) -> Range:
 
 
 def _static(part: Any, size: Size) -> Any:
-    """A bound of a slice. Errors: AxisError for a traced one; TypeError for no integer."""
+    """A bound of a slice. Errors: AxisError for a traced one; TypeError unless it is an integer."""
     try:
         return part if part is None or isinstance(part, Dim) else operator.index(part)
     except TracerIntegerConversionError as error:
@@ -299,13 +302,13 @@ def _symbolic_range(parts: Sequence[Size | None], size: Size) -> Range:
         last = _symbolic_place(size if stop is None else stop, size)
         return Range(first, maximum(first, last), step)
     except UndecidedComparison as error:
-        shown = ":".join("" if p is None else str(p) for p in (start, stop))
-        error.during("index", f"[{shown}] of an axis of size {size}")
+        range_text = ":".join("" if p is None else str(p) for p in (start, stop))
+        error.during("index", f"[{range_text}] of an axis of size {size}")
         raise
 
 
 def _symbolic_place(at: Size, size: Size) -> Size:
-    at = at + size if at < 0 else at  # an error where the sign depends on the size
+    at = at + size if at < 0 else at  # an error if the sign depends on the size
     return at if at is size else maximum(0, minimum(at, size))
 
 
@@ -316,8 +319,8 @@ def sliced(x: Operand, entries: Entries) -> Any:
     if any([p.start != 0 or p.limit != d or p.stride != 1 or p.flipped for p, d in zip(parts, shape)]):
         start, limit = tuple(p.start for p in parts), tuple(p.limit for p in parts)
         x = slice_(x, start=start, limit=limit, stride=tuple(p.stride for p in parts))
-    flipped = tuple(i for i, p in enumerate(parts) if p.flipped)
-    return reverse(x, axes=flipped) if flipped else x
+    axes = tuple(i for i, p in enumerate(parts) if p.flipped)
+    return reverse(x, axes=axes) if axes else x
 
 
 def _read_basic(x: Operand, entries: Entries) -> Array:
@@ -327,10 +330,12 @@ def _read_basic(x: Operand, entries: Entries) -> Array:
 
 
 def basic_shape(window: Shape, entries: Entries) -> Shape:
-    """The shape that basic entries read from a window: new axes are there, integers' are not."""
+    """The shape that basic entries read from a window: new axes are included, those of integers are
+    not.
+    """
     sizes = iter(window)
-    sized = [(e, 1 if e is None else next(sizes)) for e in entries]
-    return tuple(size for e, size in sized if not isinstance(e, int))
+    entry_sizes = [(e, 1 if e is None else next(sizes)) for e in entries]
+    return tuple(size for e, size in entry_sizes if not isinstance(e, int))
 
 
 # --- advanced ---------------------------------------------------------------------------------
@@ -340,14 +345,14 @@ def basic_shape(window: Shape, entries: Entries) -> Shape:
 class Vectors:
     """Index vectors into some axes of an operand; the other axes are windows.
 
-    `parts` says what of an axis the window is, where it is not the whole; its start is one
+    `parts` has the part of an axis that the window covers, if not the whole; its start is one
     component of every vector.
     """
 
     indices: Array  # [*batch, number of axes + number of parts]
     batch: Shape
     axes: tuple[int, ...]  # indexed axes of the operand
-    position: int  # where the batch axes stand among the axes of the result
+    position: int  # the position of the batch axes among the axes of the result
     parts: dict[int, Range | Slice]
 
     def dims(self, ndim: int) -> IndexDims:
@@ -373,7 +378,7 @@ def with_new_axes(x: Operand, entries: Entries) -> tuple[Any, Entries]:
 
 
 def index_vectors(shape: Shape, entries: Entries, parts: Mapping[int, Range | Slice] | None = None) -> Vectors:
-    """The vectors of all entries but slices, broadcast together, and the starts of `parts`."""
+    """The vectors of all entries except slices, broadcast together, and the starts of `parts`."""
     parts = {**(parts or {}), **{i: e for i, e in enumerate(entries) if isinstance(e, Slice)}}
     axes = tuple(i for i, e in enumerate(entries) if not isinstance(e, slice | Slice))
     arrays = [_as_array(entries[i], shape[i]) for i in axes]

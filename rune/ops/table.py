@@ -1,16 +1,16 @@
-"""The primitive × rule matrix, made from the table: what each primitive has, and what it lacks.
+"""The primitive × rule matrix, made from the table: the rules that each primitive has and lacks.
 
 One row per primitive. A derivative is written per argument: `linear` or `rule`, `0` for zero,
-`refused` for one that is an error to ask for, `all` for one rule of all arguments, `equation` for a
-rule that rewrites the equation and what it holds. The meaning is a function of NumPy arrays,
+`refused` where requesting it is an error, `all` for one rule of all arguments, `equation` for a
+rule that rewrites the equation and its programs. The meaning is a function of NumPy arrays,
 `programs`: that of the programs that the equation holds, or `run`: what eager evaluation does. A
-rule that is absent shows as `—`, so that a gap is a reviewed line of
+rule that is absent prints as `—`, so that a gap is a reviewed line of
 tests/architecture/rule_matrix.txt.
 
-    batch        of one lane's rule; `lanes` for a collective, which also works along the lanes
+    batch        the rule for lanes; `lanes` for a collective, which also works along the lanes
     partial      how partial evaluation splits the equation; without a rule, whole or not at all
     unused       how results that nothing reads are dropped from the equation
-    keeping      how a checkpoint around the equation keeps values that are inside
+    keeping      how a checkpoint around the equation keeps values inside it
     lowering     the kernel code, or `expand` into other primitives
 """
 

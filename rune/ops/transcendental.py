@@ -34,7 +34,7 @@ def _floating(name: str, reference: Rule, *jvp: JvpRule) -> Primitive:
 
 
 def _inexact(name: str, reference: Rule, *jvp: JvpRule, plane: Rule | None = None) -> Primitive:
-    """A function of real and of complex numbers; `plane` is its meaning for the latter."""
+    """A function of real and complex numbers; `plane` is its meaning for the latter."""
     rule = same_type(name, KINDS["inexact"], "inexact")
     meaning = complex_scalars.either(scalars.widened(reference), plane or reference)
     return elementwise(name, "transcendental", rule, meaning, jvp)
@@ -111,9 +111,9 @@ pow: Primitive = _inexact("pow", scalars.power, _pow_wrt_a, _pow_wrt_b, plane=np
 
 
 def _over_square(tangent: Value, side: Value, a: Value, b: Value) -> Array:
-    """side / (a² + b²): scaled first, so that no square overflows or vanishes."""
+    """side / (a² + b²): scaled first, so that no square overflows or underflows."""
     most = literal_like(float(ml_dtypes.finfo(type_of(a).dtype).max), a)
-    scale = stop_gradient(min(max(abs(a), abs(b)), most))  # the quotient does not depend on it
+    scale = stop_gradient(min(max(abs(a), abs(b)), most))  # the quotient does not depend on the scale
     a, b, side = div(a, scale), div(b, scale), div(side, scale)
     return mul(tangent, div(div(side, add(mul(a, a), mul(b, b))), scale))
 
@@ -149,7 +149,9 @@ def _integer_pow_reference(x: np.ndarray, *, exponent: int) -> np.ndarray:
 
 
 def _wrapped_power(x: np.ndarray, exponent: int) -> np.ndarray:
-    """The power's lowest bits; np.power cannot, where an exponent is none of the dtype of `x`."""
+    """The power's lowest bits; np.power cannot compute them if the dtype of `x` cannot hold the
+    exponent.
+    """
     result = np.ones_like(x)
     with np.errstate(over="ignore"):
         for bit in f"{exponent:b}":

@@ -1,7 +1,8 @@
-"""Write values where a parsed index (subscript.py) says: into a window, or by a scatter.
+"""Writing values where a parsed index (subscript.py) points: into a window, or by a scatter.
 
-Basic entries name a window of distinct elements; it is put back by static movement, in place where
-it can be. Index arrays go to one scatter, whose windows may be parts of the axes that are sliced.
+Basic entries select a window of distinct elements; it is put back by static movement, in place
+where possible. Index arrays use one scatter, whose windows may be parts of the axes that are
+sliced.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def change_window(x: V, entries: Entries, combine: Primitive | None, values: Operand) -> V:
-    """x with values, or combine(window, values), in the window that basic entries name."""
+    """x with values, or combine(window, values), in the window that basic entries select."""
     indices = [e for e in entries if e is not None]
     parts = ranges(type_of(x).shape, indices)
     sizes = tuple(p.size for p in parts)
@@ -43,12 +44,12 @@ def change_window(x: V, entries: Entries, combine: Primitive | None, values: Ope
     return _as_weak_as(x, _put_back(x, parts, _reshaped(values, sizes)))
 
 
-def _as_weak_as(x: V, changed: Operand) -> V:
-    """What becomes of x is an array, and weak if x is, also where every element is another's."""
-    x_type, changed_type = type_of(x), type_of(changed)
-    if x_type.weak == changed_type.weak and not isinstance(changed, np.ndarray | np.generic):
-        return cast("V", changed)
-    return cast("V", convert(changed, dtype=changed_type.dtype, weak=x_type.weak))
+def _as_weak_as(x: V, result: Operand) -> V:
+    """The changed array, weak if x is, even where all elements come from a value that is not."""
+    x_type, changed_type = type_of(x), type_of(result)
+    if x_type.weak == changed_type.weak and not isinstance(result, np.ndarray | np.generic):
+        return cast("V", result)
+    return cast("V", convert(result, dtype=changed_type.dtype, weak=x_type.weak))
 
 
 def _reshaped(x: V, shape: Shape) -> V:
@@ -56,10 +57,10 @@ def _reshaped(x: V, shape: Shape) -> V:
 
 
 def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
-    """x with a window in the place that it was sliced from."""
+    """x with a window put back at the place that it was sliced from."""
     shape, sizes = type_of(x).shape, type_of(window).shape
-    flipped = tuple(i for i, p in enumerate(parts) if p.flipped)
-    window = reverse(window, axes=flipped) if flipped else window
+    axes = tuple(i for i, p in enumerate(parts) if p.flipped)
+    window = reverse(window, axes=axes) if axes else window
     if sizes == shape:
         return window
     if 0 in sizes:
@@ -72,16 +73,16 @@ def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
     low = tuple(p.start for p in parts)
     high = tuple(d - lo - n for d, lo, n in zip(shape, low, spread, strict=True))
     place = {"low": low, "high": high, "interior": tuple(p.stride - 1 for p in parts)}
-    named = pad(fit(np.array(True), sizes), np.array(False), **place)
-    return select(named, pad(window, zero_like(window), **place), x)
+    mask = pad(fit(np.array(True), sizes), np.array(False), **place)
+    return select(mask, pad(window, zero_like(window), **place), x)
 
 
 def scattered(
     scatter: Primitive | Callable[..., Array], x: Operand, entries: Entries, values: Operand, mode: str
 ) -> Any:
-    """x updated by `scatter` (a primitive, or made of one) at index arrays and slices."""
-    ranked, entries = with_new_axes(x, entries)
-    return _reshaped(_scattered(scatter, ranked, entries, values, mode), type_of(x).shape)
+    """x updated by `scatter` (a primitive, or a composition) at index arrays and slices."""
+    operand, entries = with_new_axes(x, entries)
+    return _reshaped(_scattered(scatter, operand, entries, values, mode), type_of(x).shape)
 
 
 def _scattered(
@@ -91,7 +92,8 @@ def _scattered(
     basic = [e if isinstance(e, slice) else slice(None) for e in entries]
     slices = ranges(shape, basic)
     if any(p.stride != 1 or p.flipped for p in slices):
-        # Windows of a scatter have no steps: what the slices take is updated and put back.
+        # Windows of a scatter have no steps: the range that the slices select is updated and put
+        # back.
         arrays = [slice(None) if isinstance(e, slice) else e for e in entries]
         part = _scattered(scatter, sliced(x, basic), arrays, values, mode)
         return _put_back(x, slices, part)
@@ -101,24 +103,24 @@ def _scattered(
     target = result_shape(type_of(vectors.indices), dims, window)
     updates = broadcast_to("at", values, target)
     if 0 in shape and mode == "promise_in_bounds":
-        mode = "fill"  # nothing of an empty axis is in bounds: nothing is written
+        mode = "fill"  # no index into an empty axis is in bounds: nothing is written
     return scatter(x, vectors.indices, updates, dims=dims, slice_sizes=window, mode=mode)
 
 
 def most_times(x: Operand, index: object, wrap: bool, clip: bool) -> tuple[Size, bool]:
-    """How often x[index] names one element, and True; or how many indices there are, and False.
+    """(How often x[index] selects one element, True), or (the number of indices, False).
 
-    wrap: negative indices count from the end. clip: those out of bounds name the nearest.
+    wrap: negative indices count from the end. clip: those out of bounds select the nearest.
     """
     entries = [e for e in raw_entries(x, index) if e is not None]
-    sized = [(e, d) for e, d in zip(entries, type_of(x).shape, strict=True) if is_advanced(e)]
-    arrays, sizes = [e for e, _ in sized], [d for _, d in sized]
+    advanced = [(e, d) for e, d in zip(entries, type_of(x).shape, strict=True) if is_advanced(e)]
+    arrays, sizes = [e for e, _ in advanced], [d for _, d in advanced]
     count = product(broadcast_shape("index", (), *(type_of(e).shape for e in arrays)))
     if count in (0, 1):
         return 1, True
     if any(isinstance(d, Dim) for d in sizes) or any(isinstance(e, Tracer) for e in arrays):
         return count, False
-    at = [_nearest(np.asarray(e), d, wrap, clip) for e, d in sized]
+    at = [_nearest(np.asarray(e), d, wrap, clip) for e, d in advanced]
     at = np.broadcast_arrays(*at)
     inside = np.logical_and.reduce([(i >= 0) & (i < d) for i, d in zip(at, sizes, strict=True)])
     flat = np.ravel_multi_index(tuple(i[inside] for i in at), tuple(sizes))

@@ -1,11 +1,11 @@
 """reduce_window: a reduction over every window that slides over an array.
 
 One equation until lowering; then the windows are a view of the padded array (sliding.py) and the
-reduction is one over their axes: a single kernel, whatever the rank. What padding, and the gaps of
-`base_dilation`, add to a window is the identity of the reduction: they never win and never count.
+reduction runs over their axes: a single kernel, whatever the rank. Padding, and the gaps of
+`base_dilation`, hold the identity of the reduction: they never win and never count.
 
 The derivative of a maximum or minimum goes to the first element of the window, in row-major order,
-that equals it. (Where a window holds NaN, to the first NaN.)
+that equals it, or to the first NaN if the window has one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ MONOIDS: dict[str, Monoid] = {
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """How windows slide, by axis. All parameters of `reduce_window` but the monoid's name."""
+    """How windows slide, by axis. All parameters of `reduce_window` except the name of the
+    monoid.
+    """
 
     window: Shape
     strides: Ints
@@ -74,7 +76,7 @@ class Slide:
     window_dilation: Ints
 
     def with_lane(self) -> Slide:
-        """The same, below a batch axis."""
+        """The same with a leading batch axis."""
         return Slide(
             (1, *self.window),
             (1, *self.strides),
@@ -85,7 +87,7 @@ class Slide:
 
     @property
     def axes(self) -> Ints:
-        """The axes along which windows are more than the elements themselves."""
+        """The axes along which windows hold more than single elements."""
         return tuple(
             a
             for a, (k, s) in enumerate(zip(self.window, self.strides, strict=True))
@@ -94,7 +96,7 @@ class Slide:
 
     @property
     def pads(self) -> dict[str, tuple]:
-        """The parameters of `pad` that make the array over which windows slide."""
+        """The parameters of `pad` for the array over which windows slide."""
         return {
             "low": tuple(lo for lo, _ in self.padding),
             "high": tuple(hi for _, hi in self.padding),
@@ -103,7 +105,7 @@ class Slide:
 
     @property
     def is_padded(self) -> bool:
-        """Whether anything is added to the array, or cropped."""
+        """Whether the padding adds or crops anything."""
         return any(v != 0 for values in self.pads.values() for v in values)
 
 
@@ -112,13 +114,13 @@ def _slide(params: dict[str, Any]) -> Slide:
 
 
 def counts(shape: Shape, slide: Slide) -> Shape:
-    """The number of windows along every axis. Errors: ShapeError for a window that is empty."""
+    """The number of windows along every axis. Errors: ShapeError for an empty window."""
     numbers = []
     for axis, size in enumerate(shape):
         low, high = slide.padding[axis]
-        padded = reach(size, slide.base_dilation[axis]) + low + high
+        length = reach(size, slide.base_dilation[axis]) + low + high
         at = slide.strides[axis], slide.window_dilation[axis]
-        numbers.append(window_count(padded, slide.window[axis], *at))
+        numbers.append(window_count(length, slide.window[axis], *at))
     return tuple(numbers)
 
 
@@ -140,20 +142,20 @@ def _type_rule(x: ArrayType, *, combine: str, **params: object) -> ArrayType:
 
 
 def _laid_out(x: Value, slide: Slide, fill: Value) -> tuple[Value, Ints]:
-    """All windows of x, and the axes of the result that are the windows' own."""
-    padded = pad(x, fill, **slide.pads) if slide.is_padded else x
+    """All windows of x, and those axes of the result that run within a window."""
+    array = pad(x, fill, **slide.pads) if slide.is_padded else x
     axes = slide.axes
     sizes = tuple(slide.window[a] for a in axes)
     strides, dilations = (tuple(values[a] for a in axes) for values in (slide.strides, slide.window_dilation))
     ndim = type_of(x).ndim
-    shown = windows(padded, axes, sizes, strides, dilations)
-    return shown, tuple(range(ndim, ndim + len(axes)))
+    view = windows(array, axes, sizes, strides, dilations)
+    return view, tuple(range(ndim, ndim + len(axes)))
 
 
 def _expand(x: Value, *, combine: str, **params: object) -> Array:
     monoid, dtype = MONOIDS[combine], type_of(x).dtype
-    shown, axes = _laid_out(x, _slide(params), literal(monoid.identity(dtype), dtype))
-    return monoid.reduction(shown, axes=axes)
+    view, axes = _laid_out(x, _slide(params), literal(monoid.identity(dtype), dtype))
+    return monoid.reduction(view, axes=axes)
 
 
 def _reference(x: np.ndarray, *, combine: str, **params: object) -> np.ndarray:
@@ -161,10 +163,10 @@ def _reference(x: np.ndarray, *, combine: str, **params: object) -> np.ndarray:
     dtype = wide(x.dtype) if combine in ("add", "mul") else x.dtype
     fill = np.asarray(monoid.identity(x.dtype)).astype(x.dtype)
     assert pad.reference is not None
-    padded = pad.reference(x, fill, **slide.pads) if slide.is_padded else np.asarray(x)
-    for axis in slide.axes:  # one axis after the other: the sum of the sizes, not their product
-        padded = _reduce_axis(padded, axis, slide, monoid.ufunc, dtype)
-    return np.ascontiguousarray(padded).astype(x.dtype, copy=False)
+    array = pad.reference(x, fill, **slide.pads) if slide.is_padded else np.asarray(x)
+    for axis in slide.axes:  # one axis after another: the cost is the sum of the sizes, not their product
+        array = _reduce_axis(array, axis, slide, monoid.ufunc, dtype)
+    return np.ascontiguousarray(array).astype(x.dtype, copy=False)
 
 
 def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: np.ufunc, dtype: np.dtype) -> np.ndarray:
@@ -175,8 +177,8 @@ def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: np.ufunc, dtype:
     total: Any = None
     for k in range(size):
         part = slice(k * dilation, k * dilation + max(count - 1, 0) * stride + min(count, 1), stride)
-        here = x[(slice(None),) * axis + (part,)]
-        total = here.astype(dtype) if total is None else ufunc(total, here, dtype=dtype)
+        elements = x[(slice(None),) * axis + (part,)]
+        total = elements.astype(dtype) if total is None else ufunc(total, elements, dtype=dtype)
     return total
 
 
@@ -202,22 +204,22 @@ def _product_jvp(dx: Value, x: Value, y: Value, slide: Slide) -> Array:
 
 def _first_jvp(dx: Value, x: Value, slide: Slide, combine: str) -> Array:
     dtype = type_of(x).dtype
-    shown, axes = _laid_out(x, slide, literal(MONOIDS[combine].identity(dtype), dtype))
+    primal_windows, axes = _laid_out(x, slide, literal(MONOIDS[combine].identity(dtype), dtype))
     tangents, _ = _laid_out(dx, slide, zero_like(dx))
-    outer = type_of(shown).shape[: len(type_of(shown).shape) - len(axes)]
-    sizes = type_of(shown).shape[len(outer) :]
+    outer = type_of(primal_windows).shape[: len(type_of(primal_windows).shape) - len(axes)]
+    sizes = type_of(primal_windows).shape[len(outer) :]
     flat = (*outer, product(sizes))
     last = len(outer)
     search = argmax if combine == "max" else argmin
-    first = search(reshape(shown, shape=flat), axis=last, dtype=dtypes.i32)
+    first = search(reshape(primal_windows, shape=flat), axis=last, dtype=dtypes.i32)
     position = iota(shape=flat, axis=last, dtype=dtypes.i32)
-    chosen = eq(position, expand_axes(first, flat, (last,)))
+    is_first = eq(position, expand_axes(first, flat, (last,)))
     tangents = reshape(tangents, shape=flat)
-    return reduce_sum(select(chosen, tangents, zero_like(dx)), axes=(last,))
+    return reduce_sum(select(is_first, tangents, zero_like(dx)), axes=(last,))
 
 
 def _transpose(ct: Value, linear: Batched, x: ArrayType, *, combine: str, **params: object) -> list[Array]:
-    """Of a sum: every element gets the cotangents of the windows that hold it, again windows."""
+    """For a sum: every element gets the cotangents of all windows that contain it."""
     if combine != "add":
         raise not_linear(f"reduce_window of {x}", f"combine={combine!r} is not linear")
     slide = _slide(params)
@@ -242,12 +244,12 @@ def _back(count: Size, size: Size, slide: Slide, axis: int) -> tuple[Size, Size]
 
 
 def _batch(batched: Batched, size: Size, x: Value, *, combine: str, **params: object) -> tuple[Array, bool]:
-    lifted = _slide(params).with_lane()
-    return reduce_window(x, combine=combine, **fields_of(lifted)), True
+    slide = _slide(params).with_lane()
+    return reduce_window(x, combine=combine, **fields_of(slide)), True
 
 
 def fields_of(slide: Slide) -> dict[str, Any]:
-    """The parameters that a Slide stands for."""
+    """The parameters of `reduce_window`, by name."""
     names = ("window", "strides", "padding", "base_dilation", "window_dilation")
     return {name: getattr(slide, name) for name in names}
 

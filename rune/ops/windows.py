@@ -1,4 +1,5 @@
-"""dynamic_slice and dynamic_update_slice: windows of static size at starts known only at run time.
+"""dynamic_slice and dynamic_update_slice: windows of static size, with starts known only at run
+time.
 
 A start is clamped so that the window fits the operand.
 """
@@ -61,7 +62,7 @@ def _clamp(start: int, last: int) -> int:
 
 
 def _clamped(first: int, operand: ArrayType, sizes: Shape) -> dict[int, Element]:
-    """The start along each axis that the window does not span whole; there it is 0."""
+    """The start along each axis that the window does not span whole; along the others it is 0."""
     lasts = [d - size for d, size in zip(operand.shape, sizes, strict=True)]
     return {
         axis: Element(f"start{axis}", first + axis, (), clamp=(0, last))
@@ -93,8 +94,8 @@ def _slice_transpose(
 
 def _stack_starts(batched: Batched, size: Size, starts: Sequence[Value], shape: Shape) -> Array:
     """Starts along the axes of `shape` as index vectors [size, ndim]."""
-    placed = [signed(s, d) for s, d in zip(starts, shape, strict=True)]
-    lanes = [s if b else repeat_lane(s, size) for s, b in zip(placed, batched, strict=True)]
+    signed_starts = [signed(s, d) for s, d in zip(starts, shape, strict=True)]
+    lanes = [s if b else repeat_lane(s, size) for s, b in zip(signed_starts, batched, strict=True)]
     is_wide = any(type_of(s).dtype == dtypes.i64 for s in lanes)
     common = [cast(s, dtypes.i64 if is_wide else dtypes.i32) for s in lanes]
     return concatenate(*(reshape(s, shape=(size, 1)) for s in common), axis=1)

@@ -5,14 +5,14 @@
     updates, state = optimizer.update(grads, state, params)
     params = optim.apply_updates(params, updates)
 
-transforms   GradientTransformation, chain      optimizers  sgd, momentum, adam, adamw, …
-clipping     gradients within bounds            schedules   rates as functions of the step
-parts        what optimizers are chains of      deprecated  what leaves with 0.2.0
+    transforms   GradientTransformation, chain      optimizers  sgd, momentum, adam, adamw, …
+    clipping     gradients within bounds            schedules   rates as functions of the step
+    parts        the links of those chains          deprecated  names removed in 0.2.0
 
 A state is a tree of arrays, step count included, so the whole step can be jitted, donated and
-saved; it keeps the dtypes of the parameters, whatever those of the gradients. Downhill is minus the
-conjugate of `rune.grad`. Optax has many more, and runs on rune: `pip install optax`, and
-`import rune.as_jax` before it.
+saved; it keeps the dtypes of the parameters, whatever those of the gradients are. Updates point
+against the conjugate of `rune.grad`. Optax has many more optimizers, and runs on rune: `pip install
+optax`, and `import rune.as_jax` before it.
 """
 
 # isort: off

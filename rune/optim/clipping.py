@@ -1,4 +1,4 @@
-"""Parts that keep gradients within bounds; the first of a chain."""
+"""Parts that limit gradients; they come first in a chain."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rune.transforms.arguments import required_number
 
 
 def clip(max_delta: float) -> GradientTransformation:
-    """Every element kept within ±max_delta.
+    """Every element of the gradients clipped to ±max_delta.
 
     Shapes: as the gradients; no state. Types: as the gradients, real.
-    Errors: ArgumentError for a bound below 0; DtypeError, when it is used, for complex leaves.
+    Errors: ArgumentError for a bound below 0; DtypeError from `update` for complex leaves.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> optim.clip(1.0).update(rnp.array([-3.0, 0.5]), ())[0]
@@ -26,7 +26,7 @@ def clip(max_delta: float) -> GradientTransformation:
 
 
 def clip_by_global_norm(max_norm: float) -> GradientTransformation:
-    """Updates scaled down together so that their global norm is at most `max_norm`.
+    """All updates scaled down by one factor, so that their global norm is at most `max_norm`.
 
     Shapes: as the gradients; no state. Types: as the gradients.
     Errors: ArgumentError for a norm below 0. Source: Pascanu et al. 2012, arXiv:1211.5063.

@@ -1,7 +1,7 @@
-"""What is done leaf by leaf: magnitudes, dtypes that stay, and leaves that are refused.
+"""Leaf-by-leaf functions: magnitudes, dtypes that stay, and leaves that are refused.
 
-A state has the dtypes of its parameters whatever those of the gradients, so that a step may be the
-body of a loop. The square of a complex number is that of its magnitude, and real.
+A state has the dtypes of its parameters, whatever those of the gradients are, so that a step can be
+the body of a loop. The square of a complex number is that of its magnitude, and real.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rune.errors import ArgumentError, DtypeError
 from rune.typing import ArrayLike
 
 Tree = Any  # of arrays, in any containers
-T = TypeVar("T")  # a tree, where one like it comes back
+T = TypeVar("T")  # a tree, where the result is like it
 
 
 def zeros(params: T) -> T:
@@ -25,7 +25,7 @@ def zeros(params: T) -> T:
 
 
 def real_filled(params: T, value: float) -> T:
-    """A tree like the parameters, of one number; real where they are complex."""
+    """A tree like the parameters, filled with one number; real where they are complex."""
     return tree.map(lambda p: rnp.full_like(rnp.real(p), value), params)
 
 
@@ -43,7 +43,7 @@ def square_of(x: Array) -> Array:
 
 
 def same_shape(name: str, old: Array, new: Array) -> Array:
-    """`old`. Errors: ArgumentError unless both have one shape."""
+    """`old`. Errors: ArgumentError unless both have the same shape."""
     if rnp.shape(old) != rnp.shape(new):
         raise ArgumentError(
             f"{name}: cannot update {rnp.shape(old)} with {rnp.shape(new)} (one shape required)",
@@ -53,7 +53,9 @@ def same_shape(name: str, old: Array, new: Array) -> Array:
 
 
 def in_dtypes(name: str, new: Tree, old: T) -> T:
-    """`new` in the dtypes of `old`. Errors: DtypeError for complex numbers where real ones were."""
+    """`new` in the dtypes of `old`. Errors: DtypeError for complex numbers in place of real
+    ones.
+    """
 
     def leaf(a: Array, b: Array) -> Array:
         dtype = rnp.result_type(b)
@@ -66,7 +68,7 @@ def in_dtypes(name: str, new: Tree, old: T) -> T:
 
 
 def real_leaves(name: str, values: T) -> T:
-    """`values`. Errors: DtypeError for a complex leaf, where numbers are compared."""
+    """`values`. Errors: DtypeError for a complex leaf, since the caller compares numbers."""
     for path, leaf in tree.leaves_with_path(values):
         if rnp.iscomplexobj(leaf):
             raise _refused(name, path, leaf, "real numbers required")

@@ -1,7 +1,8 @@
 """The usual optimizers, as chains of parts, under Optax's names and arguments.
 
-A learning rate is a number, an array, or a schedule. `mask` says which leaves decay: a tree of
-bools like the parameters (or a prefix of it), or a function from them to one.
+`learning_rate` is a number, a rank-0 array, or a schedule: a function from the step count to one.
+`mask` says which leaves decay: a tree of bools like the parameters (or a prefix of it), or a
+function from the parameters to such a tree.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from rune.optim.transforms import GradientTransformation, chain
 
 def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = False) -> GradientTransformation:
     """Stochastic gradient descent, with momentum if given. Source: Robbins & Monro 1951.
+
+    The update is -learning_rate · g for the gradient g, or -learning_rate · v with the velocity
+    v ← g + momentum · v; with `nesterov`, -learning_rate · (g + momentum · v).
 
     Shapes: updates, and a velocity in the state, as the parameters. Types: as the parameters.
     Errors: ArgumentError if an argument is not an array.
@@ -27,10 +31,11 @@ def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = Fal
 
 
 def momentum(learning_rate: Rate, decay: float = 0.9, nesterov: bool = False) -> GradientTransformation:
-    """`sgd(learning_rate, decay, nesterov)`. Source: Polyak 1964; nesterov, Nesterov 1983.
+    """Gradient descent with momentum: `sgd(learning_rate, decay, nesterov)`.
 
     Shapes: updates, and the velocity in the state, as the parameters. Types: as the parameters.
     Errors: ArgumentError if an argument is not an array.
+    Source: Polyak 1964; nesterov, Nesterov 1983.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g = optim.momentum(0.5), rnp.array([3.0, -4.0])
@@ -49,10 +54,15 @@ def adam(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Steps by running means of gradients and of squares. Source: Kingma & Ba, arXiv:1412.6980.
+    """Adam: the running mean m of gradients over the root of the running mean v of their squares.
+
+    The update is -learning_rate · m / (sqrt(v + eps_root) + eps); m decays by b1 and v by b2 in
+    each step, and both are corrected for their start at 0. With `nesterov`, m is the mean as it
+    will be after one more step with this gradient.
 
     Shapes: updates, mu and nu as the parameters; count i32 []. Types: as the parameters, nu real.
     Errors: ArgumentError if an argument is not an array.
+    Source: Kingma & Ba 2014, arXiv:1412.6980.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g = optim.adam(0.5), rnp.array([3.0])
@@ -73,19 +83,23 @@ def adamw(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Adam with decay of the weights beside it. Source: Loshchilov & Hutter, arXiv:1711.05101.
+    """Adam with decoupled weight decay: the update also has -learning_rate · weight_decay · p.
+
+    `update` needs the parameters p. `mask` selects the leaves that decay, by default all; the other
+    arguments are those of `adam`.
 
     Shapes: updates, mu and nu as the parameters; count i32 []. Types: as the parameters, nu real.
     Errors: ArgumentError if an argument is not an array.
+    Source: Loshchilov & Hutter 2017, arXiv:1711.05101.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.adamw(0.5, weight_decay=0.1), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.55,  0.4 ], f32[2], cpu:0)
     """
-    decayed = parts.add_decayed_weights(weight_decay, mask)
+    decay = parts.add_decayed_weights(weight_decay, mask)
     return chain(
-        parts.scale_by_adam(b1, b2, eps, eps_root, nesterov), decayed, parts.scale_by_learning_rate(learning_rate)
+        parts.scale_by_adam(b1, b2, eps, eps_root, nesterov), decay, parts.scale_by_learning_rate(learning_rate)
     )
 
 
@@ -99,7 +113,12 @@ def rmsprop(
     momentum: float | None = None,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Gradients over the root of their mean square, about their mean if `centered`.
+    """Gradients over the root of the running mean v of their squares.
+
+    The update is -learning_rate · g / sqrt(v + eps), or -learning_rate · g / (sqrt(v) + eps)
+    without `eps_in_sqrt`; v starts at `initial_scale` and decays by `decay` in each step. With
+    `centered`, v is the variance of the gradients, not the mean of their squares. `momentum` and
+    `nesterov` act on these updates as in `sgd`.
 
     Shapes: updates and nu, with `centered` mu and with momentum the velocity, as the parameters.
     Types:  as the parameters, nu real. Errors: ArgumentError if an argument is not an array.
@@ -116,7 +135,11 @@ def rmsprop(
 
 
 def adagrad(learning_rate: Rate, initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> GradientTransformation:
-    """Gradients over the root of the sum of their squares. Source: Duchi et al. 2011, JMLR 12.
+    """Gradients over the root of the sum of their squares so far. Source: Duchi et al. 2011, JMLR
+    12.
+
+    The update is -learning_rate · g / sqrt(s + eps), where s starts at `initial_accumulator_value`
+    and grows by |g|² in each step; it is 0 where s is 0.
 
     Shapes: updates and nu as the parameters. Types: as the parameters, nu real.
     Errors: ArgumentError if an argument is not an array.
@@ -132,10 +155,15 @@ def adagrad(learning_rate: Rate, initial_accumulator_value: float = 0.1, eps: fl
 def lion(
     learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 1e-3, mask: Mask = None
 ) -> GradientTransformation:
-    """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675.
+    """Lion: steps of one size, in the direction of the momentum's sign.
+
+    The update is -learning_rate · (sign((1 - b1) · g + b1 · m) + weight_decay · p), where the
+    running mean m of gradients decays by b2 in each step. `update` needs the parameters p; `mask`
+    selects the leaves that decay, by default all.
 
     Shapes: updates and mu as the parameters. Types: as the parameters.
     Errors: ArgumentError if an argument is not an array.
+    Source: Chen et al. 2023, arXiv:2302.06675.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> o, g, p = optim.lion(0.5, weight_decay=0.1), rnp.array([3.0, -4.0]), rnp.array([1.0, 2.0])

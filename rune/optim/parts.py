@@ -1,7 +1,7 @@
-"""Parts of optimizers: each turns gradients into updates by what it remembers of earlier ones.
+"""Parts of optimizers: each turns gradients into updates by its memory of earlier gradients.
 
 running mean   m ← decay m + (1 - decay) g
-correction     1 - decay**count, what a mean that started at 0 has seen so far
+correction     1 - decay**count, the weight of the gradients in a mean that started at 0
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Mask = Tree | Callable[[Tree], Tree]
 
 
 class State(NamedTuple):
-    """What a part remembers; None is what it does not use.
+    """The memory of a part; a field that the part does not use is None.
 
-    count: steps so far, i32 [], an array, so that counting does not retrace.
+    count: steps so far, i32 []: an array, so that counting does not retrace.
     mu:    running mean of the gradients, or the velocity of momentum.
     nu:    running mean, or sum, of their squares; real.
     """
@@ -40,8 +40,8 @@ class State(NamedTuple):
 def running_mean(name: str, decay: ArrayLike, old: T, new: Tree) -> T:
     """decay old + (1 - decay) new, in the dtypes of the old.
 
-    Errors: ArgumentError for a decay outside 0…1, and for leaves of other shapes; DtypeError for
-            complex leaves where the old are real.
+    Errors: ArgumentError for a decay outside 0…1, and for leaves of different shapes; DtypeError
+            for complex leaves where the old are real.
     """
     rate = required_number(name, "decay", decay, 0, 1)
     means = tree.map(lambda a, b: (1 - rate) * b + rate * same_shape(name, a, b), old, new)
@@ -54,7 +54,9 @@ def running_squares(name: str, decay: ArrayLike, old: T, new: Tree) -> T:
 
 
 def correction(name: str, decay: ArrayLike, count: Array) -> float | Array:
-    """1 - decay**count, through expm1: near 1 the difference would lose its digits in f32."""
+    """1 - decay**count, by expm1: for a decay near 1 the difference would lose its digits in
+    f32.
+    """
     rate = required_number(name, "decay", decay, 0, 1)
     if isinstance(rate, int | float):
         return 1.0 if rate == 0 else -rnp.expm1(rnp.astype(count, "f32") * math.log(rate))
@@ -62,7 +64,7 @@ def correction(name: str, decay: ArrayLike, count: Array) -> float | Array:
 
 
 def scale_by_learning_rate(learning_rate: Rate) -> GradientTransformation:
-    """Updates times minus the learning rate; of a schedule, its value at the step, from 0."""
+    """Updates times minus the learning rate; a schedule is evaluated at the step count, from 0."""
     if not callable(learning_rate):
         rate = required_number("scale_by_learning_rate", "learning_rate", learning_rate)
         return stateless(lambda grads, _: scaled(grads, -rate))
@@ -75,7 +77,7 @@ def scale_by_learning_rate(learning_rate: Rate) -> GradientTransformation:
 
 
 def add_decayed_weights(weight_decay: float, mask: Mask = None) -> GradientTransformation:
-    """Updates plus weight_decay times the parameters, of the leaves where the mask is True.
+    """Updates plus weight_decay times the parameters, for leaves where the mask is True.
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one.
     """
@@ -98,8 +100,8 @@ def trace(decay: float, nesterov: bool = False) -> GradientTransformation:
     def update(grads: Tree, state: State, params: Tree = None) -> tuple[Tree, State]:
         sums = tree.map(lambda g, v: g + decay * same_shape("trace", v, g), grads, state.mu)
         velocity = in_dtypes("trace", sums, state.mu)
-        ahead = tree.map(lambda g, v: g + decay * v, grads, velocity) if nesterov else velocity
-        return in_dtypes("trace", ahead, velocity), State(mu=velocity)
+        updates = tree.map(lambda g, v: g + decay * v, grads, velocity) if nesterov else velocity
+        return in_dtypes("trace", updates, velocity), State(mu=velocity)
 
     return GradientTransformation(lambda params: State(mu=zeros(params)), update)
 
@@ -107,7 +109,7 @@ def trace(decay: float, nesterov: bool = False) -> GradientTransformation:
 def scale_by_adam(
     b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0, nesterov: bool = False
 ) -> GradientTransformation:
-    """The running mean over the root of the squares', both corrected for their start.
+    """The running mean over the root of that of the squares, both corrected for their start at 0.
 
     nesterov: the mean as it will be after one more step with this gradient.
     """
@@ -118,10 +120,10 @@ def scale_by_adam(
         mu = running_mean(name, b1, state.mu, grads)
         nu = running_squares(name, b2, state.nu, grads)
         first, second = correction(name, b1, count), correction(name, b2, count)
-        ahead = correction(name, b1, count + 1) if nesterov else 1.0
+        next_correction = correction(name, b1, count + 1) if nesterov else 1.0
 
         def direction(g: Array, m: Array, v: Array) -> Array:
-            mean = b1 * m / ahead + (1 - b1) * g / first if nesterov else m / first
+            mean = b1 * m / next_correction + (1 - b1) * g / first if nesterov else m / first
             return rnp.astype(mean / (rnp.sqrt(v / second + eps_root) + eps), m.dtype)
 
         return tree.map(direction, grads, mu, nu), State(count, mu, nu)
@@ -132,7 +134,7 @@ def scale_by_adam(
 def scale_by_rms(
     decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True, centered: bool = False
 ) -> GradientTransformation:
-    """Updates over the root of the running mean of squares; eps below the root, or beside it.
+    """Updates over the root of the running mean of squares; eps is added before the root, or after.
 
     centered: the squares are those of distances from the running mean.
     """
@@ -156,8 +158,8 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> G
     """Updates over the root of the sum of all squares so far; 0 while that sum is 0."""
 
     def leaf(g: Array, v: Array) -> Array:
-        some = v > 0
-        return g * rnp.where(some, ops.rsqrt(rnp.where(some, v, 1) + eps), 0)
+        is_positive = v > 0
+        return g * rnp.where(is_positive, ops.rsqrt(rnp.where(is_positive, v, 1) + eps), 0)
 
     def update(grads: Tree, state: State, params: Tree = None) -> tuple[Tree, State]:
         total = tree.map(lambda g, v: square_of(g) + v, grads, state.nu)
@@ -168,7 +170,7 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> G
 
 
 def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> GradientTransformation:
-    """The sign of (1 - b1) g + b1 m, where m is the running mean by b2."""
+    """The sign of (1 - b1) g + b1 m, where the running mean m decays by b2."""
 
     def update(grads: Tree, state: State, params: Tree = None) -> tuple[Tree, State]:
         signs = tree.map(lambda g, m: rnp.sign((1 - b1) * g + b1 * m), grads, state.mu)

@@ -1,6 +1,6 @@
 """Schedules: functions from the step count, a traced i32, to a learning rate.
 
-A rate is f32, or of the dtype of a floating count. One of your own is any such function:
+A rate is f32, or of the dtype of a floating count. Any such function is a schedule:
 `lambda n: rnp.where(n < 100, 0.1, 0.01)`.
 """
 
@@ -16,20 +16,20 @@ from rune.errors import ArgumentError
 from rune.typing import ArrayLike
 
 Schedule = Callable[[ArrayLike], Array]
-StepFunction = Callable[[Array], ArrayLike]  # what is taken for a schedule
+StepFunction = Callable[[Array], ArrayLike]  # what counts as a schedule
 
 
-def steps_of(name: str, what: str, count: int) -> int:
+def steps_of(name: str, argument: str, count: int) -> int:
     """`count`. Errors: ArgumentError unless it is a positive number."""
     if not isinstance(count, int | float) or count <= 0:
-        raise ArgumentError(f"{name}: cannot use {what}={count!r} (at least one step required)")
+        raise ArgumentError(f"{name}: cannot use {argument}={count!r} (at least one step required)")
     return count
 
 
 def constant_schedule(value: float) -> Callable[[ArrayLike], float]:
     """The same rate at every step.
 
-    Shapes: any count -> []. Types: `value` as it was given. Errors: none.
+    Shapes: any count -> []. Types: `value` unchanged. Errors: none.
 
     >>> import rune.optim as optim
     >>> optim.constant_schedule(0.5)(3)
@@ -39,8 +39,10 @@ def constant_schedule(value: float) -> Callable[[ArrayLike], float]:
 
 
 def linear_schedule(init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0) -> Schedule:
-    """A straight line from `init_value`, after `transition_begin` steps, to `end_value`, then flat.
+    """A straight line from `init_value` to `end_value`, constant before and after it.
 
+    transition_steps: the length of the line, in steps
+    transition_begin: the step at which it begins
     Shapes: as the count. Types: f32. Errors: ArgumentError for fewer than one step.
 
     >>> import rune.optim as optim
@@ -50,8 +52,8 @@ def linear_schedule(init_value: float, end_value: float, transition_steps: int, 
     steps = steps_of("linear_schedule", "transition_steps", transition_steps)
 
     def schedule(count: ArrayLike) -> Array:
-        done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
-        return init_value + (end_value - init_value) * done
+        fraction = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
+        return init_value + (end_value - init_value) * fraction
 
     return schedule
 
@@ -64,9 +66,10 @@ def exponential_decay(
     staircase: bool = False,
     end_value: float | None = None,
 ) -> Schedule:
-    """init_value decay_rate**(count / transition_steps), in whole powers if `staircase`.
+    """init_value · decay_rate**(count / transition_steps), in whole powers if `staircase`.
 
-    transition_begin: the step that counting starts at.   end_value: not beyond this value.
+    transition_begin: the step at which counting starts
+    end_value: a bound that the rate does not cross
     Shapes: as the count. Types: f32. Errors: ArgumentError for no steps, or a decay by 0 or less.
 
     >>> import rune.optim as optim
@@ -80,15 +83,16 @@ def exponential_decay(
     def schedule(count: ArrayLike) -> Array:
         power = rnp.divide(rnp.maximum(rnp.subtract(count, transition_begin), 0), steps)
         value = init_value * rnp.power(decay_rate, rnp.floor(power) if staircase else power)
-        bounded = rnp.maximum if decay_rate < 1 else rnp.minimum
-        return value if end_value is None else bounded(value, end_value)
+        bound = rnp.maximum if decay_rate < 1 else rnp.minimum
+        return value if end_value is None else bound(value, end_value)
 
     return schedule
 
 
 def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0) -> Schedule:
-    """Half a cosine, to the power `exponent`, from `init_value` down to alpha times it.
+    """Half a cosine, to the power `exponent`, from `init_value` down to alpha · init_value.
 
+    It ends at step `decay_steps`, and is constant from there on.
     Shapes: as the count. Types: f32. Errors: ArgumentError for fewer than one step.
     Source: Loshchilov & Hutter 2016, arXiv:1608.03983.
 
@@ -106,9 +110,10 @@ def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.
 
 
 def join_schedules(schedules: Sequence[StepFunction], boundaries: Sequence[int]) -> Schedule:
-    """Each schedule from its boundary on, counting from there.
+    """One schedule after another: each from its boundary on, with steps counted from there.
 
-    Shapes: as the count. Types: f32. Errors: ArgumentError for other boundaries than rising ones.
+    `boundaries` are the steps at which the second and later schedules begin.
+    Shapes: as the count. Types: f32. Errors: ArgumentError unless the boundaries rise.
 
     >>> import rune.optim as optim
     >>> schedule = optim.join_schedules([lambda n: 1.0, optim.linear_schedule(1.0, 0.0, 4)], [10])
@@ -139,8 +144,10 @@ def warmup_cosine_decay_schedule(
     end_value: float = 0.0,
     exponent: float = 1.0,
 ) -> Schedule:
-    """A line up to `peak_value`, then half a cosine to `end_value` at step `decay_steps`.
+    """A line from `init_value` to `peak_value`, then half a cosine to `end_value`.
 
+    warmup_steps: the length of the line, in steps
+    decay_steps: the step at which the cosine ends, warm-up included
     Shapes: as the count. Types: f32. Errors: ArgumentError for a warm-up of all the steps.
 
     >>> import rune.optim as optim
@@ -154,5 +161,7 @@ def warmup_cosine_decay_schedule(
 
 
 def warmed_up(start: float, peak: float, steps: int, following: Schedule) -> Schedule:
-    """A line from start to peak, then the other schedule; that alone for no steps."""
+    """A line from start to peak, then the other schedule; the latter alone if the line has no
+    steps.
+    """
     return join_schedules([linear_schedule(start, peak, steps), following], [steps]) if steps else following

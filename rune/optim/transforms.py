@@ -1,4 +1,4 @@
-"""An optimizer is a pair of pure functions, and so is each of its parts: therefore they chain."""
+"""Optimizers and their parts are pairs of pure functions, so they can be chained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from rune.records import dataclass
 class GradientTransformation:
     """init(params) -> state;  update(grads, state, params) -> (updates, state).
 
-    The state is a tree of arrays. What an update needs besides, a loss say, it takes by name.
+    The state is a tree of arrays. Further inputs of an update, such as a loss, are keyword
+    arguments.
 
     >>> import rune.numpy as rnp, rune.optim as optim
     >>> halved = optim.GradientTransformation(lambda params: (), lambda g, s, p: (g / 2, s))
@@ -37,7 +38,8 @@ class GradientTransformation:
 def chain(*parts: GradientTransformation) -> GradientTransformation:
     """The parts one after another: the updates of one are the gradients of the next.
 
-    What is given to the update by name goes to those parts that take it.
+    Keyword arguments of the update go to the parts that accept them.
+
     Shapes: updates as of the last part; the state is the tuple of theirs. Types: as of the parts.
     Errors: ArgumentError if an argument is not an optimizer, or for the state of another chain.
 
@@ -55,8 +57,8 @@ def chain(*parts: GradientTransformation) -> GradientTransformation:
 
     def update(grads: Tree, state: Tree, params: Tree = None, **extra: object) -> tuple[Tree, Tree]:
         if not isinstance(state, tuple | list) or len(state) != len(parts):
-            held = len(state) if isinstance(state, tuple | list) else type(state).__name__
-            raise ArgumentError(f"chain: cannot use a state of {held} for {len(parts)} parts")
+            state_text = len(state) if isinstance(state, tuple | list) else type(state).__name__
+            raise ArgumentError(f"chain: cannot use a state of {state_text} for {len(parts)} parts")
         states = []
         for part, old in zip(parts, state, strict=True):
             grads, new = part.update(grads, old, params, **accepted(part.update, extra))
@@ -67,14 +69,14 @@ def chain(*parts: GradientTransformation) -> GradientTransformation:
 
 
 def accepted(function: Callable[..., object], arguments: Mapping[str, object]) -> Mapping[str, Any]:
-    """Of arguments by name those that the function knows; all, if it takes any."""
+    """Those keyword arguments that the function accepts; all of them if it accepts any."""
     known = inspect.signature(function).parameters if arguments else {}
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
     return {name: value for name, value in arguments.items() if takes_any or name in known}
 
 
 def stateless(rule: Callable[[Tree, Tree], Tree]) -> GradientTransformation:
-    """A part of `rule(grads, params) -> updates`, which remembers nothing."""
+    """A part of `rule(grads, params) -> updates`, without a state."""
 
     def update(grads: Tree, state: Tree, params: Tree = None) -> tuple[Tree, Tree]:
         return rule(grads, params), state
@@ -86,7 +88,7 @@ def apply_updates(params: T, updates: Tree) -> T:
     """params + updates, leaf by leaf, each in the dtype of its parameter.
 
     Shapes: a tree like params. Types: those of params.
-    Errors: ArgumentError for trees that are not alike; ShapeError for leaves that do not fit;
+    Errors: ArgumentError for trees that differ; ShapeError for leaves of different shapes;
             DtypeError for a complex update of a real parameter.
 
     >>> import rune.numpy as rnp, rune.optim as optim

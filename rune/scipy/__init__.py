@@ -1,4 +1,4 @@
-"""rune.scipy: SciPy's names with JAX's rules. A module is loaded when it is first asked for."""
+"""rune.scipy: SciPy's names with JAX's rules. A module is loaded when it is first used."""
 
 import typing as _typing
 

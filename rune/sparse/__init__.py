@@ -1,13 +1,13 @@
-"""rune.sparse: arrays that hold their nonzero elements alone, as numbers beside their positions.
+"""rune.sparse: arrays that store only their nonzero elements: numbers, and their positions.
 
 A BCOO of shape [*batch, *sparse, *dense] has data [*batch, N, *dense] and indices [*batch, N, K],
-K being the number of sparse axes: a list of elements for each index of the batch. An element whose
-position lies outside of the array is none: lists of a batch are filled up so. Elements of one
-position add up. A BCOO is a tree of two arrays, so all transformations take it. BCSR, COO, CSR and
-CSC hold the same in other forms, and compute as it does.
+where K is the number of sparse axes: a list of elements for each index of the batch. An element
+whose position is out of bounds does not count; lists of a batch are padded with such elements.
+Elements at the same position add up. A BCOO is a tree of two arrays, so all transformations accept
+it. BCSR, COO, CSR and CSC store the same in other forms, and have the same operations.
 
-Products gather the rows of the other operand that elements meet, and add up where they belong:
-work and memory grow with the number of elements, not with the shape.
+A product gathers, for each element, the rows of the other operand that it is multiplied by, and
+adds up the results: work and memory grow with the number of elements, not with the shape.
 """
 
 import typing as _typing

@@ -1,4 +1,4 @@
-"""BCOO: a sparse array with operators, and what makes new ones."""
+"""BCOO, a sparse array with operators, and its constructors."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ class BCOO(Coordinates):
     """A sparse array: the numbers `data` at the positions `indices` (batched coordinates).
 
     args:            (data, indices)
-    indices_sorted, unique_indices: what is known of the indices
-
+    indices_sorted, unique_indices: promises about the indices
     Shapes: shape [*batch, *sparse, *dense], data [*batch, N, *dense], indices [*batch, N, K].
     Types:  data any, indices int.
-    Errors: ShapeError if they do not fit together.
+    Errors: ShapeError if the shapes do not fit together.
 
     >>> import rune, rune.numpy as rnp
     >>> m = rune.sparse.BCOO.fromdense(rnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -55,14 +54,14 @@ class BCOO(Coordinates):
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> BCOO:
-        """As `bcoo_fromdense`."""
+        """The same as `bcoo_fromdense`."""
         return bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
 
     @classmethod
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
-        """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
+        """From a SciPy matrix. Errors: ArgumentError for batch or dense axes."""
         if n_dense or n_batch:
             raise ArgumentError("BCOO.from_scipy_sparse: cannot make batches or dense axes of a matrix of SciPy's")
         coo = mat.tocoo()
@@ -70,25 +69,25 @@ class BCOO(Coordinates):
         return cls((rnp.asarray(coo.data), indices), shape=coo.shape)
 
     def todense(self) -> Array:
-        """As `bcoo_todense`."""
+        """The same as `bcoo_todense`."""
         return bcoo_todense(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
-        """As `bcoo_transpose`."""
+        """The same as `bcoo_transpose`."""
         return bcoo_transpose(self, permutation=tuple(axes) if axes is not None else tuple(range(self.ndim))[::-1])
 
     def sum(self, axis: int | Sequence[int] | None = None) -> BCOO | Array:
-        """As `bcoo_reduce_sum`; a number if nothing is left."""
+        """The same as `bcoo_reduce_sum`; a number if all axes are summed."""
         axes = normalised_axes("BCOO.sum", axis, self.dense_type())  # type: ignore[arg-type]
         total = bcoo_reduce_sum(self, axes=axes)
         return total.todense() if total.ndim == 0 else total
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """As `bcoo_sum_duplicates`."""
+        """The same as `bcoo_sum_duplicates`."""
         return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
 
     def reshape(self, *args: int | Sequence[int], dimensions: Sequence[int] | None = None) -> BCOO:
-        """As `bcoo_reshape`: a shape, or its sizes one by one; one may be -1."""
+        """The same as `bcoo_reshape`: a shape, or its sizes one by one; one may be -1."""
         sizes = [n for a in args for n in (a if isinstance(a, Sequence) else (a,))]
         known = prod(n for n in sizes if n != -1)
         sizes = [self.size // max(known, 1) if n == -1 else n for n in sizes]
@@ -97,11 +96,11 @@ class BCOO(Coordinates):
     def update_layout(
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
     ) -> BCOO:
-        """As `bcoo_update_layout`."""
+        """The same as `bcoo_update_layout`."""
         return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
     def __getitem__(self, index: Index) -> BCOO:
-        """`m[1, :, ::2]`: whole numbers, slices, None and `...`."""
+        """`m[1, :, ::2]`: integers, slices, None and `...`."""
         return getitem(self, index)
 
     def __len__(self) -> int:
@@ -111,16 +110,16 @@ class BCOO(Coordinates):
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[BCOO]:
-        """The parts along the first axis, one after the other."""
+        """The parts along the first axis, one after another."""
         return (self[i] for i in range(len(self)))
 
     def sort_indices(self) -> BCOO:
-        """As `bcoo_sort_indices`."""
+        """The same as `bcoo_sort_indices`."""
         return bcoo_sort_indices(self)
 
     @property
     def T(self) -> BCOO:
-        """Axes in the reverse order."""
+        """The axes in reverse order."""
         return self.transpose()
 
     # --- arithmetic ---------------------------------------------------------------------------
@@ -199,13 +198,14 @@ tree.register_node_class(BCOO)
 def bcoo_fromdense(
     mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
 ) -> BCOO:
-    """The sparse array of the elements of `mat` that are not 0.
+    """The sparse array of the nonzero elements of `mat`.
 
-    nse:      how many there is room for; under jit it has to be said, else they are counted
-    n_batch, n_dense: leading axes with a list each; last axes that an element has whole
+    nse:      the number of elements to make room for, by default their count; required under jit
+    n_batch: leading axes; each of their indices has a list of elements of its own
+    n_dense: last axes, which each element holds in full
 
     Shapes: those of `mat`. Types: those of `mat`.
-    Errors: a TracerError if nse= is missing where nothing can be counted; ArgumentError for other
+    Errors: a TracerError if `mat` is traced and nse= is missing; ArgumentError for other
             axes.
 
     >>> import rune, rune.numpy as rnp
@@ -222,7 +222,7 @@ def bcoo_fromdense(
     is_there = rnp.any(rows != 0, axis=tuple(range(n_batch + 1, rows.ndim)))
     if nse is None:
         nse = int(rnp.max(rnp.sum(is_there, -1), initial=0))
-    # Those that are there come first, in their order; lists are filled up with positions outside.
+    # Elements inside come first, in order; lists are padded with positions out of bounds.
     order = rnp.argsort(~is_there, axis=-1, stable=True)[..., :nse]
     order = rnp.pad(order, [*((0, 0),) * n_batch, (0, nse - order.shape[-1])])
     counts = rnp.sum(is_there, -1, keepdims=True)

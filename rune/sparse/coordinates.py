@@ -16,14 +16,14 @@ from rune.errors import ArgumentError, ShapeError
 from rune.typing import ArrayLike, DTypeLike
 
 Operand: TypeAlias = "Sparse | ArrayLike"
-Either: TypeAlias = "Sparse | Array"  # of results: the operands decide which
-Parts = Sequence[ArrayLike]  # the arrays that a sparse array is made of
+Either: TypeAlias = "Sparse | Array"  # of results: it depends on the operands
+Parts = Sequence[ArrayLike]  # the arrays of which a sparse array is made
 
 
 class Sparse(ABC):
-    """What arrays of all sparse formats are: numbers `data`, and the shape of the dense array.
+    """The base class of arrays in all sparse formats: `data`, and the shape of the dense array.
 
-    Shapes: shape; its data have a format of their own. Types: dtype is that of the data.
+    Shapes: shape; each format has its own shape of data. Types: dtype is that of the data.
     Errors: none: make an array of one of the formats.
 
     >>> import rune
@@ -32,7 +32,7 @@ class Sparse(ABC):
     """
 
     __slots__ = ("data", "shape")
-    __array_priority__ = 2000  # arrays on the left defer to it
+    __array_priority__ = 2000  # NumPy arrays on the left defer to it
 
     data: Array
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class Sparse(ABC):
 
 
 class Coordinates(Sparse):
-    """The record: data, indices, shape, and what is known of the indices."""
+    """The record: data, indices, shape, and known properties of the indices."""
 
     __slots__ = ("indices", "indices_sorted", "unique_indices")
 
@@ -88,22 +88,22 @@ class Coordinates(Sparse):
 
     @property
     def nse(self) -> int:
-        """The number of elements of a list: specified elements."""
+        """The number of elements in a list: the specified elements."""
         return int(self.indices.shape[-2])
 
     @property
     def n_batch(self) -> int:
-        """The number of leading axes with a list each."""
+        """The number of leading axes whose indices have a list of elements each."""
         return self.indices.ndim - 2
 
     @property
     def n_sparse(self) -> int:
-        """The number of axes that positions speak of."""
+        """The number of axes that positions index."""
         return int(self.indices.shape[-1])
 
     @property
     def n_dense(self) -> int:
-        """The number of last axes, which each element has whole."""
+        """The number of last axes, which each element holds in full."""
         return self.ndim - self.n_batch - self.n_sparse
 
     def __repr__(self) -> str:
@@ -112,12 +112,12 @@ class Coordinates(Sparse):
         return f"{type(self).__name__}({kind}[{','.join(map(str, self.shape))}], nse={self.nse}{extras})"
 
     def tree_flatten(self) -> tuple[tuple[Array, Array], tuple[tuple[int, ...], bool, bool]]:
-        """Data and indices; the shape and what is known of the indices."""
+        """Data and indices; the shape and known properties of the indices."""
         return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def tree_unflatten(cls, aux: tuple[tuple[int, ...], bool, bool], leaves: Sequence[Array]) -> Self:
-        """The array with these leaves, whatever they are."""
+        """The array with these leaves, without checks."""
         new = object.__new__(cls)
         new.data, new.indices = leaves
         new.shape, new.indices_sorted, new.unique_indices = aux
@@ -157,21 +157,23 @@ def require_sparse(name: str, *values: object) -> None:
 
 
 def spread(m: S) -> S:
-    """With lists of its own for each index of the batch."""
+    """The array with a list of elements for each index of the batch."""
     batch = m.shape[: m.n_batch]
     data = rnp.broadcast_to(m.data, (*batch, *m.data.shape[m.n_batch :]))
     return m.remade((data, rnp.broadcast_to(m.indices, (*batch, *m.indices.shape[m.n_batch :]))), shape=m.shape)
 
 
 def listed(m: S, n_batch: int = 0, n_dense: int = 0) -> S:
-    """With so many batch and dense axes only: the others are sparse ones, of longer lists."""
+    """The array with this many batch and dense axes; other axes become sparse, with longer
+    lists.
+    """
     m = spread(m)
     outer, inner = m.n_batch - n_batch, m.n_dense - n_dense
     columns = columns_of(m)[n_batch:]
     rank = m.n_batch + 1 + inner  # of [*batch, N, *dense axes that become sparse]
     for axis in range(inner):
-        counted = rnp.arange(m.data.shape[m.n_batch + 1 + axis], dtype=m.indices.dtype)
-        columns.append(counted.reshape(*(1,) * (m.n_batch + 1 + axis), -1, *(1,) * (inner - 1 - axis)))
+        positions = rnp.arange(m.data.shape[m.n_batch + 1 + axis], dtype=m.indices.dtype)
+        columns.append(positions.reshape(*(1,) * (m.n_batch + 1 + axis), -1, *(1,) * (inner - 1 - axis)))
     head, sizes = m.data.shape[:n_batch], m.data.shape[:rank]
     count = prod(sizes[n_batch:])
     columns = [
@@ -202,20 +204,20 @@ def flat_positions(m: Coordinates, sizes: tuple[int, ...]) -> Array:
 
 
 def is_inside(m: Coordinates) -> Array:
-    """Whether the positions of elements are those of the array: bool[*batch, N]."""
+    """Whether the positions of elements are in bounds: bool[*batch, N]."""
     sizes = m.shape[m.n_batch : m.n_batch + m.n_sparse]
     return rnp.all((m.indices >= 0) & (m.indices < rnp.asarray(sizes, m.indices.dtype)), -1)
 
 
 def per_element(m: Coordinates, values: Array) -> Array:
-    """[*batch, N] as what broadcasts against the data."""
+    """[*batch, N], reshaped to broadcast against the data."""
     return values.reshape(*values.shape, *(1,) * m.n_dense)
 
 
 def chosen(
     m: S, is_chosen: Array, columns: Sequence[Array], sizes: Sequence[int], data: Array, shape: Sequence[int]
 ) -> S:
-    """The elements that are chosen, at new positions; the others outside of the array, and 0.
+    """The selected elements, at new positions; the others become 0, out of bounds.
 
     columns, sizes: the positions along each sparse axis, [*batch, N], and the sizes of these axes
     """

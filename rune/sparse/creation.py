@@ -1,4 +1,4 @@
-"""New sparse arrays: of zeros, of ones on a diagonal, of random numbers; and trees made dense."""
+"""New sparse arrays: zeros, ones on a diagonal, random numbers; and trees made dense."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 def todense(arr: object) -> Any:
-    """A tree with its sparse arrays dense.
+    """A tree with its sparse arrays converted to dense ones.
 
-    Shapes: kept. Types: kept.
+    Shapes: unchanged. Types: unchanged.
     Errors: none.
 
     >>> import rune
@@ -36,10 +36,9 @@ def todense(arr: object) -> Any:
 def empty(
     shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = np.int32, sparse_format: str = "bcoo"
 ) -> Sparse:
-    """A sparse array of zeros, which has no elements.
+    """A sparse array of zeros, without elements.
 
-    sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc"; all but the first of matrices
-
+    sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc"; all but "bcoo" for matrices only
     Shapes: shape. Types: dtype, default float32.
     Errors: ArgumentError for another format.
 
@@ -59,10 +58,9 @@ def eye(
     index_dtype: DTypeLike = np.int32,
     sparse_format: str = "bcoo",
 ) -> Sparse:
-    """Ones on the diagonal k.
+    """A matrix with ones on the diagonal k.
 
     sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc"
-
     Shapes: [N, M], M default N. Types: dtype, default float32.
     Errors: ArgumentError for another format.
 
@@ -81,8 +79,8 @@ def eye(
 
 
 def _by_columns(m: BCOO) -> CSC:
-    turned = BCSR.from_bcoo(m.T)
-    return CSC((turned.data, turned.indices, turned.indptr), shape=m.shape)
+    transpose = BCSR.from_bcoo(m.T)
+    return CSC((transpose.data, transpose.indices, transpose.indptr), shape=m.shape)
 
 
 def _by_rows(m: BCOO) -> CSR:
@@ -106,11 +104,11 @@ def _format(name: str, sparse_format: str) -> Callable[[BCOO], Sparse]:
 
 
 def random_bcoo(key: ArrayLike, shape: Sequence[int], *, nse: float = 0.2, dtype: DTypeLike = np.float32) -> BCOO:
-    """Normal numbers at positions drawn without repetition.
+    """Normal numbers at random positions, without repetition.
 
     nse:  their number, or their share of the size
     Shapes: shape. Types: dtype.
-    Errors: those of the draws.
+    Errors: those of rune.random.
 
     >>> import rune
     >>> rune.sparse.random_bcoo(rune.random.key(0), (4, 5), nse=0.3)

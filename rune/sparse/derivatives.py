@@ -1,7 +1,7 @@
-"""Derivatives by sparse arguments: by their numbers, at the positions that they have.
+"""Derivatives by sparse arguments: by their data, at their positions.
 
-A gradient has the format and the positions of its argument: what would stand at other positions is
-not computed. A Jacobian is a BCOO whose first axes, those of the result, are batch axes.
+A gradient has the format and the positions of its argument: other positions are not computed. A
+Jacobian is a BCOO whose first axes, those of the result, are batch axes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Remake = Callable[[Any, Array], Sparse]  # from a sparse array and other numbers
 
 
 def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Callable[..., Any]:
-    """As rune.grad, of arguments that may be sparse.
+    """rune.grad for arguments that may be sparse.
 
     argnums, has_aux, options: as rune.grad
 
@@ -49,7 +49,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
 def value_and_grad(
     fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool
 ) -> Callable[..., Any]:
-    """As rune.value_and_grad, of arguments that may be sparse.
+    """rune.value_and_grad for arguments that may be sparse.
 
     argnums, has_aux, options: as rune.value_and_grad
 
@@ -72,7 +72,7 @@ def value_and_grad(
 
 
 def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Callable[..., Any]:
-    """As rune.jacfwd, of arguments that may be sparse; Jacobians by these are BCOO.
+    """rune.jacfwd for arguments that may be sparse; a Jacobian by a sparse argument is a BCOO.
 
     argnums, has_aux, options: as rune.jacfwd
 
@@ -87,7 +87,7 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
 
 def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **options: bool) -> Callable[..., Any]:
-    """As rune.jacrev, of arguments that may be sparse; Jacobians by these are BCOO.
+    """rune.jacrev for arguments that may be sparse; a Jacobian by a sparse argument is a BCOO.
 
     argnums, has_aux, options: as rune.jacrev
 
@@ -122,7 +122,7 @@ def _by_numbers(
     args: Sequence[object],
     kwargs: dict[str, object],
 ) -> Any:
-    """The transformation at arguments whose sparse arrays are replaced by their numbers."""
+    """The transformation at arguments in which sparse arrays are replaced by their data."""
     numbers = [tree.map(lambda x: x.data if isinstance(x, Sparse) else x, a, is_leaf=_is_sparse) for a in args]
 
     def of_numbers(*numbers: object, **kwargs: object) -> object:
@@ -136,9 +136,9 @@ def _by_numbers(
 
 
 def _with_positions(remake: Remake, derivative: object, argnums: Argnums, args: Sequence[object]) -> object:
-    """Derivatives by numbers as sparse arrays; they follow in the order of the arguments."""
-    chosen = [args[argnums]] if isinstance(argnums, int) else [args[k] for k in argnums]
-    places = tree.leaves(chosen, is_leaf=_is_sparse)
+    """Derivatives by data as sparse arrays, in the order of the arguments."""
+    sparse_arguments = [args[argnums]] if isinstance(argnums, int) else [args[k] for k in argnums]
+    places = tree.leaves(sparse_arguments, is_leaf=_is_sparse)
     leaves, structure = tree.flatten(derivative)
     arguments = [places[k % len(places)] for k in range(len(leaves))]
     return tree.unflatten(

@@ -50,11 +50,10 @@ def bcoo_todense(mat: Coordinates) -> Array:
 def bcoo_extract(sparr: S, arr: ArrayLike, *, assume_unique: bool | None = None) -> S:
     """The elements of a dense array at the positions of a sparse one.
 
-    assume_unique: whether each element is read where it stands; else 0 is read at a position that
-                   an element before it has, so that the sum is right. By default, what `sparr` says
-
-    Shapes: of both. Types: of `arr`.
-    Errors: ShapeError for another shape.
+    assume_unique: whether positions are taken as distinct; otherwise a repeated position reads 0,
+            so that elements still add up to the dense array. By default `sparr.unique_indices`.
+    Shapes: both have one shape. Types: those of `arr`.
+    Errors: ShapeError if the shapes differ.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.sparse.bcoo_extract(rune.sparse.eye(2), rnp.array([[1.0, 2.0], [3.0, 4.0]])).data
@@ -72,13 +71,13 @@ def bcoo_extract(sparr: S, arr: ArrayLike, *, assume_unique: bool | None = None)
 
 
 def elements_at(m: Coordinates, dense: Array) -> Array:
-    """The elements of a dense array at each position; 0 where it is outside."""
+    """The elements of a dense array at each position; 0 for positions out of bounds."""
     columns = columns_of(m)
     return dense.at[tuple(columns)].get(mode="fill", fill_value=0) if columns else dense[None]
 
 
 def _is_first(m: Coordinates) -> Array:
-    """Whether no element before stands at the same position: bool[*batch, N]."""
+    """Whether no earlier element has the same position: bool[*batch, N]."""
     order, indices = _in_order(m)
     is_new = rnp.any(indices[..., 1:, :] != indices[..., :-1, :], -1)
     is_new = rnp.pad(is_new, [(0, 0)] * m.n_batch + [(1, 0)], constant_values=True)
@@ -86,16 +85,16 @@ def _is_first(m: Coordinates) -> Array:
 
 
 def _in_order(m: Coordinates) -> tuple[Array, Array]:
-    """The order of the elements by their positions, and these in it."""
+    """The permutation that sorts elements by position, and the positions sorted."""
     order = rnp.lexsort([m.indices[..., k] for k in reversed(range(m.n_sparse))], axis=-1)
     return order, rnp.take_along_axis(m.indices, order[..., None], axis=-2)
 
 
 def bcoo_transpose(mat: S, *, permutation: Sequence[int]) -> S:
-    """The axes in another order; batch, sparse and dense ones stay apart.
+    """The axes permuted; batch, sparse and dense axes stay separate.
 
     Shapes: permuted. Types: those of `mat`.
-    Errors: ArgumentError if an axis would become one of another kind.
+    Errors: ArgumentError if batch, sparse and dense axes would mix.
 
     >>> import rune
     >>> rune.sparse.bcoo_transpose(rune.sparse.empty((2, 3)), permutation=(1, 0))
@@ -115,7 +114,7 @@ def bcoo_transpose(mat: S, *, permutation: Sequence[int]) -> S:
 
 
 def bcoo_sort_indices(mat: S) -> S:
-    """The elements in the order of their positions.
+    """The elements sorted by position.
 
     Shapes: those of `mat`. Types: those of `mat`.
     Errors: ArgumentError if it is not a sparse array.
@@ -133,14 +132,13 @@ def bcoo_sort_indices(mat: S) -> S:
 
 
 def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = True) -> S:
-    """The array with one element for each position, in their order.
+    """The array with one element for each position, sorted by position.
 
-    nse:           how many there is room for in each of a batch;
-                   under jit it has to be said, else they are counted
-    remove_zeros:  drop elements that are 0, if they are counted
-
+    nse:           the number of elements to make room for in each list of a batch, by default
+                   their count; required under jit
+    remove_zeros:  drop elements that are 0, where elements are counted
     Shapes: those of `mat`. Types: those of `mat`.
-    Errors: a TracerError where nothing can be counted.
+    Errors: a TracerError where `mat` is traced and nse= is missing.
 
     >>> import rune, rune.numpy as rnp
     >>> m = rune.sparse.BCOO((rnp.ones(3), rnp.array([[1], [0], [1]])), shape=(3,))
@@ -166,9 +164,9 @@ def bcoo_sum_duplicates(mat: S, nse: int | None = None, remove_zeros: bool = Tru
 
 
 def _joined(number: Array, data: Array, *, sparse: Shape, nse: int) -> tuple[Array, Array]:
-    """The sums of `data` at each number of a place, in order, and the indices of the places."""
+    """For each position, in order, the sum of the `data` that share it, and its indices."""
     count = prod(sparse)
-    # One place more, for what is outside.
+    # One position more, for elements out of bounds.
     places, inverse = rnp.unique(number, return_inverse=True, size=nse + 1, fill_value=count)
     sums = rnp.zeros((nse + 1, *data.shape[1:]), data.dtype).at[inverse.ravel()].add(data)[:nse]
     is_element = places[:nse] < count
@@ -178,19 +176,19 @@ def _joined(number: Array, data: Array, *, sparse: Shape, nse: int) -> tuple[Arr
 
 
 def bcoo_reduce_sum(mat: S, *, axes: Sequence[int]) -> S:
-    """The sum along axes, a sparse array of the others.
+    """The sum along axes, as a sparse array.
 
     Shapes: without these axes. Types: those of `mat`.
-    Errors: AxisError for an axis that is not there.
+    Errors: AxisError for an axis out of range.
 
     >>> import rune
     >>> rune.sparse.bcoo_reduce_sum(rune.sparse.eye(3), axes=(0,)).todense()
     Array([1., 1., 1.], f32[3], cpu:0)
     """
     require_sparse("bcoo_reduce_sum", mat)
-    chosen = normalised_axes("bcoo_reduce_sum", tuple(axes), mat.dense_type())
+    summed_axes = normalised_axes("bcoo_reduce_sum", tuple(axes), mat.dense_type())
     m = listed(mat)
-    others = [k for k in range(m.ndim) if k not in chosen]
+    others = [k for k in range(m.ndim) if k not in summed_axes]
     is_inside = rnp.all(m.indices < rnp.asarray(m.shape, m.indices.dtype), -1)
     data = rnp.where(is_inside, m.data, 0)
     return mat.remade((data, m.indices[:, np.array(others, int)]), shape=[m.shape[k] for k in others])

@@ -10,7 +10,7 @@ from rune.sparse.coordinates import S, chosen, is_inside, listed, require_sparse
 
 
 class SparseEfficiencyError(ArgumentError):
-    """An operation would make the lists of a sparse array longer, which it does if it is asked to.
+    """An operation would lengthen the lists of a sparse array, and was not told to do so.
 
     Shapes: none of its own.
     Errors: it is one.
@@ -22,7 +22,7 @@ class SparseEfficiencyError(ArgumentError):
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """The lists of a sparse array grow longer, and `on_inefficient="warn"` asked to hear of it.
+    """The lists of a sparse array become longer; `on_inefficient="warn"` requests this warning.
 
     Shapes: none of its own.
     Errors: it is a warning.
@@ -38,10 +38,8 @@ def bcoo_update_layout(
 ) -> S:
     """The same array with another number of batch and dense axes.
 
-    on_inefficient: what to do about more of them, which makes the lists longer: "error", "warn" or
-                    None
-
-    Shapes: kept. Types: kept.
+    on_inefficient: what to do if more such axes make the lists longer: "error", "warn" or None
+    Shapes: unchanged. Types: unchanged.
     Errors: ArgumentError for more of them (on_inefficient), and for more than there are axes.
 
     >>> import rune, rune.numpy as rnp
@@ -58,11 +56,13 @@ def bcoo_update_layout(
         raise ArgumentError(f"bcoo_update_layout: cannot use on_inefficient={on_inefficient!r} ('error', 'warn', None)")
     is_longer = batch > mat.n_batch or dense > mat.n_dense
     if is_longer and on_inefficient:
-        said = f"bcoo_update_layout: cannot lay out {mat!r} with n_batch={batch}, n_dense={dense} without longer lists"
+        message = (
+            f"bcoo_update_layout: cannot lay out {mat!r} with n_batch={batch}, n_dense={dense} without longer lists"
+        )
         if on_inefficient == "error":
-            raise SparseEfficiencyError(said, hint="on_inefficient=None does it")
+            raise SparseEfficiencyError(message, hint="on_inefficient=None does it")
         warnings.warn(
-            said.replace("cannot lay", "lays").replace(" without", " by"), SparseEfficiencyWarning, stacklevel=2
+            message.replace("cannot lay", "lays").replace(" without", " by"), SparseEfficiencyWarning, stacklevel=2
         )
     m = listed(mat, min(batch, mat.n_batch), min(dense, mat.n_dense))
     for _ in range(dense - m.n_dense):
@@ -73,7 +73,7 @@ def bcoo_update_layout(
 
 
 def _densified(m: S) -> S:
-    """The last sparse axis as a dense one: each element in its place of a row of zeros."""
+    """The last sparse axis as a dense one: each element at its position in a row of zeros."""
     axis = m.ndim - m.n_dense - 1
     column = m.indices[..., -1]
     is_here = rnp.arange(m.shape[axis]) == column[..., None]
@@ -83,11 +83,13 @@ def _densified(m: S) -> S:
 
 
 def _batched(m: S) -> S:
-    """The first sparse axis as a batch axis: each has all of the list, others' elements outside."""
+    """The first sparse axis as a batch axis: each index has the whole list, with all elements of
+    other indices out of bounds.
+    """
     size, sizes = m.shape[m.n_batch], m.shape[m.n_batch + 1 : m.ndim - m.n_dense]
     numbers = rnp.arange(size).reshape(size, 1)
     is_here = (m.indices[..., None, :, 0] == numbers) & is_inside(m)[..., None, :]
-    repeated = lambda x: rnp.repeat(rnp.expand_dims(x, m.n_batch), size, m.n_batch)  # noqa: E731
-    data, indices = repeated(m.data), repeated(m.indices[..., 1:])
+    repeat = lambda x: rnp.repeat(rnp.expand_dims(x, m.n_batch), size, m.n_batch)  # noqa: E731
+    data, indices = repeat(m.data), repeat(m.indices[..., 1:])
     result = m.remade((data, indices), shape=m.shape)
     return chosen(result, is_here, [indices[..., k] for k in range(len(sizes))], sizes, data, m.shape)

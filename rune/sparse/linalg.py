@@ -1,4 +1,4 @@
-"""Sparse systems solved by elimination, and the greatest eigenvalues of large matrices by products.
+"""Sparse systems solved by elimination, and the largest eigenvalues of large matrices by products.
 
 `rune.scipy.sparse.linalg` has the methods that solve systems by products alone.
 """
@@ -17,19 +17,20 @@ from rune.typing import ArrayLike
 
 __all__ = ["lobpcg_standard", "spsolve"]
 
-_State = tuple[Array, Array, Array, Array, Array]  # values, vectors, A times these, last steps, count
+_State = tuple[Array, Array, Array, Array, Array]  # values, vectors, A times the vectors, last steps, count
 
 
 def spsolve(
     data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike, tol: float = 1e-6, reorder: int = 1
 ) -> Array:
-    """x with A x = b, of a square matrix by rows: data, its columns, where each row begins.
+    """x with A x = b, for a square matrix A by rows: its data, their columns, and the row starts.
 
-    The matrix is written out and factorised: n² numbers of memory, n³ products. A singular one
-    gives infinities or NaN. `tol` and `reorder` belong to another method, without effect.
+    The matrix is made dense and factorised: n² numbers of memory, n³ multiplications. A singular
+    matrix gives infinities or NaN. `tol` and `reorder` are accepted as in JAX, without effect.
+
     Shapes: data [N], indices [N], indptr [n + 1], b [n] or [n, K] -> as b.
     Types:  floating or complex; integers become floats.
-    Errors: ShapeError for shapes that do not fit.
+    Errors: ShapeError for shapes that do not fit together.
 
     >>> import rune.numpy as rnp
     >>> from rune.sparse.linalg import spsolve
@@ -48,15 +49,16 @@ def spsolve(
 def lobpcg_standard(
     A: ArrayLike | Callable[[Array], ArrayLike], X: ArrayLike, m: int = 100, tol: ArrayLike | None = None
 ) -> tuple[Array, Array, Array]:
-    """(eigenvalues, eigenvectors, iterations): the k greatest of a Hermitian matrix, by products.
+    """(eigenvalues, eigenvectors, iterations): the k largest of a Hermitian matrix, by products.
 
-    A:   the matrix, or what multiplies it with columns [n, K]
-    X:   k columns to begin with, which are independent; 5 k < n
-    m:   iterations at most; each is one product with k columns, and one with 3 k
-    tol: it ends where each |A v - λ v| is below tol · 10 n · (|λ| + |A v|); by default the spacing
+    A:   the matrix, or a function that multiplies it with columns [n, K]
+    X:   k columns to begin with, linearly independent; 5 k < n
+    m:   maximal number of iterations; each takes one product with k columns, and one with 3 k
+    tol: it stops when every |A v - λ v| is below tol · 10 n · (|λ| + |A v|); by default the spacing
          of floats at 1
-    Each iteration finds the best k vectors among the last ones, their residuals, and the steps that
-    were made last, in an orthonormal basis of all these.
+    Each iteration finds the best k vectors among the last ones, their residuals and the last steps,
+    in an orthonormal basis of all of these.
+
     Shapes: A [n, n], X [n, k] -> [k], [n, k], []. Types: floating or complex, those of X; i32.
     Errors: ShapeError for other shapes, and for too many columns.
     Source: Knyazev 2001, SIAM J. Sci. Comput. 23; a basis as Duersch, Shao, Yang & Gu 2018.
@@ -90,7 +92,7 @@ def lobpcg_standard(
 
 
 def _product(A: ArrayLike | Callable[[Array], ArrayLike], start: Array) -> Callable[[Array], Array]:
-    """What multiplies the matrix with columns. Errors: ShapeError."""
+    """The function that multiplies the matrix with columns. Errors: ShapeError."""
     if start.ndim != 2 or not 0 < 5 * start.shape[1] < start.shape[0]:
         raise ShapeError(f"lobpcg_standard: cannot begin with {start.type} ([n, k] with 0 < 5 k < n required)")
     if callable(A):
@@ -104,10 +106,10 @@ def _product(A: ArrayLike | Callable[[Array], ArrayLike], start: Array) -> Calla
 
 
 def _best(basis: Array, products: Array, k: int) -> tuple[Array, Array, Array]:
-    """The k greatest eigenvalues within the span of a basis, their vectors, and A times these."""
+    """The k largest eigenvalues within the span of a basis, their vectors, and A times these."""
     values, weights = rnp.linalg.eigh(basis.conj().T @ products)
-    chosen = weights[:, ::-1][:, :k]
-    return values[::-1][:k], basis @ chosen, products @ chosen
+    coefficients = weights[:, ::-1][:, :k]
+    return values[::-1][:k], basis @ coefficients, products @ coefficients
 
 
 def _is_exact(values: Array, vectors: Array, products: Array, tol: ArrayLike) -> Array:

@@ -1,7 +1,7 @@
 """COO, CSR and CSC: matrices by positions, by rows, and by columns, under SciPy's names.
 
-They hold the same numbers as a BCOO or BCSR of two axes, and compute as these. Elements past the
-end do not count: lists may be longer than what they hold.
+They store the same numbers as a BCOO or BCSR of two axes, and have the same operations. Elements
+after the end do not count: lists may be longer than their contents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 class Matrix(Sparse):
-    """What matrices of the three formats share: products and sums, by way of `to_bcoo`."""
+    """What matrices of the three formats share: products and sums, through `to_bcoo`."""
 
     __slots__ = ()
 
@@ -38,12 +38,12 @@ class Matrix(Sparse):
         return self.to_bcoo().todense()
 
     def sum(self, axis: int | Sequence[int] | None = None) -> BCOO | Array:
-        """As `bcoo_reduce_sum`; a number if nothing is left."""
+        """The same as `bcoo_reduce_sum`; a number if all axes are summed."""
         return self.to_bcoo().sum(axis)
 
     @property
     def nse(self) -> int:
-        """The number of elements there is room for."""
+        """The number of elements that the lists have room for."""
         return int(self.data.shape[0])
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Matrix(Sparse):
         return self * -1
 
     def __mul__(self, number: Operand) -> Self:
-        """Times a number. Errors: ArgumentError for anything else."""
+        """The product with a number. Errors: ArgumentError for anything else."""
         if isinstance(number, Sparse) or np.ndim(cast(Array, number)):
             raise ArgumentError(
                 f"{type(self).__name__}: cannot multiply by {type(number).__name__} (a number required)",
@@ -75,10 +75,10 @@ class COO(Matrix):
     """A sparse matrix: the numbers `data` in the rows `row` and columns `col`.
 
     args:  (data, row, col)
-    rows_sorted, cols_sorted: what is known of the positions
+    rows_sorted, cols_sorted: known properties of the positions
 
     Shapes: three lists of one length, and shape [R, C]. Types: data any, row and col int.
-    Errors: ShapeError if they do not fit together.
+    Errors: ShapeError if the shapes do not fit together.
 
     >>> import rune, rune.numpy as rnp
     >>> m = rune.sparse.COO(([2.0, 3.0], [0, 1], [1, 0]), shape=(2, 2))
@@ -97,7 +97,7 @@ class COO(Matrix):
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
-        """As `coo_fromdense`."""
+        """The same as `coo_fromdense`."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     def to_bcoo(self) -> BCOO:
@@ -116,13 +116,13 @@ class COO(Matrix):
         return self.transpose()
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], dict[str, Any]]:
-        """Data, rows and columns; the shape and what is known of the positions."""
+        """Data, rows and columns; the shape and known properties of the positions."""
         names = ("shape", "rows_sorted", "cols_sorted")
         return (self.data, self.row, self.col), {n: getattr(self, n) for n in names}
 
     @classmethod
     def tree_unflatten(cls, aux: dict[str, Any], leaves: Sequence[Array]) -> Self:
-        """The matrix with these leaves, whatever they are."""
+        """The matrix with these leaves, without checks."""
         new = object.__new__(cls)
         new.data, new.row, new.col = leaves
         new.shape, new.rows_sorted, new.cols_sorted = aux["shape"], aux["rows_sorted"], aux["cols_sorted"]
@@ -130,10 +130,10 @@ class COO(Matrix):
 
 
 class _Compressed(Matrix):
-    """Numbers at `indices` of one axis, and where each entry of the other begins and ends."""
+    """Numbers at `indices` of one axis, and where each index of the other axis begins and ends."""
 
     __slots__ = ("indices", "indptr")
-    _other: ClassVar[int]  # that axis
+    _other: ClassVar[int]  # the axis that `indptr` describes
 
     def __init__(self, args: Parts, *, shape: Sequence[int]):
         self.data, self.indices, self.indptr = map(rnp.asarray, args)
@@ -147,7 +147,7 @@ class _Compressed(Matrix):
 
     @classmethod
     def tree_unflatten(cls, aux: tuple[int, ...], leaves: Sequence[Array]) -> Self:
-        """The matrix with these leaves, whatever they are."""
+        """The matrix with these leaves, without checks."""
         new = object.__new__(cls)
         new.data, new.indices, new.indptr = leaves
         new.shape = aux
@@ -155,12 +155,12 @@ class _Compressed(Matrix):
 
 
 class CSR(_Compressed):
-    """A sparse matrix by rows: those of row r are numbers indptr[r] to indptr[r + 1].
+    """A sparse matrix by rows: row r has the numbers indptr[r] to indptr[r + 1].
 
     args:  (data, indices, indptr), indices being columns
 
     Shapes: data [N], indices [N], indptr [R + 1], shape [R, C]. Types: data any, others int.
-    Errors: ShapeError if they do not fit together.
+    Errors: ShapeError if the shapes do not fit together.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.sparse.CSR(([2.0, 3.0], [1, 0], [0, 1, 2]), shape=(2, 2)) @ rnp.array([1.0, 10.0])
@@ -172,7 +172,7 @@ class CSR(_Compressed):
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
-        """As `csr_fromdense`."""
+        """The same as `csr_fromdense`."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     def to_bcoo(self) -> BCOO:
@@ -191,12 +191,12 @@ class CSR(_Compressed):
 
 
 class CSC(_Compressed):
-    """A sparse matrix by columns: those of column c are numbers indptr[c] to indptr[c + 1].
+    """A sparse matrix by columns: column c has the numbers indptr[c] to indptr[c + 1].
 
     args:  (data, indices, indptr), indices being rows
 
     Shapes: data [N], indices [N], indptr [C + 1], shape [R, C]. Types: data any, others int.
-    Errors: ShapeError if they do not fit together.
+    Errors: ShapeError if the shapes do not fit together.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.sparse.CSC(([2.0, 3.0], [1, 0], [0, 1, 2]), shape=(2, 2)).todense()
@@ -209,7 +209,7 @@ class CSC(_Compressed):
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
-        """As `csr_fromdense`, by columns."""
+        """The same as `csr_fromdense`, by columns."""
         return csr_fromdense(rnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).T
 
     def to_bcoo(self) -> BCOO:
@@ -243,9 +243,9 @@ def _times(name: str, kind: type, mat: COO | CSR, dense: ArrayLike, transpose: b
 
 def _require_lists(name: str, shape: Sequence[int], data: Shape, lists: dict[str, tuple[Array, int]]) -> None:
     if len(shape) != 2 or len(data) != 1 or any(x.shape != (size,) for x, size in lists.values()):
-        said = ", ".join(f"{n} {x.shape}" for n, (x, _) in lists.items())
+        shapes_text = ", ".join(f"{n} {x.shape}" for n, (x, _) in lists.items())
         raise ShapeError(
-            f"{name}: cannot make {tuple(shape)} of data {data}, {said} (lists that fit together required)"
+            f"{name}: cannot make {tuple(shape)} of data {data}, {shapes_text} (lists that fit together required)"
         )
 
 
@@ -260,9 +260,9 @@ def _require(name: str, kind: type, value: object) -> None:
 
 
 def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
-    """The elements of a matrix that are not 0, with their rows and columns.
+    """The nonzero elements of a matrix, with their rows and columns.
 
-    nse: how many there is room for; under jit it has to be said, else they are counted
+    nse: the number of elements to make room for, by default their count; required under jit
 
     Shapes: [R, C]. Types: those of `mat`.
     Errors: ShapeError if it is not a matrix; a TracerError if nse= is missing under jit.
@@ -278,9 +278,9 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
 
 def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
-    """The elements of a matrix that are not 0, row after row.
+    """The nonzero elements of a matrix, row by row.
 
-    nse: how many there is room for; under jit it has to be said, else they are counted
+    nse: the number of elements to make room for, by default their count; required under jit
 
     Shapes: [R, C]. Types: those of `mat`.
     Errors: ShapeError if it is not a matrix; a TracerError if nse= is missing under jit.
@@ -320,7 +320,7 @@ def csr_todense(mat: CSR) -> Array:
 
 
 def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product with a vector; of the transposed matrix if `transpose`.
+    """The product of a matrix, or of its transpose if `transpose`, with a vector.
 
     Shapes: mat [R, C], v [C] -> [R]. Types: promoted. Errors: ArgumentError if it is not a COO.
 
@@ -332,7 +332,7 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
 
 
 def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product with a vector; of the transposed matrix if `transpose`.
+    """The product of a matrix, or of its transpose if `transpose`, with a vector.
 
     Shapes: mat [R, C], v [C] -> [R]. Types: promoted. Errors: ArgumentError if it is not a CSR.
 
@@ -344,7 +344,7 @@ def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
 
 
 def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product with a matrix; of the transposed matrix if `transpose`.
+    """The product of a matrix, or of its transpose if `transpose`, with a dense matrix.
 
     Shapes: mat [R, C], B [C, K] -> [R, K]. Types: promoted.
     Errors: ArgumentError if it is not a COO.
@@ -357,7 +357,7 @@ def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
 
 
 def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product with a matrix; of the transposed matrix if `transpose`.
+    """The product of a matrix, or of its transpose if `transpose`, with a dense matrix.
 
     Shapes: mat [R, C], B [C, K] -> [R, K]. Types: promoted.
     Errors: ArgumentError if it is not a CSR.

@@ -1,7 +1,7 @@
-"""Sparse arrays sliced, reversed, reshaped, broadcast, joined, and laid out in another way.
+"""Sparse arrays sliced, reversed, reshaped, broadcast and joined.
 
-What is cut off stays in the lists, as elements outside of the array: the length of a list does not
-depend on values, so all of this may stand under jit.
+Elements that are cut off stay in the lists, out of bounds: the length of a list does not depend on
+values, so all of these functions work under jit.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Index = int | slice | EllipsisType | None | tuple[int | slice | EllipsisType | N
 def bcoo_slice(
     mat: S, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> S:
-    """The part between two corners, by steps.
+    """The part of an array between two corners, with strides.
 
-    Shapes: one start, limit and step for each axis. Types: those of `mat`.
-    Errors: ShapeError for limits outside of the array; ArgumentError if it is not a sparse array.
+    Shapes: one start, limit and stride for each axis. Types: those of `mat`.
+    Errors: ShapeError for limits out of bounds; ArgumentError if it is not a sparse array.
 
     >>> import rune
     >>> from rune.sparse import bcoo_slice, eye
@@ -69,10 +69,11 @@ def bcoo_slice(
 
 
 def bcoo_dynamic_slice(mat: S, start_indices: Sequence[ArrayLike], slice_sizes: Sequence[int]) -> S:
-    """A window at a corner that may be traced; it is moved into the array, as by lax.dynamic_slice.
+    """A window at a corner that may be traced; it is moved inside the array, as by
+    lax.dynamic_slice.
 
     Shapes: slice_sizes. Types: those of `mat`.
-    Errors: ShapeError for a window that is larger than the array.
+    Errors: ShapeError for a window larger than the array.
 
     >>> import rune
     >>> rune.sparse.bcoo_dynamic_slice(rune.sparse.eye(4), (9, 2), (2, 2)).todense()
@@ -95,10 +96,10 @@ def bcoo_dynamic_slice(mat: S, start_indices: Sequence[ArrayLike], slice_sizes: 
 
 
 def bcoo_rev(operand: S, dimensions: Sequence[int]) -> S:
-    """Axes in the opposite direction.
+    """The array with some axes reversed.
 
-    Shapes: kept. Types: kept.
-    Errors: AxisError for an axis that is not there.
+    Shapes: unchanged. Types: unchanged.
+    Errors: AxisError for an axis out of range.
 
     >>> import rune
     >>> rune.sparse.bcoo_rev(rune.sparse.eye(2), (1,)).todense()
@@ -118,7 +119,7 @@ def bcoo_rev(operand: S, dimensions: Sequence[int]) -> S:
 
 
 def bcoo_squeeze(arr: S, *, dimensions: Sequence[int]) -> S:
-    """Without these axes, which have one element.
+    """The array without these axes, which must have size 1.
 
     Shapes: the other axes. Types: those of `arr`.
     Errors: AxisError for axes of other sizes.
@@ -144,13 +145,11 @@ def bcoo_squeeze(arr: S, *, dimensions: Sequence[int]) -> S:
 
 
 def bcoo_reshape(mat: S, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> S:
-    """Its elements, in the order of rows, under another shape.
+    """The same elements, in row-major order, in another shape.
 
-    dimensions: an order of the axes that they are brought into before
-
-    Batch and dense axes stay what they are where their sizes are those of first and last new axes;
-    else all axes become sparse ones.
-
+    dimensions: an order of the axes to transpose to first
+    Batch and dense axes stay such where the first and last new axes have their sizes; otherwise all
+    axes become sparse.
     Shapes: new_sizes. Types: those of `mat`.
     Errors: ShapeError for another number of elements.
 
@@ -178,7 +177,7 @@ def bcoo_reshape(mat: S, *, new_sizes: Sequence[int], dimensions: Sequence[int] 
 
 
 def _permuted(mat: S, dimensions: Sequence[int]) -> S:
-    """The axes in this order, as sparse ones."""
+    """The axes in this order, all sparse."""
     m = listed(mat)
     order = normalised_axes("bcoo_reshape", tuple(dimensions), mat.dense_type())
     return mat.remade((m.data, m.indices[:, np.array(order, int)]), shape=[m.shape[k] for k in order])
@@ -193,11 +192,10 @@ def _count_that_makes(size: int, sizes: Sequence[int]) -> int | None:
 def bcoo_broadcast_in_dim(
     mat: S, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: None = None
 ) -> S:
-    """New axes, and axes of one element repeated, as by lax.broadcast_in_dim.
+    """New axes, and axes of size 1 repeated, as by lax.broadcast_in_dim.
 
     broadcast_dimensions: the axis of the result that each axis of `mat` becomes
-    sharding: None alone; a layout is not kept by the elements
-
+    sharding: must be None: sparse elements have no layout
     Shapes: shape. Types: those of `mat`. Errors: ShapeError for sizes that do not fit.
 
     >>> import rune
@@ -228,14 +226,14 @@ def bcoo_broadcast_in_dim(
         if is_repeated:
             data, is_element = (rnp.repeat(x, sizes[axis], n_batch) for x in (data, is_element))
             columns = {k: rnp.repeat(c, sizes[axis], n_batch) for k, c in columns.items()}
-            counted = rnp.arange(data.shape[n_batch], dtype=m.indices.dtype) % sizes[axis]
-            columns[axis] = rnp.broadcast_to(counted, data.shape[: n_batch + 1])
+            positions = rnp.arange(data.shape[n_batch], dtype=m.indices.dtype) % sizes[axis]
+            columns[axis] = rnp.broadcast_to(positions, data.shape[: n_batch + 1])
     result = mat.remade((data, rnp.zeros((*data.shape[: n_batch + 1], last - n_batch), m.indices.dtype)), shape=sizes)
     return chosen(result, is_element, [columns[k] for k in sorted(columns)], sizes[n_batch:last], data, sizes)
 
 
 def bcoo_concatenate(operands: Sequence[S], *, dimension: int) -> S:
-    """The arrays one after the other along an axis.
+    """The arrays joined along an axis.
 
     Shapes: equal but for that axis; the same batch and dense axes. Types: promoted.
     Errors: ShapeError for shapes, ArgumentError for layouts that differ.
@@ -264,7 +262,7 @@ def bcoo_concatenate(operands: Sequence[S], *, dimension: int) -> S:
 
 
 def _moved(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple[Array, Array]:
-    """Data and indices where its elements stand in the joined array of this shape."""
+    """Data and indices of the elements at their positions in the joined array of this shape."""
     first, end = m.n_batch, m.n_batch + m.n_sparse
     data, indices = m.data, m.indices
     if first <= axis < end:
@@ -278,7 +276,7 @@ def _moved(m: Coordinates, axis: int, start: int, shape: Sequence[int]) -> tuple
 
 
 def _lengthened(data: Array, indices: Array, count: int, n_batch: int, shape: Sequence[int]) -> tuple[Array, Array]:
-    """Lists of `count` elements; new ones stand outside of the array."""
+    """Lists of `count` elements; those added are out of bounds."""
     missing = count - data.shape[n_batch]
     before = [(0, 0)] * n_batch
     data = rnp.pad(data, [*before, (0, missing), *[(0, 0)] * (data.ndim - n_batch - 1)])
@@ -287,9 +285,9 @@ def _lengthened(data: Array, indices: Array, count: int, n_batch: int, shape: Se
 
 
 def getitem(m: S, index: Index) -> S:
-    """`m[index]` of whole numbers, slices, None and an ellipsis.
+    """`m[index]` for integers, slices, None and an ellipsis.
 
-    Errors: ArgumentError for arrays as indices, and for slices backwards.
+    Errors: ArgumentError for arrays as indices.
     """
     parts = index if isinstance(index, tuple) else (index,)
     if any(not (p is None or p is Ellipsis or isinstance(p, int | slice)) for p in parts):
@@ -321,6 +319,6 @@ def _one(m: Coordinates, number: int, size: int) -> tuple[int, int, int]:
 
 
 def _mirrored(bounds: tuple[int, int, int], size: int) -> tuple[int, int, int]:
-    """A slice backwards, as one forwards of the reversed axis."""
+    """A slice with a negative step, as a forward slice of the reversed axis."""
     start, limit, step = bounds
     return size - 1 - start, max(size - 1 - limit, size - 1 - start), -step

@@ -21,10 +21,10 @@ Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[
 
 
 def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
-    """The numbers of the product with a dense array, element by element; `m * v` is the product.
+    """The numbers of the elementwise product with a dense array; `m * v` is the sparse product.
 
-    Shapes: v broadcasts to that of `sp_mat`; those of its data. Types: promoted.
-    Errors: ShapeError for a shape that does not.
+    Shapes: v broadcasts to the shape of `sp_mat`; the result is as its data. Types: promoted.
+    Errors: ShapeError if v does not broadcast.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.sparse.bcoo_multiply_dense(rune.sparse.eye(2), rnp.array([3.0, 4.0]))
@@ -35,16 +35,16 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
 
 
 def times_dense(sp_mat: S, v: ArrayLike) -> S:
-    """The product with a dense array, element by element, at the same positions."""
+    """The elementwise product with a dense array, at the same positions."""
     m = spread(sp_mat)
     return m.with_data(m.data * elements_at(m, rnp.broadcast_to(rnp.asarray(v), sp_mat.shape)))
 
 
 def bcoo_multiply_sparse(lhs: S, rhs: S) -> S:
-    """The product of two sparse arrays, element by element.
+    """The elementwise product of two sparse arrays.
 
-    Shapes: equal ones. Types: promoted.
-    Errors: ShapeError if they differ.
+    Shapes: both have one shape. Types: promoted.
+    Errors: ShapeError if the shapes differ.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.sparse.bcoo_multiply_sparse(rune.sparse.eye(2), rune.sparse.eye(2)).data
@@ -67,11 +67,11 @@ def bcoo_dot_general(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Either:
-    """The product that sums over some axes and runs over others together, as lax.dot_general.
+    """The product that contracts some axes and batches others, like lax.dot_general.
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
-    precision: taken as JAX's
-    out_sharding: a sharding that a dense result is given; None leaves it to others
+    precision: accepted as in JAX
+    out_sharding: the sharding of a dense result; None leaves it unspecified
     A sparse and a dense array give a dense one, two sparse ones a sparse one, with room for every
     pair of elements.
 
@@ -97,11 +97,11 @@ def bcoo_dot_general(
     elif not isinstance(b, Coordinates):
         raise ArgumentError(f"bcoo_dot_general: cannot multiply {a.shape} and {b.shape} (at least one BCOO required)")
     else:
-        turned = _product(b, a, (rhs_axes, lhs_axes), (right_batch, left_batch))
+        product = _product(b, a, (rhs_axes, lhs_axes), (right_batch, left_batch))
         first = len(left_batch)
         middle = b.ndim - first - len(rhs_axes)
-        order = (*range(first), *range(first + middle, turned.ndim), *range(first, first + middle))
-        result = rnp.transpose(turned, order)
+        order = (*range(first), *range(first + middle, product.ndim), *range(first, first + middle))
+        result = rnp.transpose(product, order)
     result = result if preferred_element_type is None else result.astype(preferred_element_type)
     return result if out_sharding is None else laid_out(result, out_sharding)
 
@@ -113,15 +113,18 @@ def _others(ndim: int, *axes: Sequence[int]) -> list[int]:
     return [k for k in range(ndim) if all(k not in a for a in axes)]
 
 
-def _product(a: Coordinates, b: Array, contracted: Pair, batch: Pair) -> Array:
-    """[*batch, *others of a, *others of b]: rows of b where elements of a meet them, added up."""
+def _product(a: Coordinates, b: Array, contraction: Pair, batch: Pair) -> Array:
+    """[*batch, *others of a, *others of b]: for each element of a, the rows of b that it is
+    multiplied by, added up.
+    """
     m = listed(a)
-    free, rows = _others(m.ndim, contracted[0], batch[0]), _others(b.ndim, contracted[1], batch[1])
-    turned = rnp.transpose(b, (*batch[1], *contracted[1], *rows))
-    met = tuple(m.indices[:, k] for k in (*batch[0], *contracted[0]))
-    others = (
-        rnp.broadcast_to(turned, (m.nse, *turned.shape)) if not met else turned.at[met].get(mode="fill", fill_value=0)
-    )
+    free, rows = _others(m.ndim, contraction[0], batch[0]), _others(b.ndim, contraction[1], batch[1])
+    b_first = rnp.transpose(b, (*batch[1], *contraction[1], *rows))
+    index = tuple(m.indices[:, k] for k in (*batch[0], *contraction[0]))
+    if index:
+        others = b_first.at[index].get(mode="fill", fill_value=0)
+    else:
+        others = rnp.broadcast_to(b_first, (m.nse, *b_first.shape))
     products = m.data.reshape(-1, *(1,) * len(rows)) * others
     places = tuple(m.indices[:, k] for k in (*batch[0], *free))
     shape = (*(m.shape[k] for k in (*batch[0], *free)), *(b.shape[k] for k in rows))
@@ -130,29 +133,31 @@ def _product(a: Coordinates, b: Array, contracted: Pair, batch: Pair) -> Array:
     return rnp.zeros(shape, products.dtype).at[places].add(products, mode="drop")
 
 
-def _sparse_product(a: S, b: Coordinates, contracted: Pair, batch: Pair) -> S:
-    """An element for each pair; those that do not meet are outside."""
+def _sparse_product(a: S, b: Coordinates, contraction: Pair, batch: Pair) -> S:
+    """One element for each pair; pairs of different contracted or batch indices are out of
+    bounds.
+    """
     m, n = listed(a), listed(b)
-    mine, theirs = _others(m.ndim, contracted[0], batch[0]), _others(n.ndim, contracted[1], batch[1])
+    free_of_a, free_of_b = _others(m.ndim, contraction[0], batch[0]), _others(n.ndim, contraction[1], batch[1])
     keys = [
         x.indices[:, np.array([*p, *q], int)]
-        for x, p, q in ((m, contracted[0], batch[0]), (n, contracted[1], batch[1]))
+        for x, p, q in ((m, contraction[0], batch[0]), (n, contraction[1], batch[1]))
     ]
-    limits = rnp.asarray([m.shape[k] for k in (*contracted[0], *batch[0])], m.indices.dtype)
+    limits = rnp.asarray([m.shape[k] for k in (*contraction[0], *batch[0])], m.indices.dtype)
     is_inside = rnp.all(keys[0] < limits, -1)[:, None]
     meets = rnp.all(keys[0][:, None] == keys[1][None], -1) & is_inside
     data = rnp.where(meets, m.data[:, None] * n.data[None], 0).ravel()
     pairs = meets.shape
-    columns = [rnp.broadcast_to(m.indices[:, k, None], pairs) for k in (*batch[0], *mine)]
-    columns += [rnp.broadcast_to(n.indices[None, :, k], pairs) for k in theirs]
-    shape = [*(m.shape[k] for k in (*batch[0], *mine)), *(n.shape[k] for k in theirs)]
+    columns = [rnp.broadcast_to(m.indices[:, k, None], pairs) for k in (*batch[0], *free_of_a)]
+    columns += [rnp.broadcast_to(n.indices[None, :, k], pairs) for k in free_of_b]
+    shape = [*(m.shape[k] for k in (*batch[0], *free_of_a)), *(n.shape[k] for k in free_of_b)]
     columns = [rnp.where(meets, c, size).ravel() for c, size in zip(columns, shape)]
     indices = rnp.stack(columns, -1) if columns else rnp.zeros((data.size, 0), m.indices.dtype)
     return m.remade((data, indices), shape=shape)
 
 
 def matmul(a: Operand, b: Operand) -> Either:
-    """As numpy.matmul, of at least one sparse array: stacks of matrices broadcast."""
+    """numpy.matmul for at least one sparse array: stacks of matrices broadcast."""
     x, y = (_operand(v) for v in (a, b))
     if not x.ndim or not y.ndim:
         raise ShapeError(f"BCOO: cannot multiply {x.shape} and {y.shape} as matrices (at least one axis required)")
@@ -178,21 +183,22 @@ def _operand(x: Operand) -> Coordinates | Array:
 
 
 def _unstretched(x: Coordinates | Array, heads: Sequence[int]) -> tuple[Coordinates | Array, list[int]]:
-    """A stack of matrices without the axes of size 1 that broadcasting stretches, and where the
-    others are among `heads`.
+    """A stack of matrices without the axes of size 1 that broadcasting stretches, and the positions
+    of the others among `heads`.
     """
     sizes = x.shape[:-2]
     first = len(heads) - len(sizes)
-    stretched = tuple(k for k, size in enumerate(sizes) if size != heads[first + k])
-    matrices = bcoo_squeeze(x, dimensions=stretched) if isinstance(x, Coordinates) else rnp.squeeze(x, stretched)
-    return matrices, [first + k for k in range(len(sizes)) if k not in stretched]
+    stretched_axes = tuple(k for k, size in enumerate(sizes) if size != heads[first + k])
+    matrices = (
+        bcoo_squeeze(x, dimensions=stretched_axes) if isinstance(x, Coordinates) else rnp.squeeze(x, stretched_axes)
+    )
+    return matrices, [first + k for k in range(len(sizes)) if k not in stretched_axes]
 
 
 def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Dims) -> Array:
-    """Elements of a product of dense arrays, at some positions of it; the others are not computed.
+    """Elements of a product of dense arrays at some positions; the others are not computed.
 
     dimension_numbers: ((contracted of A, of B), (batch of A, of B))
-
     Shapes: indices [N, K], K axes of the product -> [N]; [*batch, N, K] -> [*batch, N].
     Types:  promoted. Errors: ShapeError for positions of another number of axes.
 

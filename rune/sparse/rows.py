@@ -1,8 +1,8 @@
-"""BCSR: matrices, and batches of them, whose elements are stored row after row.
+"""BCSR: matrices, and batches of them, whose elements are stored row by row.
 
 An array of shape [*batch, R, C, *dense] has data [*batch, N, *dense], the columns of its elements,
 indices [*batch, N], and where each row begins and ends in these lists, indptr [*batch, R + 1].
-Elements past the end of the last row do not count. It computes as a BCOO, whose rows are counted.
+Elements after the end of the last row do not count. Operations convert it to a BCOO.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 class BCSR(Sparse):
-    """A sparse array by rows: those of row r are numbers indptr[r] to indptr[r + 1].
+    """A sparse array by rows: row r has the numbers indptr[r] to indptr[r + 1].
 
     args:            (data, indices, indptr), indices being columns
-    indices_sorted, unique_indices: what is known of the columns of each row
+    indices_sorted, unique_indices: known properties of each row's columns
 
     Shapes: shape [*batch, R, C, *dense], data [*batch, N, *dense], indices [*batch, N],
             indptr [*batch, R + 1].
     Types:  data any, indices and indptr int.
-    Errors: ShapeError if they do not fit together.
+    Errors: ShapeError if the shapes do not fit together.
 
     >>> import rune, rune.numpy as rnp
     >>> m = rune.sparse.BCSR.fromdense(rnp.array([[0.0, 2.0], [3.0, 4.0]]))
@@ -73,7 +73,7 @@ class BCSR(Sparse):
 
     @property
     def n_batch(self) -> int:
-        """The number of leading axes with a list each."""
+        """The number of leading axes whose indices have a list of elements each."""
         return self.indices.ndim - 1
 
     @property
@@ -83,19 +83,19 @@ class BCSR(Sparse):
 
     @property
     def n_dense(self) -> int:
-        """The number of last axes, which each element has whole."""
+        """The number of last axes, which each element holds in full."""
         return self.ndim - self.n_batch - 2
 
     def __repr__(self) -> str:
         return f"{self.to_bcoo()!r}".replace("BCOO", "BCSR", 1)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[tuple[int, ...], bool, bool]]:
-        """Data, indices and indptr; the shape and what is known of the indices."""
+        """Data, indices and indptr; the shape and known properties of the indices."""
         return (self.data, self.indices, self.indptr), (self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def tree_unflatten(cls, aux: tuple[tuple[int, ...], bool, bool], leaves: Sequence[Array]) -> Self:
-        """The array with these leaves, whatever they are."""
+        """The array with these leaves, without checks."""
         new = object.__new__(cls)
         new.data, new.indices, new.indptr = leaves
         new.shape, new.indices_sorted, new.unique_indices = aux
@@ -113,19 +113,20 @@ class BCSR(Sparse):
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> BCSR:
-        """As `bcsr_fromdense`."""
+        """The same as `bcsr_fromdense`."""
         return bcsr_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """The same array. Errors: ShapeError if it has other than two sparse axes."""
+        """The same array by rows. Errors: ShapeError unless it has two sparse axes."""
         if not isinstance(arr, BCOO) or arr.n_sparse != 2:
             raise ShapeError(f"BCSR.from_bcoo: cannot make rows of {arr!r} (two sparse axes required)")
         m = bcoo_sort_indices(spread(arr))
         rows = m.shape[m.n_batch]
-        # An element whose column is outside stands among those of its row, and is counted there.
-        counted = m.indices[..., :1] <= rnp.arange(rows, dtype=m.indices.dtype)
-        ends = rnp.sum(counted, -2).astype(m.indices.dtype)
+        # An element whose column is out of bounds stays among those of its row, and is counted
+        # there.
+        is_counted = m.indices[..., :1] <= rnp.arange(rows, dtype=m.indices.dtype)
+        ends = rnp.sum(is_counted, -2).astype(m.indices.dtype)
         indptr = rnp.pad(ends, [(0, 0)] * m.n_batch + [(1, 0)])
         args = (m.data, m.indices[..., 1], indptr)
         return BCSR(args, shape=m.shape, indices_sorted=True, unique_indices=arr.unique_indices)
@@ -134,14 +135,16 @@ class BCSR(Sparse):
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCSR:
-        """A matrix of SciPy's. Errors: ArgumentError for batches and dense axes."""
+        """From a SciPy matrix. Errors: ArgumentError for batch or dense axes."""
         if n_dense or n_batch:
             raise ArgumentError("BCSR.from_scipy_sparse: cannot make batches or dense axes of a matrix of SciPy's")
         csr, kind = mat.tocsr(), index_dtype or np.int32
         return cls((csr.data, rnp.asarray(csr.indices, kind), rnp.asarray(csr.indptr, kind)), shape=csr.shape)
 
     def to_bcoo(self) -> BCOO:
-        """The same array, with the row of each element; those that do not count, past the last."""
+        """The same array, with the row of each element; elements that do not count are after the
+        last row.
+        """
         numbers = rnp.arange(self.nse, dtype=self.indptr.dtype)[:, None]
         rows = rnp.sum(self.indptr[..., None, 1:] <= numbers, -1).astype(self.indices.dtype)
         head = np.broadcast_shapes(rows.shape, self.indices.shape)
@@ -158,20 +161,20 @@ class BCSR(Sparse):
         return bcoo_todense(self.to_bcoo())
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """As `bcsr_sum_duplicates`."""
+        """The same as `bcsr_sum_duplicates`."""
         return BCSR.from_bcoo(bcoo_sum_duplicates(self.to_bcoo(), nse, remove_zeros))
 
     def sum(self, axis: int | Sequence[int] | None = None) -> BCOO | Array:
-        """As `bcoo_reduce_sum`; a number if nothing is left."""
+        """The same as `bcoo_reduce_sum`; a number if all axes are summed."""
         return self.to_bcoo().sum(axis)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCSR:
-        """The axes in another order. Errors: ArgumentError if kinds of axes mix."""
+        """The axes permuted. Errors: ArgumentError if batch, sparse and dense axes mix."""
         return BCSR.from_bcoo(self.to_bcoo().transpose(axes))
 
     @property
     def T(self) -> BCSR:
-        """Axes in the reverse order."""
+        """The axes in reverse order."""
         return self.transpose()
 
     # --- arithmetic ---------------------------------------------------------------------------
@@ -218,7 +221,7 @@ tree.register_node_class(BCSR)
 
 
 def _coordinates(x: Operand) -> Coordinates | ArrayLike:
-    """A BCSR as a BCOO; everything else as it is, for the operation to take or refuse."""
+    """A BCSR as a BCOO; anything else unchanged, for the operation to accept or refuse."""
     return x.to_bcoo() if isinstance(x, BCSR) else cast(ArrayLike, x)
 
 
@@ -232,10 +235,11 @@ def _require_rows(name: str, value: object) -> None:
 def bcsr_fromdense(
     mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
 ) -> BCSR:
-    """The sparse array, by rows, of the elements of `mat` that are not 0.
+    """The sparse array, by rows, of the nonzero elements of `mat`.
 
-    nse:      how many there is room for; under jit it has to be said, else they are counted
-    n_batch, n_dense: leading axes with a list each; last axes that an element has whole
+    nse:      the number of elements to make room for, by default their count; required under jit
+    n_batch: leading axes; each of their indices has a list of elements of its own
+    n_dense: last axes, which each element holds in full
 
     Shapes: [*batch, R, C, *dense], kept. Types: those of `mat`.
     Errors: ShapeError if it has other than two sparse axes; a TracerError if nse= is missing where
@@ -262,12 +266,12 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The array with one element for each position, in their order.
+    """The array with one element for each position, sorted by position.
 
-    nse: how many there is room for; under jit it has to be said, else they are counted
+    nse: the number of elements to make room for, by default their count; required under jit
 
     Shapes: those of `mat`. Types: those of `mat`.
-    Errors: ArgumentError for an array with a batch; a TracerError where nothing can be counted.
+    Errors: ArgumentError for an array with a batch; a TracerError where `mat` is traced without it.
 
     >>> import rune
     >>> args = ([1.0, 2.0, 4.0], [0, 0, 1], [0, 2, 3])
@@ -283,7 +287,7 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
 
     Shapes: indices [*batch, N], indptr [*batch, R + 1], mat [*batch, R, C, *dense]
             -> [*batch, N, *dense].
-    Types:  those of `mat`. Errors: ShapeError if they do not fit together.
+    Types:  those of `mat`. Errors: ShapeError if the shapes do not fit together.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.sparse.bcsr_extract([1, 0], [0, 1, 2], rnp.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -304,11 +308,11 @@ def bcsr_dot_general(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Either:
-    """The product that sums over some axes and runs over others together, as lax.dot_general.
+    """The product that contracts some axes and batches others, like lax.dot_general.
 
     dimension_numbers: ((contracted of lhs, of rhs), (batch of lhs, of rhs))
-    precision: taken as JAX's
-    out_sharding: a sharding that the result is given; None leaves it to others
+    precision: accepted as in JAX
+    out_sharding: the sharding of the result; None leaves it unspecified
 
     Shapes: result [*batch, *other axes of lhs, *other axes of rhs].
     Types:  promoted, or preferred_element_type.
@@ -335,7 +339,7 @@ def bcsr_broadcast_in_dim(
     """New axes, and axes of one element repeated, as by `bcoo_broadcast_in_dim`.
 
     broadcast_dimensions: the axis of the result that each axis of `mat` becomes
-    sharding: None alone; a layout is not kept by the elements
+    sharding: must be None: sparse elements have no layout
 
     Shapes: shape; two sparse axes. Types: those of `mat`.
     Errors: ShapeError for sizes that do not fit.
@@ -348,14 +352,17 @@ def bcsr_broadcast_in_dim(
     """
     _require_rows("bcsr_broadcast_in_dim", mat)
     m, count = mat.to_bcoo(), min(broadcast_dimensions, default=0)
-    ones = (1,) * count  # new axes in front are batch axes
-    m = BCOO((m.data.reshape(*ones, *m.data.shape), m.indices.reshape(*ones, *m.indices.shape)), shape=ones + m.shape)
+    leading_shape = (1,) * count  # new axes in front are batch axes
+    m = BCOO(
+        (m.data.reshape(*leading_shape, *m.data.shape), m.indices.reshape(*leading_shape, *m.indices.shape)),
+        shape=leading_shape + m.shape,
+    )
     axes = (*range(count), *broadcast_dimensions)
     return BCSR.from_bcoo(bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=axes, sharding=sharding))
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """The arrays one after the other along an axis.
+    """The arrays joined along an axis.
 
     Shapes: equal but for that axis. Types: promoted.
     Errors: ShapeError for shapes, ArgumentError for layouts that differ.

@@ -1,8 +1,8 @@
-"""sparsify: a function written for dense arrays, of sparse ones.
+"""sparsify: a function of dense arrays, applied to sparse ones.
 
-The function is traced on the types of the dense arrays, and its program is run with sparse values
-where it can be: a table says what each operation means of them. An operation that is not in it, or
-that would have no zeros in its result (`cos`, `x + 1`), is refused where it meets a sparse operand.
+The function is traced with the types of the dense arrays, and its program runs with sparse values
+where possible: a table has the rule of each operation for them. An operation without a rule, or
+whose result would have no zeros (`cos`, `x + 1`), is refused when it meets a sparse operand.
 """
 
 from __future__ import annotations
@@ -38,15 +38,13 @@ Mixed: TypeAlias = BCOO | Array
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """The function `f` of dense arrays, which takes sparse ones besides.
+    """A function `f` of dense arrays that accepts sparse ones too.
 
-    use_tracer: taken as JAX's, and of no effect
-
+    use_tracer: accepted as in JAX, without effect
     Products, sums, elementwise functions that keep 0, and movement of sparse arrays are sparse;
-    a product with a dense array is dense. What jit holds inside of `f` is run so, too.
-
+    a product with a dense array is dense. The program of a jit within `f` runs in the same way.
     Shapes: those of `f` on the dense arrays. Types: those of `f`.
-    Errors: TransformError for an operation that has no sparse meaning, under its name.
+    Errors: TransformError names an operation that has no sparse rule.
 
     >>> import rune, rune.numpy as rnp
     >>> from rune.sparse import BCOO, sparsify
@@ -63,8 +61,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         values = [x if isinstance(x, BCOO) or not isinstance(x, Sparse) else x.to_bcoo() for x in leaves]  # type: ignore[attr-defined]
 
         def of_leaves(*dense: Array) -> object:
-            inner, named = tree.unflatten(structure, dense)
-            return f(*inner, **named)
+            inner, keywords = tree.unflatten(structure, dense)
+            return f(*inner, **keywords)
 
         types = [x.dense_type() if isinstance(x, Sparse) else x for x in values]
         program, shapes = make_program(of_leaves, return_shape=True)(*types)
@@ -78,7 +76,7 @@ def _is_sparse(x: object) -> bool:
 
 
 def _run(program: Program, values: Sequence[Mixed]) -> list[Mixed]:
-    """The results of the program; an equation with a sparse operand is run by its rule."""
+    """The results of the program; an equation with a sparse operand runs by its rule."""
     env: dict[Var, Mixed] = {**dict(program.constants), **dict(zip(program.inputs, values, strict=True))}
 
     def read(atom: Atom) -> Mixed:
@@ -114,7 +112,7 @@ def _results(equation: Equation, operands: Sequence[Mixed]) -> Sequence[Mixed]:
 
 
 def _linear(name: str) -> Callable[..., Any]:
-    """What may be done to each of several numbers of one position."""
+    """The rule for an operation that applies to each of several numbers at one position."""
 
     def rule(x: BCOO, **params: object) -> BCOO:
         return x.with_data(_applied(name, x.data, params))
@@ -123,7 +121,9 @@ def _linear(name: str) -> Callable[..., Any]:
 
 
 def _odd(name: str) -> Callable[..., Any]:
-    """What keeps 0, and is done to the sum of the numbers of one position."""
+    """The rule for an operation that keeps 0, and applies to the sum of the numbers at one
+    position.
+    """
 
     def rule(x: BCOO, **params: object) -> BCOO | None:
         if not x.unique_indices and x.n_batch:
@@ -143,7 +143,7 @@ def _integer_pow(x: BCOO, *, exponent: int) -> BCOO | None:
 
 
 def _mul(x: Mixed, y: Mixed) -> BCOO:
-    """Multiplication commutes; numbers and dense arrays are those of BCOO's own product."""
+    """Multiplication commutes; numbers and dense arrays multiply by BCOO's own product."""
     return x * y if isinstance(x, BCOO) else cast(BCOO, y) * x
 
 

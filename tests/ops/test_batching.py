@@ -63,7 +63,7 @@ def test_vmap_equals_the_stacked_loop_for_every_choice_of_batched_operands(primi
 
 
 @each_primitive
-def test_ranked_and_rank_zero_operands_mix_under_vmap(primitive: Primitive):
+def test_operands_with_and_without_axes_mix_under_vmap(primitive: Primitive):
     if primitive.family not in ("arithmetic", "comparison", "selection", "transcendental"):
         return
     sample = samples(primitive)[-1]

@@ -93,12 +93,12 @@ def test_a_holomorphic_gradient_is_the_complex_derivative():
     near(3 * (1 + 2j) ** 2, complex(gradient), relative=1e-12, why=WHY)
 
 
-def test_a_complex_result_has_no_gradient_unless_it_is_said_to_be_holomorphic():
+def test_a_function_with_a_complex_result_has_no_gradient_unless_it_is_declared_holomorphic():
     with pytest.raises(TransformError, match="cannot differentiate a result c128"):
         rune.grad(lambda z: z * z)(number(1j))
 
 
-def test_the_length_has_gradient_zero_at_zero():
+def test_the_absolute_value_of_a_complex_number_has_gradient_zero_at_zero():
     assert complex(rune.grad(rnp.abs)(number(0))) == complex(*JAX["abs at 0"])
 
 
@@ -137,14 +137,14 @@ def test_the_sign_of_a_complex_number_has_its_true_derivative_and_not_zero():
 
 
 @pytest.mark.parametrize("name", ["floor", "hypot", "arctan2", "isposinf"])
-def test_what_needs_an_order_or_a_sign_refuses_complex_numbers(name: str):
+def test_an_operation_that_needs_an_order_refuses_complex_numbers(name: str):
     function, z = getattr(rnp, name), number(1j)
 
     with pytest.raises(DtypeError, match="cannot take c128"):
         function(z) if name in ("floor", "isposinf") else function(z, z)
 
 
-def test_an_element_named_twice_is_multiplied_twice():
+def test_an_element_indexed_twice_is_multiplied_twice():
     product = rnp.ones(3, "c64").at[rnp.array([0, 0])].multiply(2j)
 
     assert np.asarray(product).tolist() == [-4, 1, 1]

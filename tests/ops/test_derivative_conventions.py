@@ -48,7 +48,7 @@ def test_max_and_min_share_a_tie_equally(primitive: Primitive):
 
 
 @pytest.mark.parametrize("primitive", [ops.reduce_max, ops.reduce_min], ids=str)
-def test_an_extremum_over_n_ties_gives_each_one_nth(primitive: Primitive):
+def test_each_of_n_tied_elements_gets_one_nth_of_the_gradient(primitive: Primitive):
     x = array(np.full((4,), 3.0))
 
     gradient = rune.grad(lambda v: primitive(v, axes=(0,)))(x)
@@ -97,7 +97,7 @@ def test_the_gradient_of_a_cumulative_product_is_right_where_factors_are_zero(va
 # --- edges of domains -------------------------------------------------------------------------
 
 
-def test_slopes_at_the_edges_are_the_limits_of_ieee():
+def test_slopes_at_the_edges_of_domains_are_their_ieee_limits():
     assert slope(ops.sqrt, 0.0) == math.inf
     assert slope(ops.log, 0.0) == math.inf
     assert slope(ops.cbrt, 0.0) == math.inf
@@ -111,7 +111,7 @@ def test_saturated_functions_have_slope_zero_and_not_nan(primitive: Primitive):
     assert [slope(primitive, x) for x in (-1e4, 1e4, -math.inf, math.inf)] == [0.0] * 4
 
 
-def test_powers_at_zero():
+def test_the_slope_of_a_power_of_zero_is_its_limit_or_nan():
     assert slope(ops.integer_pow, 0.0, exponent=2) == 0.0
     assert slope(ops.integer_pow, 0.0, exponent=1) == 1.0
     assert slope(ops.integer_pow, 0.0, exponent=0) == 0.0
@@ -191,7 +191,7 @@ def test_a_list_of_indices_out_of_bounds_reads_clamped_and_has_no_gradient():
     assert gradient_of_indexing(np.array([10], np.int32)) == [0, 0, 0]
 
 
-def test_of_an_element_written_twice_only_the_last_write_has_a_gradient():
+def test_only_the_last_of_two_writes_to_an_element_has_a_gradient():
     indices = array(np.array([[1], [1], [0]], np.int32))
 
     def written(u: Any) -> Any:
@@ -242,7 +242,7 @@ def test_the_order_of_grad_and_vmap_does_not_matter_for_a_clamped_window():
     near(inside, outside, relative=1e-6, why="the same sums in f32")
 
 
-def test_tangents_of_float_conversions_are_converted_and_of_integers_are_cut():
+def test_a_tangent_passes_a_conversion_between_floats_and_is_dropped_at_an_integer():
     wide = rune.jvp(lambda x: ops.convert(x, dtype=dtypes.f64), (1.0,), (2.0,))[1]
     cut = rune.jvp(lambda x: ops.convert(x, dtype=dtypes.i32), (1.0,), (2.0,))[1]
 

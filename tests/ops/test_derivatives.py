@@ -131,7 +131,7 @@ def test_forward_over_forward_agrees_with_forward_over_reverse(primitive: Primit
         near(inner([forward], [weight]), inner(reverse, v), relative=1e-9, why="sums reordered")
 
 
-def test_what_the_forward_pass_keeps_is_the_reviewed_list(request: pytest.FixtureRequest):
+def test_the_residuals_of_the_forward_pass_are_the_reviewed_list(request: pytest.FixtureRequest):
     lines = ["What transposition reads, per primitive, where every operand is differentiated.", ""]
     for primitive in ops.PRIMITIVES:
         for sample in differentiable(primitive)[:1]:
@@ -159,7 +159,7 @@ def test_a_result_without_tangents_is_a_constant_of_differentiation(primitive: P
 
 
 @pytest.mark.parametrize("primitive", CUTS, ids=str)
-def test_what_cuts_derivatives_has_the_derivative_zero(primitive: Primitive):
+def test_a_primitive_that_stops_derivatives_has_derivative_zero(primitive: Primitive):
     sample = smooth_samples(primitive)[0]
     function, primals = call(sample, sample.active)
 
@@ -189,7 +189,7 @@ def test_a_primitive_without_a_meaning_in_numpy_is_refused_by_eager_code():
         Primitive("bare", "test", lambda x: x)(1.0)
 
 
-def test_what_numpy_refuses_is_raised_as_numpy_says_it():
+def test_an_error_of_numpy_keeps_its_message():
     def refuse(_: object) -> None:
         raise ValueError("no such mode")
 

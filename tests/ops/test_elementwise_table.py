@@ -21,5 +21,5 @@ def test_the_sentence_of_a_row_begins_the_docstring_of_its_functions(name):
     assert all(f"({row.arguments})" in (f.__doc__ or "") for f in users)
 
 
-def test_no_two_rows_say_the_same_of_different_functions():
+def test_no_two_functions_have_the_same_sentence():
     assert len({row.sentence for row in ROWS.values()}) == len(ROWS)

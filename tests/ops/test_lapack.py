@@ -12,7 +12,7 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
-def test_a_numpy_without_its_private_solve_gives_the_same(dtype: str, monkeypatch: pytest.MonkeyPatch):
+def test_results_are_the_same_without_numpys_private_solve(dtype: str, monkeypatch: pytest.MonkeyPatch):
     a, b = RNG.normal(size=(3, 5, 5)).astype(dtype), RNG.normal(size=(3, 5, 2)).astype(dtype)
     a[1] = 0
 

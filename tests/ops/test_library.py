@@ -98,7 +98,7 @@ def takes(device: Device, use: Use, drawn: Any) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_every_executor_computes_it(way: Way):
+def test_every_executor_computes_a_library_primitive(way: Way):
     drawn = way.use.draw(narrow=way.narrow)
     if not takes(way.device, way.use, drawn):
         pytest.skip(f"{way.device.name} does not take the dtypes")
@@ -109,7 +109,7 @@ def test_every_executor_computes_it(way: Way):
 
 
 @some_uses
-def test_lanes_are_computed_as_one_by_one(use: Use):
+def test_a_batch_gives_what_its_lanes_give_one_by_one(use: Use):
     lanes = use.draw(3)
 
     batched = rune.jit(rune.vmap(use.observed), device="reference:0")(*lanes)
@@ -130,6 +130,6 @@ def test_one_program_serves_every_number_of_lanes(use: Use):
     assert compiled.cache_size() == 1
 
 
-def test_every_use_is_of_a_library_primitive():
+def test_every_use_names_a_library_primitive():
     assert {u.primitive for u in USES} <= {*ops.LIBRARY}
     assert all(dtypes.f32 not in {o.dtype for o in u.operands} for u in USES)

@@ -85,7 +85,7 @@ RULES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_rule_that_is_not_linear_is_refused_with_the_line_where_it_stands(name: str):
+def test_a_rule_that_is_not_linear_is_refused_with_its_line(name: str):
     @rune.custom_jvp
     def f(x: Any) -> Any:
         return rnp.sum(x)

@@ -132,7 +132,7 @@ def shown(z: np.ndarray, *values: np.ndarray) -> str:
 
 @each_function
 @in_both
-def test_on_the_axes_zeros_keep_their_signs_and_cuts_their_sides(primitive: Primitive, dtype: np.dtype):
+def test_zeros_on_the_axes_keep_their_signs_and_branch_cuts_their_sides(primitive: Primitive, dtype: np.dtype):
     z = domain(primitive, grid(EDGES, dtype))
 
     expected, actual = meaning(primitive, z), by_parts(primitive, z)
@@ -160,7 +160,7 @@ UNSPECIFIED = {ops.sinh: "real", ops.sin: "imag"}
 
 
 @each_function
-def test_infinite_arguments_give_what_annex_g_says(primitive: Primitive):
+def test_infinite_arguments_give_the_results_of_annex_g(primitive: Primitive):
     z = grid(np.array([0.0, 1.0, -1.0, np.inf, -np.inf]), dtypes.c128)
     z = z[np.isinf(z)]
 
@@ -175,7 +175,7 @@ def test_infinite_arguments_give_what_annex_g_says(primitive: Primitive):
         assert not wrong.any(), shown(z[wrong], expected[wrong], actual[wrong])
 
 
-def test_a_length_is_infinite_beside_a_nan():
+def test_the_absolute_value_is_infinite_if_one_part_is_infinite_and_the_other_nan():
     z = np.array([complex(np.nan, np.inf), complex(-np.inf, np.nan), complex(np.nan, 0)])
 
     assert by_parts(ops.abs, z).tolist()[:2] == [np.inf, np.inf]
@@ -191,7 +191,7 @@ def test_lengths_and_roots_do_not_overflow_at_the_end_of_the_range(dtype: np.dty
         close(meaning(primitive, z), by_parts(primitive, z), ulps=ULPS, why=WHY)
 
 
-def test_an_exponential_may_be_finite_where_that_of_the_real_part_is_not():
+def test_an_exponential_can_be_finite_although_the_exponential_of_the_real_part_is_infinite():
     z = np.array([89 + 0.8j, 88.9 + 1.5j], np.complex64)
 
     close(meaning(ops.exp, z), by_parts(ops.exp, z), ulps=ULPS, why=WHY)
@@ -210,6 +210,6 @@ def _zero_by(value: Any) -> Any:
     return by_parts(ops.div, z, np.zeros(1, np.complex64))[0]
 
 
-def test_what_is_divided_by_zero_is_infinite_and_zero_by_zero_is_nan():
+def test_division_by_zero_gives_infinity_and_zero_by_zero_gives_nan():
     assert np.isinf(_zero_by(1 + 2j).real)
     assert np.isnan(_zero_by(0))

@@ -65,7 +65,7 @@ def test_a_thousand_updates_of_seven_elements_all_count(device: str, dtype: np.d
 
 @each_scatter
 @pytest.mark.parametrize("device", COMPUTING)
-def test_rows_that_meet_are_combined_column_by_column(device: str, primitive: Primitive):
+def test_rows_scattered_to_one_place_are_combined_column_by_column(device: str, primitive: Primitive):
     rng = np.random.default_rng(4)
     x = rng.integers(1, 4, (5, 6)).astype(np.int32)
     rows = rng.integers(0, 5, (40, 1)).astype(np.int32)
@@ -83,7 +83,7 @@ def test_rows_that_meet_are_combined_column_by_column(device: str, primitive: Pr
 
 
 @pytest.mark.parametrize("device", COMPUTING)
-def test_of_what_is_written_to_one_element_the_last_stays(device: str):
+def test_the_last_of_several_writes_to_an_element_wins(device: str):
     indices = array(np.tile(np.arange(4, dtype=np.int32), 50))
 
     result = rune.jit(at(ops.scatter), device=device)(
@@ -150,7 +150,7 @@ def test_the_second_derivative_of_a_product_is_right_where_factors_are_zero(u: l
     same(np.array([[0, u[2], u[1]], [u[2], 0, u[0]], [u[1], u[0], 0]], np.float64), hessian + 0.0)
 
 
-def test_factors_in_several_elements_and_out_of_bounds_do_not_mix():
+def test_products_of_several_elements_do_not_mix_and_factors_out_of_bounds_are_dropped():
     indices = array(np.array([0, 2, 0, 9, 2, 0, 1], np.int32))
     x, u = array(np.array([2.0, 3.0, 4.0])), array(np.array([1.5, 0.0, 0.5, 7.0, 3.0, 2.0, 5.0]))
     weight = array(np.array([1.0, 10.0, 100.0]))
@@ -164,7 +164,7 @@ def test_factors_in_several_elements_and_out_of_bounds_do_not_mix():
     assert np.asarray(du).tolist() == [2.0, 1200.0, 6.0, 0.0, 0.0, 1.5, 30.0]
 
 
-def test_a_product_of_many_factors_is_told_apart_by_every_bit_of_their_numbers():
+def test_the_derivative_of_a_product_of_many_factors_excludes_each_factor_in_turn():
     rng = np.random.default_rng(6)
     at_, u = rng.integers(0, 3, 37).astype(np.int32), rng.uniform(0.8, 1.25, 37)
 
@@ -227,13 +227,13 @@ def test_updates_alone_share_a_tie_when_the_element_loses():
     assert shares == ([0.0, 1.0], [0.5, 0.0, 0.5, 0.0])
 
 
-def test_what_is_out_of_bounds_shares_nothing():
+def test_an_update_out_of_bounds_gets_no_share_of_the_gradient():
     shares = gradients(ops.scatter_max, [0.0, 5.0], [0, 7, -1], [0.0, 0.0, 5.0])
 
     assert shares == ([0.5, 1.0], [0.5, 0.0, 0.0])
 
 
-def test_the_gradient_of_a_nan_goes_to_the_nans_and_of_untouched_elements_to_themselves():
+def test_the_gradient_of_a_nan_goes_to_the_nans_and_that_of_an_untouched_element_to_itself():
     nan = np.nan
 
     shares = gradients(ops.scatter_max, [nan, 2.0, nan], [0, 0, 1], [1.0, nan, nan])
@@ -261,7 +261,7 @@ ALL = (ops.scatter, *UFUNC)
 
 @pytest.mark.parametrize("primitive", ALL, ids=str)
 @pytest.mark.parametrize("mode", ["clip", "fill"])
-def test_the_derivative_out_of_bounds_is_that_of_what_happens_there(primitive: Primitive, mode: str):
+def test_the_derivative_out_of_bounds_is_that_of_the_mode(primitive: Primitive, mode: str):
     rng = np.random.default_rng(5)
     x, u = array(rng.uniform(1, 2, 4)), array(rng.uniform(1, 2, 6))
     indices = array(np.array([7, 3, -2, 0, 3, 1], np.int32))

@@ -77,7 +77,7 @@ def test_the_reference_has_the_order_of_the_numbers(dtype: np.dtype, size: int):
 @in_turn("dtype")
 @each_device
 @each_dtype
-def test_every_executor_has_that_order(dtype: np.dtype, device: Any):
+def test_every_executor_sorts_in_the_order_of_the_reference(dtype: np.dtype, device: Any):
     if dtype not in device.target.program_dtypes:
         pytest.skip("not a dtype of the device")
     rows = np.stack([row_of(dtype, 13), row_of(dtype, 13)[::-1]])
@@ -125,7 +125,7 @@ def test_the_program_does_not_grow_with_the_length():
     assert lines(1_000) == lines(100_000)
 
 
-def test_the_least_wide_keys_are_packed_and_wide_ones_go_word_by_word():
+def test_narrow_keys_are_sorted_in_one_word_and_wide_keys_word_by_word():
     small, wide = np.array([3, 1, 2], np.int16), np.array([3.0, -1.0, np.nan])
 
     assert len(order.words_of(small)) == 1
@@ -137,7 +137,7 @@ def test_the_least_wide_keys_are_packed_and_wide_ones_go_word_by_word():
 
 
 @each_device
-def test_the_largest_are_the_first_of_their_ties_and_nan_leads(device: Any):
+def test_top_k_takes_the_first_of_tied_elements_and_puts_nan_first(device: Any):
     x = np.array([1.0, 5.0, np.nan, 5.0, -2.0], np.float32)
 
     values, positions = rune.jit(lambda v: ops.top_k(v, k=4), device=device.name)(x)
@@ -147,7 +147,7 @@ def test_the_largest_are_the_first_of_their_ties_and_nan_leads(device: Any):
 
 
 @pytest.mark.parametrize("k", [1, 10, 999, 1000])
-def test_the_reference_of_top_k_takes_the_last_of_the_order_backwards(k: int):
+def test_the_reference_of_top_k_takes_the_last_elements_of_the_order_in_reverse(k: int):
     x = np.random.default_rng(k).integers(0, 50, 1000)
 
     expected = np.argsort(-x, kind="stable")[:k]
@@ -156,7 +156,7 @@ def test_the_reference_of_top_k_takes_the_last_of_the_order_backwards(k: int):
         assert order.largest(x.astype(dtype), k).tolist() == expected.tolist()
 
 
-def test_later_keys_decide_among_equals():
+def test_a_later_key_decides_where_earlier_keys_are_equal():
     first, second = np.array([1, 0, 1, 0]), np.array([2.0, 3.0, 1.0, 3.0])
 
     *_, third = ops.sort(first, second, np.arange(4), num_keys=2)
@@ -164,7 +164,7 @@ def test_later_keys_decide_among_equals():
     assert np.asarray(third).tolist() == [1, 3, 2, 0]
 
 
-def test_tangents_go_where_their_elements_go():
+def test_a_tangent_moves_with_its_element():
     x, dx = array(np.array([3.0, 1.0, 2.0])), array(np.array([30.0, 10.0, 20.0]))
 
     _, sorted_tangent = rune.jvp(rnp.sort, (x,), (dx,))
@@ -182,12 +182,12 @@ def test_arrays_of_different_shapes_are_not_sorted_together():
         ops.sort(np.zeros(2), np.zeros(3), num_keys=1)
 
 
-def test_a_number_alone_has_no_order():
+def test_a_rank_zero_array_cannot_be_sorted():
     with pytest.raises(ShapeError, match="at least one axis"):
         ops.sort(np.zeros(()), num_keys=1)
 
 
-def test_no_more_is_taken_than_there_is():
+def test_top_k_refuses_to_take_more_elements_than_a_row_has():
     with pytest.raises(ArgumentError, match="cannot take 4 of 3"):
         ops.top_k(np.zeros(3), k=4)
 

@@ -66,7 +66,7 @@ def test_the_type_rule_gives_the_shape_and_dtype_of_the_reference(primitive: Pri
 
 
 @each_primitive
-def test_rank_zero_operands_stand_beside_ranked_ones(primitive: Primitive):
+def test_rank_zero_operands_combine_with_arrays(primitive: Primitive):
     if primitive.family not in ELEMENTWISE:
         return
     base = samples(primitive)[0]
@@ -151,12 +151,12 @@ def test_sums_of_half_types_accumulate_in_f32():
     assert float(reference(ops.dot_general, x, x, dimension_numbers=numbers)) == 1000.0
 
 
-def test_conversion_keeps_no_imaginary_part_silently():
+def test_a_conversion_never_drops_an_imaginary_part_silently():
     with pytest.raises(DtypeError, match="imaginary part would be lost"):
         ops.convert(np.ones(2, np.complex64), dtype=dtypes.f32)
 
 
-def test_a_bool_is_no_bit_pattern():
+def test_bytes_cannot_be_read_as_bools():
     with pytest.raises(DtypeError, match="bitcast: cannot read"):
         ops.bitcast(np.ones(2, np.uint8), dtype=dtypes.bool_)
 

@@ -135,7 +135,7 @@ def test_a_path_is_that_of_the_formula(name: str):
     np.testing.assert_allclose(curve(optimizer), formula(step), rtol=5e-5, atol=5e-6)
 
 
-def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
+def test_adafactor_stores_only_rows_and_columns_for_a_matrix():
     part = deprecated.scale_by_factored_rms(min_dim_size_to_factor=2)
     g = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -149,7 +149,7 @@ def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
     assert int(after.count) == 1
 
 
-def test_centring_leaves_no_mean_over_all_axes_but_the_first():
+def test_centring_makes_the_mean_over_all_axes_but_the_first_zero():
     kernel, bias = np.arange(12.0).reshape(2, 3, 2) ** 2, np.arange(2.0)
 
     updates, _ = deprecated.centralize().update({"k": array(kernel), "b": array(bias)}, ())
@@ -222,7 +222,7 @@ def test_steps_of_k_gradients_are_one_step_of_their_mean():
         assert not np.any(every_update[3 * number : 3 * number + 2])
 
 
-def test_only_leaves_of_the_mask_decay():
+def test_only_leaves_in_the_mask_decay():
     params = {"w": rnp.ones(2), "b": rnp.ones(2)}
     grads = {"w": rnp.zeros(2), "b": rnp.zeros(2)}
     optimizer = optim.adamw(1.0, weight_decay=0.5, mask={"w": True, "b": False})
@@ -233,7 +233,7 @@ def test_only_leaves_of_the_mask_decay():
     assert not np.any(np.asarray(updates["b"]))
 
 
-def test_an_infinite_gradient_changes_nothing_until_there_are_too_many():
+def test_infinite_gradients_change_nothing_until_there_are_too_many_in_a_row():
     optimizer = deprecated.apply_if_finite(optim.momentum(1.0), 1)
     state = optimizer.init(rnp.zeros(1))
 

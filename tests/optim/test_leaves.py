@@ -55,7 +55,7 @@ def two_steps(optimizer: optim.GradientTransformation, grads: Any, params: Any) 
 
 @pytest.mark.parametrize("dtypes", [("bf16", "f32"), ("f32", "bf16")], ids=" of ".join)
 @pytest.mark.parametrize("name", EVERY)
-def test_a_state_keeps_its_dtypes_whatever_those_of_gradients(name: str, dtypes: tuple[str, str]):
+def test_a_state_keeps_its_dtypes_whatever_the_dtypes_of_gradients_are(name: str, dtypes: tuple[str, str]):
     params, grads = leaf(1.0, dtypes[0]), leaf(0.3, dtypes[1])
     before = EVERY[name].init(params)
 
@@ -66,7 +66,7 @@ def test_a_state_keeps_its_dtypes_whatever_those_of_gradients(name: str, dtypes:
 
 
 @pytest.mark.parametrize("name", [k for k in EVERY if k not in ("rprop", "noisy")])
-def test_complex_leaves_move_as_real_ones_that_were_turned(name: str):
+def test_a_complex_leaf_moves_like_a_rotated_real_leaf(name: str):
     params, grads = leaf(1.0), leaf(0.3)
     turned = [rnp.asarray(np.asarray(x) * PHASE, "c64") for x in (grads, params)]
 
@@ -101,7 +101,7 @@ def test_noise_of_complex_leaves_has_two_parts():
         (deprecated.lbfgs(), "scale_by_zoom_linesearch"),
     ],
 )
-def test_what_compares_numbers_refuses_complex_leaves_by_name_and_place(optimizer: Any, name: str):
+def test_a_part_that_compares_numbers_refuses_complex_leaves_by_name_and_place(optimizer: Any, name: str):
     params = {"w": leaf(1.0, "c64")}
 
     with pytest.raises(rune.errors.DtypeError, match=rf"{name}: cannot take c64\[2,3\] at \['w'\]"):

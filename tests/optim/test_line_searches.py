@@ -56,7 +56,7 @@ def test_parameters_may_be_a_tree():
     near({"w": np.full((2, 3), 2.0), "b": np.array(-1.0)}, end, relative=1e-3, why="f32 values")
 
 
-def test_a_direction_is_that_of_bfgs_with_the_whole_matrix():
+def test_a_direction_is_that_of_bfgs_with_the_full_matrix():
     random = np.random.default_rng(1)
     root = random.normal(size=(4, 4))
     hessian, w = root @ root.T + np.eye(4), random.normal(size=4)
@@ -141,7 +141,7 @@ def test_backtracking_makes_no_step_where_nothing_is_gained():
     assert (update.tolist(), bool(state.is_met)) == ([0.0], False)
 
 
-def test_a_loss_of_further_arguments_is_given_them():
+def test_a_loss_receives_its_further_arguments():
     part, w = deprecated.lbfgs(), rnp.array([1.0])
 
     def loss(p: Any, batch: Any) -> Any:
@@ -153,7 +153,7 @@ def test_a_loss_of_further_arguments_is_given_them():
     assert float(loss(w + updates, 5.0)) < float(value)
 
 
-def test_a_loss_of_arguments_by_any_name_is_given_all_of_them():
+def test_a_loss_that_accepts_any_keyword_receives_all_of_them():
     part, w = deprecated.scale_by_backtracking_linesearch(5), rnp.array([1.0])
 
     def loss(p: Any, **batch: Any) -> Any:
@@ -166,7 +166,7 @@ def test_a_loss_of_arguments_by_any_name_is_given_all_of_them():
     assert update.tolist() == [2.0]
 
 
-def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
+def test_value_and_gradient_are_computed_once_and_then_read_from_the_state():
     calls = []
 
     def loss(p: Any) -> Any:
@@ -195,6 +195,6 @@ def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
         (lambda w: deprecated.polyak_sgd().update(w, deprecated.polyak_sgd().init(w), w), "without the loss"),
     ],
 )
-def test_what_is_missing_or_wrong_is_said(call: Any, message: str):
+def test_an_error_names_the_missing_or_wrong_argument(call: Any, message: str):
     with pytest.raises(ValueError, match=message):
         call(rnp.ones(2))

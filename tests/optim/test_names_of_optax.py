@@ -49,22 +49,22 @@ def is_there(name: str) -> bool:
     return any(name in vars(room) for room in HAVE)
 
 
-def test_every_name_of_optax_is_there_or_leaves_or_is_in_the_table():
+def test_every_name_of_optax_exists_or_is_deprecated_or_is_in_the_table():
     patterns = {*listed(MISSING), *deprecated.MODULES}
     absent = [n for n in NAMES if not is_there(n)]
 
     assert [n for n in absent if not any(fnmatch(n, p) for p in patterns)] == []
 
 
-def test_nothing_in_the_table_is_there():
+def test_no_name_in_the_table_exists():
     assert [p for p in sorted(listed(MISSING)) if is_there(p)] == []
 
 
-def test_every_line_of_the_table_speaks_of_a_name_of_optax():
+def test_every_line_of_the_table_is_about_a_name_of_optax():
     assert [p for p in sorted(listed(MISSING)) if not any(fnmatch(n, p) for n in NAMES)] == []
 
 
-def test_every_name_that_leaves_is_in_optax_and_no_longer_in_the_room():
+def test_every_deprecated_name_is_in_optax_and_no_longer_in_rune_optim():
     theirs = {deprecated.IN_OPTAX.get(name, name) for name in deprecated.MODULES}
 
     assert theirs <= set(NAMES)
@@ -72,7 +72,7 @@ def test_every_name_that_leaves_is_in_optax_and_no_longer_in_the_room():
 
 
 @pytest.mark.parametrize("name", deprecated.MODULES)
-def test_a_name_that_leaves_is_here_with_a_warning_that_says_what_to_install(name: str):
+def test_a_deprecated_name_warns_and_says_what_to_install(name: str):
     with pytest.warns(DeprecationWarning, match=rf"rune.optim.{name} leaves .*\n.*pip install optax") as warned:
         value = getattr(rune.optim, name)
 
@@ -80,7 +80,7 @@ def test_a_name_that_leaves_is_here_with_a_warning_that_says_what_to_install(nam
     assert [w.filename for w in warned] == [__file__]
 
 
-def test_what_leaves_is_loaded_when_it_is_used():
+def test_a_deprecated_module_is_loaded_when_one_of_its_names_is_used():
     code = (
         "import sys, warnings, rune.optim\n"
         "loaded = lambda: sorted(m for m in sys.modules if m.startswith('rune.optim.deprecated.'))\n"
@@ -102,19 +102,19 @@ def not_taken() -> list[str]:
     return [f"{n}({a})" for n, theirs in here for a in theirs if a not in parameters_here[n]]
 
 
-def test_every_argument_of_optax_is_taken_or_in_the_table():
+def test_every_argument_of_optax_is_accepted_or_in_the_table():
     patterns = listed(ARGUMENTS)
 
     assert [a for a in not_taken() if not any(fnmatch(a, p) for p in patterns)] == []
 
 
-def test_no_argument_in_the_table_is_taken():
+def test_no_argument_in_the_table_is_accepted():
     absent = not_taken()
 
     assert [p for p in sorted(listed(ARGUMENTS)) if not any(fnmatch(a, p) for a in absent)] == []
 
 
-def test_the_page_tells_the_table(request: pytest.FixtureRequest):
+def test_the_page_shows_the_table(request: pytest.FixtureRequest):
     sections = {"Names": MISSING, "Names that leave": {" ".join(LEAVING.split()): " ".join(deprecated.MODULES)}}
     text = chapter("Optax", INTRODUCTION, {**sections, "Arguments": ARGUMENTS})
 

@@ -204,14 +204,14 @@ def test_decay_without_parameters_is_refused():
 
 
 @pytest.mark.parametrize("name", ["adam", "rms", "yogi", "adadelta", "belief"])
-def test_gradients_of_another_shape_are_refused_by_the_operations_name(name: str):
+def test_gradients_of_another_shape_are_refused_with_the_operations_name(name: str):
     optimizer = getattr(deprecated, f"scale_by_{name}")()
 
     with pytest.raises(ValueError, match=rf"scale_by_{name}: cannot update \(2,\) with \(3,\)"):
         optimizer.update(rnp.ones(3), optimizer.init(rnp.ones(2)))
 
 
-def test_a_decay_that_is_none_is_refused_by_the_operations_name():
+def test_an_invalid_decay_is_refused_with_the_operations_name():
     with pytest.raises(ValueError, match=r"ema: .*decay"):
         deprecated.ema(1.5).update(rnp.ones(2), deprecated.ema(1.5).init(rnp.ones(2)))
 

@@ -18,7 +18,7 @@ from tests.support.close import near
 GRADS = np.linspace(-1.0, 2.0, 21).reshape(7, 3).astype("f4")
 
 
-def test_slow_parameters_follow_each_round_of_fast_ones():
+def test_slow_parameters_follow_each_round_of_fast_parameters():
     optimizer = deprecated.lookahead(optim.sgd(0.1), 3, 0.5)
     params = deprecated.LookaheadParams.init_synced(rnp.ones(3))
     step, state = rune.jit(optimizer.update), optimizer.init(params)
@@ -33,7 +33,7 @@ def test_slow_parameters_follow_each_round_of_fast_ones():
         near((fast, slow), tuple(params), relative=1e-6, why="f32")
 
 
-def test_a_round_may_end_with_a_fresh_state():
+def test_a_round_can_end_with_a_new_state():
     optimizer = deprecated.lookahead(optim.momentum(0.1), 2, 0.5, reset_state=True)
     params = deprecated.LookaheadParams.init_synced(rnp.ones(3))
     state = optimizer.init(params)
@@ -44,7 +44,7 @@ def test_a_round_may_end_with_a_fresh_state():
     assert not any(np.any(np.asarray(x)) for x in rune.tree.leaves(state))
 
 
-def test_the_fast_optimizer_of_a_round_is_told_what_it_takes_by_name():
+def test_the_fast_optimizer_of_a_round_receives_its_keyword_arguments():
     optimizer = deprecated.lookahead(deprecated.polyak_sgd(), 2, 0.5)
     params = deprecated.LookaheadParams.init_synced(rnp.ones(2))
 
@@ -62,7 +62,7 @@ def test_an_average_of_parameters_follows_at_its_own_rate():
     assert (averages["w"].tolist(), averages["h"].dtype) == ([1.0], rnp.bfloat16)
 
 
-def test_a_copy_is_renewed_every_few_steps():
+def test_a_copy_is_updated_every_few_steps():
     renew = rune.jit(lambda steps: deprecated.periodic_update(rnp.ones(1), rnp.zeros(1), steps, 3))
 
     assert [float(renew(n)[0]) for n in range(5)] == [1, 0, 0, 1, 0]
@@ -122,7 +122,7 @@ def test_a_label_without_an_optimizer_is_refused():
         optimizer.init([rnp.ones(1), rnp.ones(1)])
 
 
-def test_wrappers_hand_on_what_an_inner_optimizer_takes_by_name():
+def test_a_wrapper_passes_on_the_keyword_arguments_of_its_inner_optimizer():
     inner, p = deprecated.polyak_sgd(10.0), {"a": rnp.array([3.0]), "b": rnp.array([1.0])}
     wrapped = {
         "masked": deprecated.masked(inner, {"a": True, "b": False}),
@@ -140,7 +140,7 @@ def test_wrappers_hand_on_what_an_inner_optimizer_takes_by_name():
         near(np.array([-6.0]), updates["a"], relative=1e-6, why="18 / 9 times 3")
 
 
-def test_noise_has_the_variance_that_was_asked_for_and_follows_the_key():
+def test_noise_has_the_requested_variance_and_follows_the_key():
     part, g = deprecated.add_noise(4.0, 1.0, 7), [rnp.zeros(20_000), rnp.zeros(3)]
     state = part.init(g)
 
@@ -154,7 +154,7 @@ def test_noise_has_the_variance_that_was_asked_for_and_follows_the_key():
     assert first[0][:3].tolist() != first[1].tolist()
 
 
-def test_names_of_a_chain_are_given_once():
+def test_a_name_cannot_occur_twice_in_a_chain():
     with pytest.raises(ValueError, match="cannot use a name twice"):
         deprecated.named_chain(("a", optim.sgd(1.0)), ("a", optim.sgd(1.0)))
 
@@ -172,7 +172,7 @@ def test_names_of_a_chain_are_given_once():
         (lambda: deprecated.apply_every(0), "cannot update every 0 steps"),
     ],
 )
-def test_periods_of_no_steps_and_single_copies_are_refused(call: Any, message: str):
+def test_a_period_of_no_steps_and_a_single_copy_are_refused(call: Any, message: str):
     with pytest.raises(ValueError, match=message):
         call()
 

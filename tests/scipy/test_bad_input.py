@@ -33,7 +33,7 @@ def test_a_transform_has_at_least_one_number(name: str, n: int):
 
 
 @pytest.mark.parametrize("name", ["fftn", "rfftn", "dctn", "dstn"])
-def test_a_size_of_minus_one_among_several_keeps_what_there_is(name: str):
+def test_a_size_of_minus_one_keeps_the_length_of_its_axis(name: str):
     function = getattr(fft, name)
 
     near(function(IMAGE, s=(3, 6)), function(IMAGE, s=(-1, 6)), relative=0, why="the same call")
@@ -56,7 +56,7 @@ def test_points_that_do_not_rise_are_refused(name: str, call: Callable[[Any], An
         call(x)
 
 
-def test_of_traced_points_nothing_is_known_and_nothing_refused():
+def test_traced_points_are_not_checked():
     spline = rune.jit(lambda x: interpolate.CubicSpline(x, Y)(0.5))
 
     assert spline(REPEATED).shape == ()
@@ -116,12 +116,12 @@ _REFUSED: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("message", _REFUSED, ids=str)
-def test_what_makes_no_sense_is_refused_by_name(message: str):
+def test_an_argument_that_makes_no_sense_is_refused_by_name(message: str):
     with pytest.raises(RuneError, match=message):
         _REFUSED[message]()
 
 
 @pytest.mark.parametrize("name", ["null_space", "orth"])
-def test_a_basis_of_a_traced_matrix_asks_for_its_size(name: str):
+def test_a_basis_of_a_traced_matrix_needs_its_size(name: str):
     with pytest.raises(TracerArrayConversionError, match=f"{name}: .*(.*\n)*hint: .* size="):
         rune.jit(getattr(linalg, name))(IMAGE)

@@ -54,7 +54,7 @@ def rounded(x: int) -> float:
 
 @pytest.mark.parametrize("n", [40, 1100])
 @pytest.mark.parametrize("name", MATRICES)
-def test_whole_numbers_are_right_to_a_rounding_and_infinite_beyond_the_range(name: str, n: int):
+def test_integers_are_accurate_to_a_rounding_and_infinite_beyond_the_range(name: str, n: int):
     matrix, entry = MATRICES[name]
     at = sorted({*range(0, 40, 3), 1, 2, *range(500, n, 97), 514, 515, 516, n - 2, n - 1} & {*range(n)})
     expected = np.array([[rounded(entry(n, i, j)) for j in at] for i in at])
@@ -76,6 +76,6 @@ def test_bernoulli_numbers_beyond_the_range_are_infinite():
     near(np.array([1 / 6, -1 / 30, 1 / 42]), numbers[[2, 4, 6]], relative=1e-15, why="one rounding")
 
 
-def test_a_matrix_of_thousands_is_no_work_for_python():
+def test_a_matrix_of_thousands_of_rows_is_not_computed_in_python():
     # Python's integers for so many took a quarter of an hour, and the largest have no float.
     assert np.isinf(np.asarray(linalg.pascal(4000))[2000:, 2000:]).all()

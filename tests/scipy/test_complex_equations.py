@@ -20,11 +20,11 @@ def _turned(rate: Any, start: Any = 1.0 + 0.0j, times: Any = TIMES) -> Any:
     return odeint(lambda y, t, a: 1j * a * y, rnp.asarray(start), rnp.asarray(times, rnp.float32), rate)
 
 
-def test_a_complex_number_turns():
+def test_the_solution_of_a_complex_oscillation_is_a_rotation():
     near(np.exp(0.7j * TIMES), rune.jit(_turned)(0.7), relative=1e-5, why=WHY)
 
 
-def test_a_batch_of_complex_numbers_turns():
+def test_a_batch_of_complex_oscillations_rotates():
     rates = np.array([0.3, 0.7, -1.1], np.float32)
 
     near(np.exp(1j * rates[:, None] * TIMES), rune.vmap(_turned)(rates), relative=1e-5, why=WHY)
@@ -44,7 +44,7 @@ def test_the_derivative_in_times_of_complex_numbers_is_real():
     near(np.sin(2.0) * np.array([1.0, 0, 0, 0, -1]), gradient, relative=1e-4, why=WHY)
 
 
-def test_real_numbers_stay_real_beside_complex_ones():
+def test_real_leaves_stay_real_beside_complex_leaves():
     def slopes(y: Any, t: Any) -> Any:
         return 1j * y[0], -y[1]
 

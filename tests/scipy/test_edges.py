@@ -74,7 +74,7 @@ DIGITS = {("j0", 1e6): 3.3104301373987740988e-4, ("ndtri_exp", -1e5): -447.19789
 
 
 @pytest.mark.parametrize(("name", "at"), DIGITS)
-def test_far_out_the_digits_are_kept(name: str, at: float):
+def test_a_function_keeps_its_digits_for_large_arguments(name: str, at: float):
     values = getattr(special, name)(array(np.float64(at)))
 
     near(DIGITS[name, at], values, relative=1e-14, why="computed once with 40 digits")
@@ -90,7 +90,7 @@ def test_the_faddeeva_function_has_its_limits():
         near(scipy.special.wofz(at), special.wofz(array(at)), relative=0.0, why="limits")
 
 
-def test_pochhammers_symbol_between_poles_is_differentiated_as_the_polynomial_it_is():
+def test_pochhammers_symbol_between_poles_has_the_derivative_of_its_polynomial():
     gradient = rune.grad(lambda z: special.poch(z, 2.0))(array(np.float64(-2.0)))
 
     near(-3.0, gradient, relative=1e-13, why="of z (z + 1)")
@@ -130,7 +130,7 @@ def test_a_family_has_a_value_at_the_ends_of_the_line(name: str, shapes: Any, me
     near(expected, values, relative=1e-13, why="the same limits")
 
 
-def test_an_exponential_and_a_normal_number_have_all_probability_between_the_infinities():
+def test_exponential_and_normal_distributions_have_probability_one_up_to_infinity():
     x = array(np.array([-INF, INF]))
 
     near(np.array([0.0, 1.0]), stats.exponnorm.cdf(x, 1.5), relative=0.0, why="limits")
@@ -149,7 +149,7 @@ VARIANCES: list[tuple[str, tuple[float, ...]]] = [
 
 
 @pytest.mark.parametrize(("name", "shapes"), VARIANCES, ids=[f"{n}{s}" for n, s in VARIANCES])
-def test_a_variance_with_a_closed_form_is_given(name: str, shapes: Any):
+def test_a_variance_is_its_closed_form(name: str, shapes: Any):
     expected = getattr(scipy.stats, name).var(*shapes)
 
     variance = getattr(stats, name).var(*(array(np.float64(s)) for s in shapes))
@@ -159,7 +159,7 @@ def test_a_variance_with_a_closed_form_is_given(name: str, shapes: Any):
 
 @pytest.mark.parametrize("policy", ["propagate", "omit"])
 @pytest.mark.parametrize("name", ["skew", "kurtosis", "moment", "sem", "gmean", "hmean", "iqr", "zscore", "rankdata"])
-def test_a_statistic_does_with_nan_what_scipy_does(name: str, policy: str):
+def test_a_statistic_treats_nan_as_scipy_does(name: str, policy: str):
     x = np.array([[0.5, np.nan, 2.0, 0.5, 4.0], [1.0, 2.0, 4.0, 7.0, 7.5]])
     expected = getattr(scipy.stats, name)(x, axis=1, nan_policy=policy)
 
@@ -174,7 +174,7 @@ def test_a_statistic_refuses_to_raise_for_nan(name: str):
         getattr(stats, name)(array(np.ones(3)), nan_policy="raise")
 
 
-def test_a_gradient_of_densities_does_not_see_the_end_of_the_support():
+def test_the_gradient_of_a_density_is_finite_at_the_end_of_the_support():
     x = array(np.array([0.0, 1.0, INF]))
 
     gradient = rune.grad(lambda s: stats.lognorm.pdf(x, s).sum())(array(np.float64(0.9)))
@@ -203,7 +203,7 @@ def test_the_support_and_an_interval_move_with_the_parameters(name: str, shapes:
 
 @pytest.mark.parametrize("mode", ["nearest", "mirror", "reflect", "grid-wrap"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
-def test_the_nearest_element_is_that_of_the_nearest_whole_number(mode, dtype):
+def test_interpolation_of_order_zero_takes_the_element_of_the_nearest_integer(mode, dtype):
     x = np.arange(10, 17).astype(dtype)
     below = np.nextafter(np.float32(0.5), np.float32(0))
     at = np.array([below, -below, 0.5, 1.5, 2.5, 4.5, np.nextafter(np.float32(3.5), np.float32(0))], np.float32)
@@ -214,7 +214,7 @@ def test_the_nearest_element_is_that_of_the_nearest_whole_number(mode, dtype):
         np.testing.assert_array_equal(find(rnp.asarray(x), [rnp.asarray(at)], 0, mode.removeprefix("grid-")), expected)
 
 
-def test_half_a_step_before_the_first_element_is_outside():
+def test_a_coordinate_half_a_step_before_the_first_element_is_outside():
     at = np.array([-0.5, -0.49, 6.49, 6.5], np.float32)  # what jax 0.10.2 answers: [-9, 10, 16, -9]
 
     actual = ndimage.map_coordinates(rnp.arange(10.0, 17.0), [rnp.asarray(at)], 0, "constant", -9.0)

@@ -24,24 +24,24 @@ def compared(name: str, args: Sequence[tuple[float, ...]]) -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_gauss_series_that_ends_is_a_polynomial_of_any_x():
+def test_a_gauss_series_that_ends_is_a_polynomial_for_any_x():
     compared("hyp2f1", [*itertools.product((-2.0, -1.0, -5.0), (1.5, -3.0, 5.0), (2.5, 7.0), (1.0, 1.25, 3.0, 40.0))])
 
 
-def test_gauss_series_that_does_not_end_is_undefined_beyond_one():
+def test_a_gauss_series_that_does_not_end_is_undefined_beyond_one():
     values = special.hyp2f1(np.array([1.5, -1.5, 0.5]), 1.5, 2.5, np.array([1.25, 3.0, np.inf]))
 
     assert np.isnan(values).all()
 
 
-def test_kummers_series_has_poles_that_it_reaches():
+def test_kummers_series_is_infinite_at_the_poles_that_it_reaches():
     """Where a is 0 SciPy says infinity, of a series whose only term is 1."""
     compared(
         "hyp1f1", [*itertools.product((1.0, 0.5, -1.0, -3.0), (0.0, -1.0, -2.0, 2.5), (-60.0, -0.5, 0.0, 0.5, 3.0))]
     )
 
 
-def test_derivatives_of_ended_series_are_those_of_polynomials():
+def test_a_series_that_ends_has_the_derivatives_of_its_polynomial():
     def one(x: Any) -> Any:
         return special.hyp2f1(-2.0, 1.5, 2.5, x)  # 1 - 6x/5 + 3x²/7
 
@@ -80,7 +80,7 @@ AT_LIMITS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", AT_LIMITS)
-def test_series_at_limits_are_scipys(name: str):
+def test_series_have_scipys_values_at_their_limits(name: str):
     arguments = {"expn": (np.array([[0], [1], [5], [1000]]), LIMITS), "exp1": (LIMITS,), "expi": (LIMITS,)}
     expected = getattr(sp, name)(*arguments.get(name, PAIRS)).astype(np.float32)
 

@@ -59,7 +59,7 @@ def test_a_minimisation_is_one_equation_under_jit_and_works_lane_by_lane(method:
 
 
 @pytest.mark.parametrize("method", SMOOTH_METHODS)
-def test_the_gradient_at_a_minimum_is_as_small_as_asked_for(method: str):
+def test_the_gradient_at_a_minimum_is_below_the_tolerance(method: str):
     minimum = optimize.minimize(rosenbrock, array([-1.2, 1.0, 0.5]), method=method, tol=1e-8)
 
     assert float(rnp.max(rnp.abs(minimum.jac))) <= 1e-8
@@ -74,7 +74,7 @@ def test_bfgs_learns_the_inverse_hessian():
     near(np.linalg.inv(matrix), minimum.hess_inv, relative=1e-2, why="a quasi-Newton estimate")
 
 
-def test_too_few_steps_are_told():
+def test_a_minimisation_reports_too_few_steps():
     minimum = optimize.minimize(rosenbrock, array([-1.2, 1.0]), options={"maxiter": 2})
 
     assert not minimum.success
@@ -82,7 +82,7 @@ def test_too_few_steps_are_told():
     assert int(minimum.nit) == 2
 
 
-def test_a_fit_by_least_squares_meets_scipys():
+def test_a_least_squares_fit_agrees_with_scipys():
     t = np.linspace(0.0, 2.0, 12)
     data = 2.0 * np.exp(-1.3 * t) + 0.05 * np.sin(9.0 * t)
     expected = scipy.optimize.least_squares(lambda p: p[0] * np.exp(-p[1] * t) - data, [1.0, 1.0])
@@ -142,7 +142,7 @@ def by_a_simplex(f: Any) -> Any:
 
 
 @pytest.mark.parametrize("search", [by_golden_section, by_a_simplex])
-def test_so_it_is_of_a_minimum_that_was_found_without_slopes(search: Any):
+def test_the_derivative_of_a_minimum_found_without_slopes_is_that_of_the_implicit_function(search: Any):
     def minimum(a: Any) -> Any:
         return search(lambda x: x**4 / 4 - a * x)
 
@@ -151,7 +151,7 @@ def test_so_it_is_of_a_minimum_that_was_found_without_slopes(search: Any):
     near(-(2.0 ** (-5 / 3)) * 2 / 9, second(array(2.0)), relative=1e-6, why="minima are flat")
 
 
-def test_a_search_without_slopes_takes_functions_that_have_none():
+def test_a_search_without_slopes_accepts_a_function_without_derivatives():
     def distance(x: Any) -> Any:
         return rune.pure_callback(lambda x: abs(x - 1), rune.ShapeDtypeStruct((), x.dtype), x)
 
@@ -228,7 +228,7 @@ def oscillator(y: Any, t: Any, a: Any) -> Any:
 TIMES = array(np.linspace(0.0, 2.0, 5))
 
 
-def test_odeint_meets_the_solution_of_an_oscillator():
+def test_odeint_agrees_with_the_solution_of_an_oscillator():
     path = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0))
 
     near(np.cos(np.sqrt(2) * np.asarray(TIMES)), path[:, 0], relative=1e-6, why="rtol 1.4e-8")
@@ -241,7 +241,7 @@ def test_odeint_runs_backwards_in_time():
 
 
 @pytest.mark.parametrize("argument", [0, 1, 2])
-def test_the_adjoint_equation_gives_the_derivatives_of_differences(argument: int):
+def test_the_adjoint_equation_agrees_with_finite_differences(argument: int):
     weights = array(np.arange(5.0)[:, None] + 1.0)
     loss = lambda *args: rnp.sum(weights * integrate.odeint(oscillator, *args) ** 2)  # noqa: E731
     args = [array([1.0, 0.5]), TIMES, array(2.0)]
@@ -258,7 +258,7 @@ def test_the_adjoint_equation_gives_the_derivatives_of_differences(argument: int
     near(expected, np.sum(np.asarray(slopes) * direction), relative=1e-5, why="rtol of the solver")
 
 
-def test_odeint_takes_trees_and_what_its_function_closes_over():
+def test_odeint_accepts_trees_and_functions_that_close_over_values():
     def end(rate: Any) -> Any:
         slope = lambda y, t: {"u": -rate * y["u"]}  # noqa: E731
         return integrate.odeint(slope, {"u": array([1.0, 2.0])}, TIMES)["u"][-1, 1]
@@ -276,7 +276,7 @@ def test_odeint_works_under_jit_and_lane_by_lane():
     near(np.exp(-2.0 * np.asarray(rates)), path, relative=1e-6, why="rtol 1.4e-8")
 
 
-def test_too_few_steps_give_nan():
+def test_odeint_gives_nan_if_its_steps_do_not_suffice():
     path = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0), mxstep=2)
 
     assert np.isnan(np.asarray(path)[-1]).all()
@@ -295,7 +295,7 @@ def test_solve_ivp_takes_scipys_steps(method: str, span: tuple[float, float]):
     near(expected.sol(at), path.sol(array(at)), relative=1e-10, why="the same extension")
 
 
-def test_solve_ivp_gives_the_solution_at_asked_times():
+def test_solve_ivp_gives_the_solution_at_the_requested_times():
     times = np.array([0.5, 1.0, 2.5])
     expected = scipy.integrate.solve_ivp(lambda t, y: -t * y, (0.0, 3.0), [1.0], t_eval=times)
 

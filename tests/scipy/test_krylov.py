@@ -54,7 +54,7 @@ def test_the_solution_solves_the_system(system: Any):
     assert x.dtype == a.dtype
 
 
-def test_a_function_a_start_and_a_preconditioner_are_taken(system: Any):
+def test_a_function_an_initial_solution_and_a_preconditioner_are_accepted(system: Any):
     solve, a = system
     b = B.astype(a.dtype)
 
@@ -98,7 +98,7 @@ def test_derivatives_are_those_of_the_solution(name: str, argument: int):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_second_derivative_is_there(name: str):
+def test_a_solution_has_a_second_derivative(name: str):
     solve, a = SYSTEMS[name]
 
     def value(t: rune.Array) -> rune.Array:
@@ -110,7 +110,7 @@ def test_a_second_derivative_is_there(name: str):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_lanes_are_solved_each_for_itself(name: str):
+def test_each_lane_is_solved_by_itself(name: str):
     solve, a = SYSTEMS[name]
     many = np.stack([B, 100 * B[::-1], np.zeros(N, np.float32)])
 
@@ -120,7 +120,7 @@ def test_lanes_are_solved_each_for_itself(name: str):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_tree_is_a_vector(name: str):
+def test_a_tree_is_solved_as_one_vector(name: str):
     solve, a = SYSTEMS[name]
 
     def product(v: dict[str, Any]) -> dict[str, Any]:
@@ -134,14 +134,14 @@ def test_a_tree_is_a_vector(name: str):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_nothing_is_solved_by_nothing(name: str):
+def test_an_empty_system_has_an_empty_solution(name: str):
     solve, a = SYSTEMS[name]
 
     assert not rnp.any(solve(a, rnp.zeros(N))[0])
     assert solve(lambda v: v, rnp.zeros(0))[0].shape == (0,)
 
 
-def test_a_derivative_in_the_start_is_zero():
+def test_the_derivative_in_the_initial_solution_is_zero():
     assert not rnp.any(rune.grad(lambda x0: rnp.sum(cg(POSITIVE, B, x0)[0]))(rnp.ones(N)))
 
 
@@ -161,7 +161,7 @@ REFUSALS: dict[str, tuple[type[Exception], Any]] = {
 
 @pytest.mark.parametrize("what", REFUSALS)
 @pytest.mark.parametrize("solve", [cg, bicgstab, gmres])
-def test_what_is_no_system_is_refused(what: str, solve: Any):
+def test_an_argument_that_is_not_a_linear_system_is_refused(what: str, solve: Any):
     error, call = REFUSALS[what]
 
     with pytest.raises(error):

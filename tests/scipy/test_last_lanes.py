@@ -53,7 +53,7 @@ def test_many_lanes_have_scipys_values(name: str, shape: tuple[int, ...], dtype:
 
 
 @each_width
-def test_a_lane_has_the_bits_that_it_has_among_few(name: str, dtype: type):
+def test_a_lane_has_the_same_bits_among_many_lanes_as_among_few(name: str, dtype: type):
     args = drawn(name, (4099,), dtype)
     function = rune.jit(getattr(special, name))
 
@@ -64,7 +64,7 @@ def test_a_lane_has_the_bits_that_it_has_among_few(name: str, dtype: type):
 
 
 @pytest.mark.parametrize("slow", [0, 1, FEW - 1, FEW, FEW + 1, MANY // 2, MANY])
-def test_any_number_of_lanes_may_be_slow(slow: int):
+def test_any_number_of_lanes_can_converge_slowly(slow: int):
     x = np.full(MANY, 0.25)
     # Beside 1 the fraction takes hundreds of steps; the slow ones lie in no order.
     x[np.random.default_rng(slow).permutation(MANY)[:slow]] = 0.998
@@ -74,7 +74,7 @@ def test_any_number_of_lanes_may_be_slow(slow: int):
     near(sp.betainc(0.3, 0.2, x), values, relative=1e-13, why="roundings of exponents")
 
 
-def test_lanes_that_are_not_numbers_wait_for_nobody():
+def test_lanes_of_nan_end_at_once():
     a, b, x = drawn("betainc", (4099,), np.float64)
     x[::7], a[1::7], b[2::7] = np.nan, np.nan, -1.0
 
@@ -83,14 +83,14 @@ def test_lanes_that_are_not_numbers_wait_for_nobody():
     assert np.array_equal(np.isnan(values), np.isnan(sp.betainc(a, b, x)))
 
 
-def test_eager_calls_of_two_sizes_have_the_bits_of_compiled_ones():
+def test_eager_calls_of_two_sizes_have_the_same_bits_as_compiled_calls():
     for size in (4099, 6007):
         args = exact(drawn("betainc", (size,), np.float32))
 
         same(rune.jit(special.betainc)(*args), special.betainc(*args))
 
 
-def test_slopes_of_many_lanes_are_those_of_differences():
+def test_slopes_of_many_lanes_agree_with_finite_differences():
     a, b, x = drawn("betainc", (4099,), np.float64)
     x = 0.05 + 0.9 * x
     ones, h = np.ones_like(a), 1e-6
@@ -103,7 +103,7 @@ def test_slopes_of_many_lanes_are_those_of_differences():
     near((sp.betainc(a + h, b, x) - sp.betainc(a - h, b, x)) / (2 * h), slopes, relative=1e-6, why="differences")
 
 
-def test_lanes_of_vmap_are_many_and_few():
+def test_vmap_agrees_for_many_lanes_and_for_few():
     args = drawn("gammainc", (3, 4099), np.float64)
 
     values = rune.jit(rune.vmap(special.gammainc))(*exact(args))

@@ -47,7 +47,7 @@ def names_of_scipy(dotted: str) -> set[str]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dotted", MISSING)
-def test_every_name_of_scipy_is_there_or_in_the_table(dotted: str):
+def test_every_name_of_scipy_exists_or_is_in_the_table(dotted: str):
     ours = named(dotted, rune.scipy)
     absent = names_of_scipy(dotted) - listed(MISSING[dotted])
 
@@ -55,20 +55,20 @@ def test_every_name_of_scipy_is_there_or_in_the_table(dotted: str):
 
 
 @pytest.mark.parametrize("dotted", MISSING)
-def test_nothing_in_the_tables_is_there(dotted: str):
+def test_no_name_in_the_tables_exists(dotted: str):
     ours = named(dotted, rune.scipy)
 
     assert sorted(n for n in listed(MISSING[dotted]) if hasattr(ours, n)) == []
 
 
-def test_every_module_of_scipy_is_there_or_in_the_table():
+def test_every_module_of_scipy_exists_or_is_in_the_table():
     absent = {n for n in scipy.__all__ if not n.startswith("_")} - listed(MODULES)
 
     assert sorted(n for n in absent if not hasattr(rune.scipy, n)) == []
     assert sorted(n for n in listed(MODULES) if hasattr(rune.scipy, n)) == []
 
 
-def test_the_page_tells_the_tables(request: pytest.FixtureRequest):
+def test_the_page_shows_the_tables(request: pytest.FixtureRequest):
     sections = {"Modules": MODULES} | {f"scipy.{m}": table for m, table in MISSING.items()}
     text = chapter("SciPy", INTRODUCTION, sections)
 

@@ -28,7 +28,7 @@ from tests.support.close import near
         (lambda p, a: stats.f.ppf(p, a, a), 2),
     ],
 )
-def test_a_search_holds_its_function_once(quantile, loops: int):
+def test_the_function_of_a_search_is_compiled_once(quantile, loops: int):
     text = str(rune.make_program(quantile)(rnp.ones(3), rnp.ones(3)))
 
     assert text.count("while_loop") + text.count("while ") == loops
@@ -36,7 +36,7 @@ def test_a_search_holds_its_function_once(quantile, loops: int):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", ["gammaincinv", "gammainccinv"])
-def test_every_quantile_of_a_gamma_distribution_is_there_after_four_evaluations(
+def test_every_quantile_of_a_gamma_distribution_takes_at_most_four_evaluations(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ):
     """All lanes wait for the last one, so a single search that does not end makes all slow."""
@@ -52,7 +52,7 @@ def test_every_quantile_of_a_gamma_distribution_is_there_after_four_evaluations(
     near(truth[apart], quantiles[apart], relative=2e-5 if dtype == "f4" else 3e-13, why="a power of 1 / a")
 
 
-def test_one_element_has_the_quantile_that_it_has_among_others():
+def test_a_single_element_has_the_same_quantile_as_among_others():
     a, p = np.array([0.3, 2.5, 40.0], "f4"), np.array([0.9, 1e-3, 0.5], "f4")
 
     together = np.asarray(special.gammaincinv(a, p))
@@ -63,7 +63,7 @@ def test_one_element_has_the_quantile_that_it_has_among_others():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_quantiles_of_t_go_on_where_odds_underflow(dtype: str):
+def test_quantiles_of_t_are_finite_where_odds_underflow(dtype: str):
     """P(T > t) is C t**-df there, with C = df**(df / 2) / (df B(df / 2, 1 / 2))."""
     p, df = (0.3, 0.0107) if dtype == "f4" else (1e-20, 0.08)
     log_beta = float(special.betaln(array(np.array(df / 2)), array(np.array(0.5))))
@@ -86,14 +86,14 @@ def test_a_ratio_of_few_degrees_of_freedom_does_not_overflow_on_the_way():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_a_sum_of_masses_ends_where_none_of_them_adds_anything(dtype: str):
+def test_a_sum_of_masses_ends_where_no_further_mass_adds_anything(dtype: str):
     k, p = (rnp.asarray(x, dtype) for x in (1e12, 0.999))
 
     assert stats.logser.cdf(k, p).item() == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("quantile", ["ppf", "isf"])
-def test_a_quantile_of_a_sum_is_one_walk(quantile: str):
+def test_a_quantile_of_a_sum_takes_one_pass(quantile: str):
     shapes = [rnp.ones(3)] * len(stats.betabinom.shapes)
 
     text = str(rune.make_program(getattr(stats.betabinom, quantile))(rnp.ones(3), *shapes))
@@ -101,7 +101,7 @@ def test_a_quantile_of_a_sum_is_one_walk(quantile: str):
     assert text.count("= while ") == 1
 
 
-def test_the_numbers_are_found_whose_shares_are_asked_for():
+def test_the_quantile_of_the_probability_up_to_a_number_is_that_number():
     k = np.array([1, 2, 7, 8, 9, 100, 1000], np.float32)
 
     for family, shapes in ((stats.logser, (0.9999,)), (stats.betabinom, (5000.0, 0.5, 3.0))):
@@ -123,7 +123,7 @@ def test_a_sum_of_thousands_of_masses_does_not_drift():
     assert np.isfinite(stats.logser.ppf(0.999999, p).item())
 
 
-def test_roundings_of_a_hundred_thousand_ratios_do_not_add_up():
+def test_rounding_errors_of_a_hundred_thousand_ratios_do_not_accumulate():
     k, n = np.array([100, 30_000, 80_000], np.float32), np.float32(1e5)
 
     shares = stats.betabinom.cdf(k, n, 2.0, 3.0)
@@ -133,7 +133,7 @@ def test_roundings_of_a_hundred_thousand_ratios_do_not_add_up():
 
 @pytest.mark.parametrize("p", [0.3, 0.6, 0.9, 0.99, 0.999, 0.9999])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_shares_of_logser_are_the_sums_of_its_masses(p: float, dtype: str):
+def test_the_distribution_function_of_logser_is_the_sum_of_its_masses(p: float, dtype: str):
     p = float(np.asarray(p, dtype))
     k = np.array([1, 2, 3, 10, 100, 1000, 20_000], dtype)
     numbers = np.arange(1, 1_000_001.0)
@@ -150,7 +150,7 @@ def test_shares_of_logser_are_the_sums_of_its_masses(p: float, dtype: str):
 
 
 @pytest.mark.parametrize("family", [stats.logser, stats.zipf], ids=str)
-def test_quantiles_near_1_are_those_of_the_rest(family: Any):
+def test_quantiles_near_one_are_computed_from_the_complement(family: Any):
     """1 - q is exact: the number is the one that f64 finds, not one of its neighbours by 0.2 %."""
     shape = np.float32(0.9999 if family is stats.logser else 1.5)
     q = np.array([0.9, 0.999, 0.9999, 0.99999, 1 - 2**-22], np.float32)
@@ -162,7 +162,7 @@ def test_quantiles_near_1_are_those_of_the_rest(family: Any):
     near(np.asarray(quantiles), family.isf(1 - q, shape), relative=0, why="the same share")
 
 
-def test_a_lane_that_is_no_number_ends_no_other_sum():
+def test_a_lane_of_nan_does_not_end_the_sums_of_others():
     k, n = rnp.array([3.0, 3.0]), rnp.array([rnp.nan, 10.0])
 
     quantiles = stats.betabinom.ppf(stats.betabinom.cdf(k, n, 2.0, 3.0) - 1e-3, n, 2.0, 3.0)

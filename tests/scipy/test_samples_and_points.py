@@ -28,7 +28,7 @@ def test_nan_counts_among_the_most_frequent_numbers(x: list):
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((0, 3), 0), ((0,), 0), ((2, 0), None), ((2, 0), 1)])
-def test_the_most_frequent_of_no_numbers_is_nan(shape: tuple[int, ...], axis: int | None):
+def test_the_mode_of_no_numbers_is_nan(shape: tuple[int, ...], axis: int | None):
     with pytest.warns(RuntimeWarning):
         expected = scipy.stats.mode(np.zeros(shape), axis=axis)  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ def test_the_most_frequent_of_no_numbers_is_nan(shape: tuple[int, ...], axis: in
 
 
 @pytest.mark.parametrize(("axes", "size"), [(1, 1), (1, 3), (2, 2), (2, 6)])
-def test_points_of_one_axis_are_cut_into_those_of_a_grid(axes: int, size: int):
+def test_an_array_of_points_is_split_into_the_axes_of_a_grid(axes: int, size: int):
     grid, at = (np.arange(3.0),) * axes, np.linspace(0.1, 1.9, size)
     values = np.arange(3.0**axes).reshape((3,) * axes) ** 2
     expected = scipy.interpolate.RegularGridInterpolator(grid, values)(at)
@@ -51,7 +51,7 @@ def test_a_signal_alone_has_the_power_of_welch():
     near(list(expected), list(signal.csd(array(x), None, nperseg=16)), relative=1e-9, why="f64, other sums")
 
 
-def test_normal_vectors_may_have_a_covariance_each():
+def test_each_normal_vector_can_have_its_own_covariance():
     draws = np.random.default_rng(0)
     x, means = draws.normal(size=(2, 3, 4)), draws.normal(size=(3, 4))
     roots = draws.normal(size=(2, 1, 4, 4))
@@ -77,5 +77,5 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize("call", TOGETHER.values(), ids=TOGETHER)
-def test_arrays_that_are_given_together_promote_together(call: Callable[[], rune.Array]):
+def test_arrays_of_one_call_promote_together(call: Callable[[], rune.Array]):
     assert call().dtype == np.float32

@@ -50,7 +50,7 @@ def test_all_ways_to_convolve_agree(m: int, n: int, mode: str):
     near(direct, signal.oaconvolve(x, y, mode), relative=1e-10, why=ROUNDED)
 
 
-def test_what_is_large_goes_through_transforms_and_what_is_exact_does_not():
+def test_large_arrays_are_convolved_by_transforms_and_integers_directly():
     assert signal.choose_conv_method(rnp.ones(10_000), rnp.ones(10_000)) == "fft"
     assert signal.choose_conv_method(rnp.ones(10_000), rnp.ones(10)) == "direct"
     assert signal.choose_conv_method(rnp.ones(10_000, "i32"), rnp.ones(10_000, "i32")) == "direct"

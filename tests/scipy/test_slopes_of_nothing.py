@@ -40,7 +40,7 @@ def slopes_at_nan(f: Callable[..., Any], point: Sequence[float]) -> list[np.ndar
     return [slope_at_nan(lambda x, n=n: f(*point[:n], x, *point[n + 1 :])) for n in range(len(point))]
 
 
-def test_a_distribution_has_a_slope_of_nan_at_a_parameter_of_nan():
+def test_a_distribution_has_a_slope_of_nan_if_a_parameter_is_nan():
     families = [getattr(stats, name) for name in FAMILIES]
 
     slopes = {f.name: slopes_at_nan(f.logpdf, [0.5, *(1.5 for _ in f.shapes), 0.0, 1.0]) for f in families}
@@ -64,7 +64,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_special_function_has_a_slope_of_nan_at_an_argument_of_nan(name: str):
+def test_a_special_function_has_a_slope_of_nan_if_an_argument_is_nan(name: str):
     slopes = slopes_at_nan(getattr(special, name), FUNCTIONS[name])
 
     assert np.isnan(slopes).all(), slopes

@@ -41,7 +41,7 @@ each_call = pytest.mark.parametrize(("call", "data"), CALLS.values(), ids=CALLS)
 
 
 @each_call
-def test_no_matrix_of_n_rows_and_columns_is_written_out(call: Any, data: tuple):
+def test_no_full_matrix_is_formed(call: Any, data: tuple):
     program = str(rune.make_jaxpr(call)(*map(array, data)))
 
     assert "[50,50]" not in program
@@ -59,13 +59,13 @@ def test_leading_axes_are_those_of_a_stack(call: Any, data: tuple):
 
 
 @each_call
-def test_a_row_that_is_missing_is_told(call: Any, data: tuple):
+def test_a_missing_row_is_an_error_that_names_it(call: Any, data: tuple):
     if len(data) > 1:
         with pytest.raises(ShapeError, match=r"cannot .* f64\[49,3\].*50 rows required"):
             call(array(data[0]), array(data[1][1:]))
 
 
-def test_a_singular_band_gives_what_division_by_zero_gives():
+def test_a_singular_band_gives_infinities_or_nan():
     solution = linalg.solve_banded((1, 2), rnp.zeros((4, 3)), rnp.ones(3))
 
     assert not np.isfinite(np.asarray(solution)).any()
@@ -78,7 +78,7 @@ def test_a_band_that_is_not_positive_definite_gives_nan_from_there_on():
     assert np.isnan(factor[0, 1])
 
 
-def test_what_stands_outside_of_the_matrix_is_not_read():
+def test_elements_outside_the_matrix_are_not_read():
     bands = heavy(4, 6, 1)
     spoilt = bands.copy()
     spoilt[0, :1] = spoilt[2, -1:] = spoilt[3, -2:] = np.nan
@@ -88,7 +88,7 @@ def test_what_stands_outside_of_the_matrix_is_not_read():
     near(np.asarray(solved[0]), np.asarray(solved[1]), relative=0, why="the same numbers")
 
 
-def test_a_toeplitz_solution_has_the_derivative_of_its_equation():
+def test_the_solution_of_a_toeplitz_system_has_the_derivative_of_its_equation():
     column, row, b, weights = heavy(20, 1, 0)[:, 0], drawn(20), drawn(20, 2), drawn(20, 2)
 
     def dense(c: Any, r: Any, y: Any) -> Any:
@@ -109,7 +109,7 @@ def test_a_toeplitz_solution_has_the_derivative_of_its_equation():
     )
 
 
-def test_a_long_toeplitz_system_is_as_exact_as_its_condition():
+def test_a_long_toeplitz_system_is_as_accurate_as_its_condition_allows():
     column = 0.5 ** np.arange(300)
     b = drawn(300)
 

@@ -49,7 +49,7 @@ def test_a_tail_has_the_digits_of_its_dtype(name: str):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_nothing_of_a_circle_is_beyond_its_rounded_end(dtype: str):
+def test_a_circular_distribution_has_no_probability_beyond_its_rounded_end(dtype: str):
     end: Any = rnp.asarray(2 * np.pi, dtype)
 
     assert 0 <= float(stats.wrapcauchy.sf(end, 0.4)) < 1e-7
@@ -59,7 +59,7 @@ MEDIANS = {"laplace": (), "t": (3.5,), "gennorm": (1.7,), "loglaplace": (1.7,), 
 
 
 @pytest.mark.parametrize("name", MEDIANS)
-def test_derivatives_at_the_median_are_densities(name: str):
+def test_the_derivative_of_a_distribution_function_at_the_median_is_the_density(name: str):
     """Where formulas of the two tails meet."""
     family: Any = getattr(stats, name)
     middle = 1.0 if name == "loglaplace" else 0.0

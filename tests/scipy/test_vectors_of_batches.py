@@ -49,7 +49,7 @@ def _system(batch: tuple[int, ...], size: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize(("batch", "size"), [((3,), 5), ((5,), 5), ((1,), 4), ((2, 3), 3)])
 @pytest.mark.parametrize("name", SOLVES)
-def test_each_matrix_has_a_vector_of_its_own(name: str, batch: tuple[int, ...], size: int, is_compiled: bool):
+def test_each_matrix_of_a_batch_has_its_own_vector(name: str, batch: tuple[int, ...], size: int, is_compiled: bool):
     meant, solve = SOLVES[name]
     a, b = _system(batch, size)
     expected = np.linalg.solve(meant(a.astype(np.float64)), b.astype(np.float64)[..., None])[..., 0]

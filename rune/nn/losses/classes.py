@@ -26,7 +26,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) 
     Shapes: logits, labels [*B, C] -> [*B].
     Types:  bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError if `logits` is complex;
-            ShapeError for shapes that do not fit; AxisError for an axis out of range.
+            ShapeError if the shapes do not match; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.softmax_cross_entropy(rnp.array([0.0, 0.0]), rnp.array([1.0, 0.0]))
@@ -169,10 +169,10 @@ def _of_labels(
             f"{name}: cannot choose classes of {log_probs.type} by {labels.type} (one target for "
             f"every example required, classes stand at axis {axis})"
         )
-    ignored = labels == ignore_index
-    chosen = rnp.where(ignored, 0, _at_label(log_probs, labels, axis))
-    weights = rnp.where(ignored, 0, _weight_at_label(class_weights, labels, axis))
-    return -chosen * weights, weights
+    is_ignored = labels == ignore_index
+    label_log_probs = rnp.where(is_ignored, 0, _at_label(log_probs, labels, axis))
+    weights = rnp.where(is_ignored, 0, _weight_at_label(class_weights, labels, axis))
+    return -label_log_probs * weights, weights
 
 
 def _weight_at_label(class_weights: Any, labels: Array, axis: int) -> Any:

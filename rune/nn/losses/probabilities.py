@@ -34,8 +34,8 @@ def binary_cross_entropy(
 
 
 def _log_above(x: Array) -> Array:
-    some = x > 0
-    return rnp.where(some, rnp.maximum(rnp.log(rnp.where(some, x, 1)), -100.0), -100.0)
+    is_positive = x > 0
+    return rnp.where(is_positive, rnp.maximum(rnp.log(rnp.where(is_positive, x, 1)), -100.0), -100.0)
 
 
 def binary_cross_entropy_with_logits(
@@ -66,8 +66,8 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     """-log(sigmoid(logits)) where labels are 1, -log(1 - sigmoid(logits)) where they are 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: DtypeError if an argument is not an array or `logits` is complex; ShapeError for shapes
-            that do not fit.
+    Errors: DtypeError if an argument is not an array or `logits` is complex; ShapeError if the
+            shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.sigmoid_binary_cross_entropy(rnp.array([1e4, 1e4]), rnp.array([1.0, 0.0]))
@@ -89,7 +89,7 @@ def kl_div(
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
     Errors: ArgumentError for another `reduction`; DtypeError if an argument is not an array or
-            `targets` is complex; ShapeError for shapes that do not fit.
+            `targets` is complex; ShapeError if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.kl_div(rnp.array([-1.0, -2.0]), rnp.array([0.0, 1.0]), "sum")

@@ -29,7 +29,7 @@ def ctc_loss(
     Source: Graves et al. 2006, Connectionist temporal classification, ICML.
     Errors: DtypeError if an argument is not an array, complex numbers as `log_probs`, anything but
             integers as `targets`, complex numbers as `input_lengths` and anything but integers and
-            bools as `target_lengths`; ShapeError for shapes that do not fit; AxisError for an axis
+            bools as `target_lengths`; ShapeError if the shapes do not match; AxisError for an axis
             out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -47,8 +47,8 @@ def ctc_loss(
     # A place may be reached from two before it if that is another label.
     skips = rnp.concatenate([rnp.zeros((n, 2), bool), labels[:, 2:] != labels[:, :-2]], 1) & (labels != blank)
     least = rnp.asarray(-rnp.inf, x.dtype)
-    emitted = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
-    first = rnp.where(rnp.arange(2 * s + 1) < 2, emitted[0], least)
+    label_scores = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
+    first = rnp.where(rnp.arange(2 * s + 1) < 2, label_scores[0], least)
 
     def step(alpha: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
         emission, t = row
@@ -57,7 +57,7 @@ def ctc_loss(
         after = _log_add(_log_add(alpha, one), rnp.where(skips, two, least)) + emission
         return rnp.where((t < lengths)[:, None], after, alpha), None
 
-    alpha, _ = control.scan(step, first, (emitted[1:], rnp.arange(1, x.shape[0])))
+    alpha, _ = control.scan(step, first, (label_scores[1:], rnp.arange(1, x.shape[0])))
     end = rnp.take_along_axis(alpha, (2 * sizes)[:, None], 1)[:, 0]
     before = rnp.take_along_axis(alpha, rnp.maximum(2 * sizes - 1, 0)[:, None], 1)[:, 0]
     losses = -_log_add(end, rnp.where(sizes > 0, before, least))

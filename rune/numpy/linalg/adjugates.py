@@ -73,8 +73,8 @@ def _cofactors(a: Array) -> Array:
             return ops.mul(ops.reverse(a, axes=axes), ops.broadcast(signs, shape=shape, axes=axes))
         case 3:
             rows_of_a = [part(a, -2, i, i + 1) for i in range(3)]
-            crossed = [_cross(rows_of_a[(i + 1) % 3], rows_of_a[(i + 2) % 3]) for i in range(3)]
-            return ops.concatenate(*crossed, axis=rank(a) - 2)
+            cofactor_rows = [_cross(rows_of_a[(i + 1) % 3], rows_of_a[(i + 2) % 3]) for i in range(3)]
+            return ops.concatenate(*cofactor_rows, axis=rank(a) - 2)
         case _:
             return swapped(adjugate(a))
 
@@ -99,11 +99,11 @@ def adjugate(a: ArrayLike) -> Array:
     """
     shape, dtype = type_of(a).shape, type_of(a).dtype
     factors, pivots, order = ops.linalg.lu(a)
-    permuted = permuted_rows(eye(shape, dtype), order)
-    below = ops.linalg.triangular_solve(factors, permuted, lower=True, unit_diagonal=True)
+    permutation_matrix = permuted_rows(eye(shape, dtype), order)
+    below = ops.linalg.triangular_solve(factors, permutation_matrix, lower=True, unit_diagonal=True)
     sign = sign_of(pivots, dtype)
-    scaled = ops.mul(ops.broadcast(sign, shape=shape, axes=tuple(range(len(shape) - 2))), below)
-    return matmul(_adjugate_of_upper(upper_triangle(factors)), scaled)
+    signed_inverse = ops.mul(ops.broadcast(sign, shape=shape, axes=tuple(range(len(shape) - 2))), below)
+    return matmul(_adjugate_of_upper(upper_triangle(factors)), signed_inverse)
 
 
 def _adjugate_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
@@ -161,8 +161,8 @@ def _by_singular_values(a: Array, da: Array) -> Array:
     products = as_dtype_of(_products_of_others(s), a)
     at = ops.reduce_sum(ops.mul(products, _columns_of(diagonal(e))), axes=(rank(a) - 1,))
     inner = ops.sub(from_diagonal(at), ops.mul(products, e))
-    turned = matmul(matmul(adjoint(vh), inner), adjoint(u))
-    return ops.mul(_each(ops.mul(determinant(u), determinant(vh)), type_of(a).shape), turned)
+    rotated_inner = matmul(matmul(adjoint(vh), inner), adjoint(u))
+    return ops.mul(_each(ops.mul(determinant(u), determinant(vh)), type_of(a).shape), rotated_inner)
 
 
 def _columns_of(d: Array) -> Array:
@@ -202,8 +202,8 @@ def _adjugate_of_upper(u: ArrayLike) -> Any:
         between = ops.select(ops.eq(column, before), number(1, u), between)
         weights = ops.mul(between, _column_of(u, j))
         new = ops.neg(matmul(g, c.expand_dims(weights, -1)))
-        here = ops.select(_is_column(j, u), spread(new, type_of(u).shape), number(0, u))
-        return ops.add(g, here), between
+        column_entries = ops.select(_is_column(j, u), spread(new, type_of(u).shape), number(0, u))
+        return ops.add(g, column_entries), between
 
     start = (eye(type_of(u).shape, type_of(u).dtype), full(number(0, u), (*lead, n)))
     g, _ = fori_loop(1, n, step, start)
@@ -213,8 +213,8 @@ def _adjugate_of_upper(u: ArrayLike) -> Any:
 
 def _picked(d: ArrayLike, column: ArrayLike, j: ArrayLike) -> Array:
     """Element j of the last axis. [*B, N] -> [*B]."""
-    here = ops.select(ops.eq(column, j), d, number(0, d))
-    return ops.reduce_sum(here, axes=(rank(d) - 1,))
+    entries = ops.select(ops.eq(column, j), d, number(0, d))
+    return ops.reduce_sum(entries, axes=(rank(d) - 1,))
 
 
 def _over_last(x: ArrayLike, like: ArrayLike) -> Array:
@@ -222,8 +222,8 @@ def _over_last(x: ArrayLike, like: ArrayLike) -> Array:
 
 
 def _column_of(u: ArrayLike, j: ArrayLike) -> Array:
-    here = ops.select(_is_column(j, u), u, number(0, u))
-    return ops.reduce_sum(here, axes=(rank(u) - 1,))
+    column_entries = ops.select(_is_column(j, u), u, number(0, u))
+    return ops.reduce_sum(column_entries, axes=(rank(u) - 1,))
 
 
 def _is_column(j: ArrayLike, u: ArrayLike) -> Array:
@@ -234,8 +234,8 @@ def _is_column(j: ArrayLike, u: ArrayLike) -> Array:
 def _exclusive_products(d: ArrayLike) -> tuple[Array, Array]:
     """The products of all elements before each one, and of all after it. [*B, N] each."""
     axis = rank(d) - 1
-    none = (0,) * axis
+    zeros = (0,) * axis
     one = number(1, d)
-    shifted = [ops.pad(d, one, low=(*none, low), high=(*none, -low), interior=(*none, 0)) for low in (1, -1)]
-    before = ops.cumprod(shifted[0], axis=axis, reverse=False)
-    return before, ops.cumprod(shifted[1], axis=axis, reverse=True)
+    neighbours = [ops.pad(d, one, low=(*zeros, low), high=(*zeros, -low), interior=(*zeros, 0)) for low in (1, -1)]
+    before = ops.cumprod(neighbours[0], axis=axis, reverse=False)
+    return before, ops.cumprod(neighbours[1], axis=axis, reverse=True)

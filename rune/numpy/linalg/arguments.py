@@ -48,17 +48,17 @@ def _narrowed(out: Any, dtype: np.dtype) -> Any:
 
 
 def matrices(name: str, a: ArrayLike) -> ArrayType:
-    """The type of `a`. Errors: ShapeError below rank 2."""
+    """The type of `a`. Errors: ShapeError for a rank below 2."""
     a_type = type_of(a)
     if a_type.ndim < 2:
         raise ShapeError(f"{name}: cannot take {a_type} (matrices required: rank 2 at least)")
     return a_type
 
 
-def pair(name: str, factors: object, what: str) -> tuple[Any, Any]:
+def pair(name: str, factors: object, description: str) -> tuple[Any, Any]:
     """A pair, as a factorisation returns it. Errors: ArgumentError for anything else."""
     if not isinstance(factors, tuple | list) or len(factors) != 2:
-        raise ArgumentError(f"{name}: cannot use {type(factors).__name__} (a pair {what}, required)")
+        raise ArgumentError(f"{name}: cannot use {type(factors).__name__} (a pair {description}, required)")
     return factors[0], factors[1]
 
 

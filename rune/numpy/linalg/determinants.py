@@ -40,7 +40,7 @@ def det(a: ArrayLike) -> Array:
     """The determinant of square matrices.
 
     Shapes: [*B, N, N] -> [*B].
-    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square.
     The derivative, det' = tr(adj(a) a'), holds for singular matrices of every rank.
     Source: LU, Golub & Van Loan 4e, §3.2; derivative: Giles 2008, §2.2.4 (Jacobi's formula).
@@ -49,9 +49,9 @@ def det(a: ArrayLike) -> Array:
     >>> rnp.linalg.det(rnp.array([[1.0, 2.0], [4.0, 4.0]]))
     Array(-4., f32[], cpu:0)
     """
-    (x,), narrowed = computing("det", a)
+    (x,), narrow = computing("det", a)
     square("det", x)
-    return narrowed(determinant(x))
+    return narrow(determinant(x))
 
 
 @tiered
@@ -62,7 +62,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Shapes: [*B, N, N] -> [*B], [*B]; logabsdet is real. A singular matrix has sign 0, log -inf.
     Types:  bools and integers become floats.
-    Errors: ShapeError for matrices that are not square; ArgumentError for another method.
+    Errors: ShapeError for matrices that are not square; ArgumentError for an unknown method.
     The derivative, tr(a⁻¹ a'), is infinite or NaN for a singular matrix.
     Source: LU, Golub & Van Loan 4e, §3.2; derivative: Giles 2008, §2.2.4.
 
@@ -72,9 +72,9 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu", "qr"):
         raise ArgumentError(f"slogdet: cannot use method {method!r} (None, 'lu' or 'qr' required)")
-    (x,), narrowed = computing("slogdet", a)
+    (x,), narrow = computing("slogdet", a)
     square("slogdet", x)
-    return narrowed(SlogdetResult(*ops.linalg.slogdet(x)))
+    return narrow(SlogdetResult(*ops.linalg.slogdet(x)))
 
 
 # --- from singular values ----------------------------------------------------------------
@@ -96,18 +96,18 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     >>> rnp.linalg.cond(rnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., f32[], cpu:0)
     """
-    (a,), narrowed = computing("cond", x)
+    (a,), narrow = computing("cond", x)
     a_type = matrices("cond", a)
     if 0 in a_type.shape[-2:]:
         raise ArgumentError(f"cond: cannot take {a_type} (no elements)")
     if p not in (None, 2, -2):
         square("cond", a)
         product = ops.mul(norm(a, p, axis=(-2, -1)), norm(inv(a), p, axis=(-2, -1)))
-        return narrowed(_or_infinite(product, a))
+        return narrow(_or_infinite(product, a))
     (s,) = ops.linalg.svd(a, full_matrices=False, vectors=False)
     count = type_of(s).shape[-1]
     first, last = (c.squeeze(part(s, -1, i, i + 1), -1) for i in (0, count - 1))
-    return narrowed(_or_infinite(ops.div(*((last, first) if p == -2 else (first, last))), a))
+    return narrow(_or_infinite(ops.div(*((last, first) if p == -2 else (first, last))), a))
 
 
 def _or_infinite(x: ArrayLike, a: ArrayLike) -> Array:

@@ -28,7 +28,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
                        `upper` too.
 
     Shapes: [*B, N, N] -> [*B, N, N]; the other triangle is exactly 0.
-    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square. A matrix that is not positive definite
             gives NaN, without affecting other matrices of the stack.
     Source: Golub & Van Loan 4e, §4.2; derivative: Murray 2016, arXiv:1602.07527.
@@ -38,12 +38,12 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Array([[2., 0.],
            [1., 2.]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("cholesky", a)
+    (x,), narrow = computing("cholesky", a)
     square("cholesky", x)
     if symmetrize_input:
         x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
     lower = ops.linalg.cholesky(x)
-    return narrowed(adjoint(lower) if upper else lower)
+    return narrow(adjoint(lower) if upper else lower)
 
 
 @overload
@@ -62,8 +62,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | tuple[Array, Array]:
             R [*B, M, N]; "r": R alone, reduced; "raw": the reflections transposed, and their taus.
 
     Shapes: a [*B, M, N] -> as `mode` says.
-    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
-    Errors: ArgumentError for another mode; ShapeError below rank 2.
+    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Errors: ArgumentError for an unknown mode; ShapeError for a rank below 2.
     The diagonal of R may have either sign. The derivative needs the first K columns to be
     independent; "raw" has none.
     Source: Golub & Van Loan 4e, §5.2; derivative: Walter & Lehmann 2010, arXiv:1009.6112.
@@ -74,12 +74,12 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | tuple[Array, Array]:
     >>> bool(rnp.allclose(q @ r, a, atol=1e-5)), r.shape
     (True, (2, 2))
     """
-    (x,), narrowed = computing("qr", a)
+    (x,), narrow = computing("qr", a)
     matrices("qr", x)
     if mode == "raw":
-        packed, taus = ops.linalg.geqrf(x)
-        return narrowed((swapped(packed), taus))
+        reflectors, taus = ops.linalg.geqrf(x)
+        return narrow((swapped(reflectors), taus))
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr: cannot use mode {mode!r} (one of 'reduced', 'complete', 'r', 'raw' required)")
     q, r = ops.linalg.qr(x, full_matrices=mode == "complete")
-    return narrowed(r if mode == "r" else QRResult(q, r))
+    return narrow(r if mode == "r" else QRResult(q, r))

@@ -44,13 +44,13 @@ class LstsqResult(NamedTuple):
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
-    """The Moore–Penrose inverse: singular values up to rtol times the greatest count as zero.
+    """The Moore–Penrose inverse: singular values up to rtol times the largest count as zero.
 
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
     hermitian:  ignored: the singular values are computed in the same way.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: bools and integers become floats.
-    Errors: ShapeError below rank 2; ArgumentError for both rtol and rcond.
+    Errors: ShapeError for a rank below 2; ArgumentError for both rtol and rcond.
     The derivative holds where no singular value crosses the limit.
     Source: Golub & Van Loan 4e, §5.5.2; derivative: Golub & Pereyra 1973, SIAM J. Numer. Anal. 10,
             with the rotation of the part that is cut off, a Stein equation.
@@ -60,15 +60,15 @@ def pinv(
     Array([[0.5, 0. ],
            [0. , 0. ]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("pinv", a)
+    (x,), narrow = computing("pinv", a)
     x_type = matrices("pinv", x)
     if rtol is not None and rcond is not None:
         raise ArgumentError("pinv: cannot use both rtol and rcond")
     tolerance = rtol if rcond is None else rcond
     limit = cutoff("pinv", x, 10.0, tolerance, a)
     if 0 in x_type.shape:
-        return narrowed(adjoint(x))
-    return narrowed(_pinv(x, limit)[0])
+        return narrow(adjoint(x))
+    return narrow(_pinv(x, limit)[0])
 
 
 def cutoff(name: str, x: ArrayLike, factor: float, tolerance: Any, of: ArrayLike) -> Array:
@@ -132,13 +132,13 @@ def _truncated(a: ArrayLike, limit: ArrayLike) -> _Truncated:
     dtype = type_of(a).dtype
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
     is_significant = significant(s, limit)
-    one, none = number(1, s), number(0, s)
-    reciprocal = ops.select(is_significant, ops.div(one, ops.select(is_significant, s, one)), none)
-    small = ops.select(is_significant, none, s)
+    one, zero = number(1, s), number(0, s)
+    reciprocal = ops.select(is_significant, ops.div(one, ops.select(is_significant, s, one)), zero)
+    small = ops.select(is_significant, zero, s)
     ratio = apply(ops.mul, c.expand_dims(small, -1), c.expand_dims(reciprocal, -2))
     weights = ops.div(number(1, ratio), ops.sub(number(1, ratio), ops.mul(ratio, ratio)))
     v = adjoint(vh)
-    cut_off = ops.cast(ops.select(is_significant, none, one), dtype)
+    cut_off = ops.cast(ops.select(is_significant, zero, one), dtype)
     return _Truncated(
         matmul(scaled_columns(v, ops.cast(reciprocal, dtype)), adjoint(u)),
         s,
@@ -163,11 +163,11 @@ def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
     outside = matmul(inverse_gram, adjoint(ops.add(da, matmul(cut_off, turn))))
     change = ops.sub(outside, matmul(matmul(outside, a), p))
     change = ops.add(change, matmul(ops.sub(turn, matmul(p, da)), p))
-    turned = ops.neg(ops.add(turn, adjoint(turn)))
+    turn_of_v = ops.neg(ops.add(turn, adjoint(turn)))
     still = (full(number(0, v), type_of(v).shape), full(number(0, weights), type_of(weights).shape))
     # Not through the vectors in `out`, which have no derivative, so there would be no second one.
     _, dsizes = jvp(_sizes, (a,), (da,))
-    return out, _Truncated(change, dsizes, turned, *still)
+    return out, _Truncated(change, dsizes, turn_of_v, *still)
 
 
 def _sizes(a: Array) -> Array:
@@ -194,7 +194,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     """The x of least |x| among those of least |a x - b|; also the residuals, the rank and the
     singular values of `a`.
 
-    rcond:  singular values up to rcond times the greatest count as zero; max(M, N) eps for None.
+    rcond:  singular values up to rcond times the largest count as zero; max(M, N) eps for None.
     numpy_resid:  whether residuals are left out as in NumPy: for a rank below N or M <= N. Their
             shape then depends on values, so not under jit.
 
@@ -208,7 +208,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     >>> rnp.linalg.lstsq(a, rnp.array([1.0, 3.0, 5.0])).x.round(4)
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x, y), narrowed = computing("lstsq", a, b)
+    (x, y), narrow = computing("lstsq", a, b)
     is_vector = rank(y) == 1
     y = c.expand_dims(y, -1) if is_vector else y
     first, second = type_of(x), type_of(y)
@@ -227,7 +227,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool
     residuals = ops.reduce_sum(real_part(ops.mul(off, c.conj(off))), axes=(0,))
     if numpy_resid and (int(count) < first.shape[1] or first.shape[0] <= first.shape[1]):
         residuals = part(residuals, 0, 0, 0)
-    return narrowed(LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
+    return narrow(LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
 
 
 def _of_nothing(x: ArrayLike, y: ArrayLike, s: ArrayLike, is_vector: bool) -> LstsqResult:

@@ -39,7 +39,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
 
     Shapes: the axes are removed, or are 1 with keepdims.
     Types:  real; f32, f64 kept, of complex numbers that of their parts; integers become f32.
-    Errors: ArgumentError for another order; AxisError for more than two axes.
+    Errors: ArgumentError for an unknown order; AxisError for more than two axes.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.2 and §2.3.
 
@@ -47,16 +47,16 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
     >>> rnp.linalg.norm(rnp.array([3.0, 4.0]))
     Array(5., f32[], cpu:0)
     """
-    (value,), narrowed = computing("norm", x)
+    (value,), narrow = computing("norm", x)
     if axis is None and ord is None:
         axes = tuple(range(rank(value)))
-        return narrowed(_of_vectors(value, 2, axes, keepdims))
+        return narrow(_of_vectors(value, 2, axes, keepdims))
     axes = c.normalised_axes("norm", axis, type_of(value))
     if len(axes) == 1:
-        return narrowed(_of_vectors(value, 2 if ord is None else ord, axes, keepdims))
+        return narrow(_of_vectors(value, 2 if ord is None else ord, axes, keepdims))
     if len(axes) != 2:
         raise AxisError(f"norm: cannot take the axes {axes} of {type_of(value)} (one or two)")
-    return narrowed(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
+    return narrow(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
 
 
 @tiered
@@ -65,7 +65,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for another order.
+    Errors: ArgumentError for an unknown order.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.2.
 
@@ -73,9 +73,9 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     >>> rnp.linalg.vector_norm(rnp.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
     Array([5., 1.], f32[2], cpu:0)
     """
-    (value,), narrowed = computing("vector_norm", x)
+    (value,), narrow = computing("vector_norm", x)
     axes = c.normalised_axes("vector_norm", axis, type_of(value))
-    return narrowed(_of_vectors(value, ord, axes, keepdims))
+    return narrow(_of_vectors(value, ord, axes, keepdims))
 
 
 @tiered
@@ -84,7 +84,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
 
     Shapes: [*B, M, N] -> [*B], or [*B, 1, 1] with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ArgumentError for another order; AxisError below rank 2.
+    Errors: ArgumentError for an unknown order; AxisError below rank 2.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.3.
 
@@ -92,9 +92,9 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
     >>> rnp.linalg.matrix_norm(rnp.array([[3.0, 0.0], [0.0, 4.0]]), ord="nuc")
     Array(7., f32[], cpu:0)
     """
-    (value,), narrowed = computing("matrix_norm", x)
+    (value,), narrow = computing("matrix_norm", x)
     axes = c.normalised_axes("matrix_norm", (-2, -1), type_of(value))
-    return narrowed(_of_matrices(value, ord, axes, keepdims))
+    return narrow(_of_matrices(value, ord, axes, keepdims))
 
 
 # --- vectors ----------------------------------------------------------------------------------
@@ -123,8 +123,8 @@ def _of_vectors(x: ArrayLike, ord: Array | int | float | str, axes: tuple[int, .
     if ord == -float("inf"):
         return r.min(_magnitude(x), **over)
     if ord == 0:
-        counted = c.astype(ops.ne(x, number(0, x)), real_dtype(type_of(x).dtype))
-        return r.sum(counted, **over)
+        is_nonzero = c.astype(ops.ne(x, number(0, x)), real_dtype(type_of(x).dtype))
+        return r.sum(is_nonzero, **over)
     if ord == 1:
         return r.sum(_magnitude(x), **over)
     if ord == 2:

@@ -31,9 +31,9 @@ def permutation_of_pivots(pivots: ArrayLike, rows: Size) -> Array:
 
     def step(k: Array, order: Array) -> Array:
         k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
-        chosen = over_rows(ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,)))
-        here, there = ops.eq(place, k), ops.eq(place, chosen)
-        exchanged = ops.select(there, at(here, order), order)
-        return ops.select(here, at(there, order), exchanged)
+        pivot = over_rows(ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,)))
+        is_row, is_pivot_row = ops.eq(place, k), ops.eq(place, pivot)
+        half = ops.select(is_pivot_row, at(is_row, order), order)
+        return ops.select(is_row, at(is_pivot_row, order), half)
 
     return fori_loop(0, count, step, place)

@@ -32,7 +32,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes exchanged.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
-    Errors: ShapeError below rank 2.
+    Errors: ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.matrix_transpose(rnp.ones((2, 3, 4))).shape

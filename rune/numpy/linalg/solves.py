@@ -28,7 +28,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x with a x = b.
 
     Shapes: a [*B, N, N]; b [N] -> [*B, N], b [*B, N, K] -> [*B, N, K]; leading axes broadcast.
-    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
     Errors: ShapeError unless `a` is square and `b` has as many rows. A singular `a` gives
             infinities or NaN.
     Source: LU with partial pivoting, Golub & Van Loan 4e, §3.4; derivative: Giles 2008, §2.2.
@@ -37,7 +37,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     >>> rnp.linalg.solve(rnp.array([[2.0, 0.0], [1.0, 4.0]]), rnp.array([2.0, 9.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x, y), narrowed = computing("solve", a, b)
+    (x, y), narrow = computing("solve", a, b)
     x_type = square("solve", x)
     is_vector = rank(y) == 1
     y = c.expand_dims(y, -1) if is_vector else y
@@ -48,7 +48,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             f"({x_type.shape[-1]} unknowns, {type_of(y).shape[-2]} rows)"
         )
     out = solve_matrices(*same_batch("solve", x, y))
-    return narrowed(c.squeeze(out, -1) if is_vector else out)
+    return narrow(c.squeeze(out, -1) if is_vector else out)
 
 
 @tiered
@@ -56,7 +56,7 @@ def inv(a: ArrayLike) -> Array:
     """The inverse of square matrices.
 
     Shapes: [*B, N, N] -> [*B, N, N].
-    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square. A singular matrix gives infinities or NaN.
     Source: LU with partial pivoting, Golub & Van Loan 4e, §3.4.
 
@@ -65,9 +65,9 @@ def inv(a: ArrayLike) -> Array:
     Array([[ 0.5  ,  0.   ],
            [-0.125,  0.25 ]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("inv", a)
+    (x,), narrow = computing("inv", a)
     x_type = square("inv", x)
-    return narrowed(solve_matrices(x, eye(x_type.shape, x_type.dtype)))
+    return narrow(solve_matrices(x, eye(x_type.shape, x_type.dtype)))
 
 
 # --- tensors ----------------------------------------------------------------------------------
@@ -113,8 +113,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """
     x, y = value("tensorsolve", a), value("tensorsolve", b)
     if axes is not None:
-        chosen = c.normalised_axes("tensorsolve", tuple(axes), type_of(x))
-        x = moveaxis(x, chosen, tuple(range(rank(x) - len(chosen), rank(x))))
+        moved_axes = c.normalised_axes("tensorsolve", tuple(axes), type_of(x))
+        x = moveaxis(x, moved_axes, tuple(range(rank(x) - len(moved_axes), rank(x))))
     unknowns = type_of(x).shape[rank(y) :]
     count, rows = math.prod(unknowns), math.prod(type_of(x).shape[: rank(y)])
     if count != rows:

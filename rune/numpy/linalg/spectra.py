@@ -56,7 +56,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
                        by default the lower one, "L".
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
-    Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types by way of f32.
+    Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types through f32.
     Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
     Equal eigenvalues make tangents of their vectors infinite or NaN, but not of the values.
     Source: LAPACK's heevd on the CPU, and implicit QL for compiled real matrices of few rows (Golub
@@ -69,9 +69,9 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     (Array([1., 2.], f32[2], cpu:0), Array([[0., 1.],
            [1., 0.]], f32[2,2], cpu:0))
     """
-    (x,), narrowed = _symmetric("eigh", a, symmetrize_input)
+    (x,), narrow = _symmetric("eigh", a, symmetrize_input)
     w, v = ops.linalg.eigh(x, lower=_is_lower("eigh", UPLO), vectors=True)
-    return narrowed(EighResult(w, v))
+    return narrow(EighResult(w, v))
 
 
 @tiered
@@ -87,17 +87,17 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     >>> rnp.linalg.eigvalsh(rnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x,), narrowed = _symmetric("eigvalsh", a, symmetrize_input)
+    (x,), narrow = _symmetric("eigvalsh", a, symmetrize_input)
     (w,) = ops.linalg.eigh(x, lower=_is_lower("eigvalsh", UPLO), vectors=False)
-    return narrowed(w)
+    return narrow(w)
 
 
 def _symmetric(name: str, a: ArrayLike, symmetrize_input: bool) -> Any:
-    (x,), narrowed = computing(name, a)
+    (x,), narrow = computing(name, a)
     square(name, x)
     if symmetrize_input:
         x = ops.mul(ops.add(x, adjoint(x)), number(0.5, x))
-    return (x,), narrowed
+    return (x,), narrow
 
 
 def _is_lower(name: str, uplo: str | None) -> bool:
@@ -124,10 +124,10 @@ def eig(a: ArrayLike) -> EigResult:
     >>> w
     Array([0.+0.j, 2.+0.j], c64[2], cpu:0)
     """
-    (x,), narrowed = computing("eig", a)
+    (x,), narrow = computing("eig", a)
     square("eig", x)
     w, v = ops.linalg.eig(x, left=False, right=True)
-    return narrowed(EigResult(w, v))
+    return narrow(EigResult(w, v))
 
 
 def eigvals(a: ArrayLike) -> Array:
@@ -141,10 +141,10 @@ def eigvals(a: ArrayLike) -> Array:
     >>> rnp.linalg.eigvals(rnp.array([[0.0, 1.0], [0.0, 2.0]]))
     Array([0.+0.j, 2.+0.j], c64[2], cpu:0)
     """
-    (x,), narrowed = computing("eigvals", a)
+    (x,), narrow = computing("eigvals", a)
     square("eigvals", x)
     (w,) = ops.linalg.eig(x, left=False, right=False)
-    return narrowed(w)
+    return narrow(w)
 
 
 # --- singular values --------------------------------------------------------------------------
@@ -199,8 +199,9 @@ def svd(
     subset_by_index:  (first, limit), which singular values and vectors to return.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
-    Types:  S is real; f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
-    Errors: ShapeError below rank 2; ArgumentError for a subset of full matrices, or out of range.
+    Types:  S is real; f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Errors: ShapeError for a rank below 2; ArgumentError for a subset of full matrices, or out of
+            range.
     Equal singular values make tangents of their vectors infinite or NaN, but not of S.
     Source: LAPACK's gesdd on the CPU, one-sided Jacobi elsewhere (Golub & Van Loan 4e, §8.6);
             derivative: Townsend 2016, "Differentiating the singular value decomposition".
@@ -210,18 +211,18 @@ def svd(
     >>> s, bool(rnp.allclose((u * s) @ vh, rnp.array([[3.0, 0.0], [0.0, 4.0]])))
     (Array([4., 3.], f32[2], cpu:0), True)
     """
-    (x,), narrowed = _symmetric("svd", a, True) if hermitian else computing("svd", a)
+    (x,), narrow = _symmetric("svd", a, True) if hermitian else computing("svd", a)
     x_type = matrices("svd", x)
-    decomposed = _hermitian_svd if hermitian else ops.linalg.svd
+    decompose = _hermitian_svd if hermitian else ops.linalg.svd
     first, limit = _subset("svd", subset_by_index, x_type.shape, full_matrices and compute_uv)
     if not compute_uv:
-        (s,) = decomposed(x, full_matrices=False, vectors=False)
-        return narrowed(part(s, -1, first, limit) if subset_by_index else s)
-    u, s, vh = decomposed(x, full_matrices=full_matrices, vectors=True)
+        (s,) = decompose(x, full_matrices=False, vectors=False)
+        return narrow(part(s, -1, first, limit) if subset_by_index else s)
+    u, s, vh = decompose(x, full_matrices=full_matrices, vectors=True)
     if subset_by_index:
         u, s = part(u, -1, first, limit), part(s, -1, first, limit)
         vh = part(vh, -2, first, limit)
-    return narrowed(SVDResult(u, s, vh))
+    return narrow(SVDResult(u, s, vh))
 
 
 def _hermitian_svd(x: Value, *, full_matrices: bool, vectors: bool) -> tuple[Array, ...]:
@@ -256,7 +257,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
     Shapes: [*B, M, N] -> [*B, min(M, N)].
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ShapeError below rank 2.
+    Errors: ShapeError for a rank below 2.
     Source: as `svd`; derivative: Magnus 1985, Econometric Theory 1.
 
     >>> import rune.numpy as rnp

@@ -1,16 +1,16 @@
 """fft: discrete Fourier transforms along any axes, of any length.
 
     fft, ifft    complex -> complex   y[k] = sum_j x[j] exp(∓2πi jk/n); the inverse divided by n
-    rfft         real -> complex      the first n//2 + 1 of the last axis, which tell the others
+    rfft         real -> complex      frequencies 0 to n//2 of the last axis
     irfft        complex -> real      its inverse; the length is 2(m - 1), and one more if `odd`
 
-`axes` are in NumPy's order: the last is the one that a real transform halves. On the CPU NumPy
-computes what is short, and what is in no compiled program; the rest, and everything on devices,
-are the kernels of expansion.py.
+`axes` are in NumPy's order: the last one is halved by a real transform. On the CPU, NumPy computes
+short transforms, and those outside compiled programs; all others, and everything on devices, are
+the kernels of expansion.py.
 
 Every kind is linear, and its own derivative. The matrix of a complex transform is symmetric, so
-it is its own transpose. The real one and its inverse are each other's transpose, but for weights:
-every frequency but 0 and n/2 stands for two.
+it is its own transpose. The real transform and its inverse are each other's transpose up to
+weights: every frequency but 0 and n/2 stands for two.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TAKES = {
     "rfft": (frozenset(WHOLE), "f32 or f64"),
     "irfft": (dtypes.COMPLEX, "complex"),
 }
-GENERATED_FROM = 1 << 16  # elements from which on generated kernels are worth compiling
+GENERATED_FROM = 1 << 16  # elements from which generated kernels repay their compilation
 
 
 def _type(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> ArrayType:
@@ -82,10 +82,11 @@ _NUMPY: dict[str, Any] = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.f
 
 
 def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
-    """Whether NumPy serves: few elements that no routine takes, or an unknown number.
+    """Whether NumPy computes the transform: few elements that no routine takes, or an unknown
+    number.
 
-    Kernels are three to eight times as fast from about 2**14 elements on, but cost most of a second
-    to compile; a routine is twice as fast as NumPy from the first element on, and there at once.
+    Kernels are three to eight times as fast from about 2**14 elements on, but take most of a second
+    to compile; a routine needs no compilation, and is twice as fast as NumPy at any size.
     """
     longest = _longest(x, kind, axes, odd)
     if longest.is_symbolic:
@@ -99,7 +100,7 @@ def _longest(x: ArrayType, kind: str, axes: Axes, odd: bool) -> ArrayType:
 
 
 def is_by_routine(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
-    """Whether a device's routine makes every transform of x along one axis."""
+    """Whether a routine of the device computes every transform of x along one axis."""
     longest = _longest(x, kind, axes, odd)
     parts = ArrayType(longest.shape, PART.get(longest.dtype, longest.dtype))
     *others, last = axes
@@ -116,7 +117,9 @@ def _transpose(ct: Value, linear: Batched, x: ArrayType, **params: Any) -> list[
 
 
 def _transpose_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
-    """Of rfft: the inverse of the conjugate, each frequency that stands for two halved."""
+    """The transpose of rfft: the inverse of the conjugate, with each frequency that stands for two
+    halved.
+    """
     *_, last = axes
     n = x.shape[last]
     parity = n % 2
@@ -127,25 +130,27 @@ def _transpose_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
 
 
 def _transpose_real_whole(ct: Value, axes: Axes, n: Size) -> Array:
-    """The same where nobody knows whether n is odd: the transform among n - n//2 - 1 zeros."""
+    """The same where the parity of n is unknown: the transform with n - n//2 - 1 zeros appended."""
     shape = type_of(ct).shape
-    none = (0,) * len(shape)
+    zeros = (0,) * len(shape)
     high = tuple(n - d if k == axes[-1] else 0 for k, d in enumerate(shape))
-    padded = pad(ct, literal(0, type_of(ct).dtype), low=none, high=high, interior=none)
-    return real(fft(padded, kind="fft", axes=axes, odd=False))
+    frequencies = pad(ct, literal(0, type_of(ct).dtype), low=zeros, high=high, interior=zeros)
+    return real(fft(frequencies, kind="fft", axes=axes, odd=False))
 
 
 def _transpose_inverse_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
-    """Of irfft: the conjugate of the transform, each frequency that stands for two doubled."""
+    """The transpose of irfft: the conjugate of the transform, frequencies that stand for two
+    doubled.
+    """
     ct_type = type_of(ct)
     spectrum = conj(fft(ct, kind="rfft", axes=axes, odd=False))
-    doubled = weighted(spectrum, axes[-1], ct_type.shape[axes[-1]], 2)
+    pairs = weighted(spectrum, axes[-1], ct_type.shape[axes[-1]], 2)
     total = size_value(product(ct_type.shape[axis] for axis in axes), ct_type.dtype)
-    return _scaled(doubled, div(literal(1, ct_type.dtype), total))
+    return _scaled(pairs, div(literal(1, ct_type.dtype), total))
 
 
 def weighted(x: Operand, axis: int, n: Size, weight: float) -> Array:
-    """x, half of the frequencies of n numbers, times `weight` but for 0 and n/2."""
+    """x, half of the frequencies of n numbers, times `weight` except at 0 and n/2."""
     dtype = PART[type_of(x).dtype]
     k = iota(shape=type_of(x).shape, axis=axis, dtype=dtypes.i32)
     is_last = eq(add(k, k), size_value(n, dtypes.i32))

@@ -1,4 +1,4 @@
-"""Pieces of a pair of arrays along one axis: cut, join, reshape, multiply by a vector."""
+"""Operations on pairs of arrays along one axis: cut, join, reshape, multiply by a vector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rune.ops.pairs import Pair
 
 
 def shape_of(x: Pair) -> Shape:
-    """The shape of both parts."""
+    """The shape that both parts have."""
     return type_of(x[0]).shape
 
 
@@ -50,17 +50,17 @@ def split_axis(x: Pair, axis: int, sizes: tuple[Size, ...], count: int = 1) -> P
 
 
 def lengthen(x: Pair, axis: int, size: Size) -> Pair:
-    """Zeros behind x, up to `size`."""
+    """x with zeros appended, up to `size`."""
     shape = shape_of(x)
     high = tuple(size - d if k == axis else 0 for k, d in enumerate(shape))
-    none = (0,) * len(shape)
+    zeros = (0,) * len(shape)
     zero = literal(0, type_of(x[0]).dtype)
-    real, imag = (movement.pad(v, zero, low=none, high=high, interior=none) for v in x)
+    real, imag = (movement.pad(v, zero, low=zeros, high=high, interior=zeros) for v in x)
     return real, imag
 
 
 def spread(factors: Pair, axes: tuple[int, ...], shape: Shape) -> Pair:
-    """A pair whose axes stand at `axes` of `shape`, repeated along the others."""
+    """A pair whose axes stand at `axes` of `shape`, broadcast along the others."""
     real, imag = (broadcast(v, shape=shape, axes=axes) for v in factors)
     return real, imag
 

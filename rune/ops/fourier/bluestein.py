@@ -1,8 +1,8 @@
-"""Transforms of any length as convolutions: with jk = (j² + k² - (k-j)²)/2 a sum over j of
-x[j] exp(-2πi jk/n) is a convolution with the chirp exp(πi j²/n), between two products with it.
+"""Transforms of any length as convolutions.
 
-The circular convolution has a power of two as its length, at least 2n - 1, and is computed by
-transforms of that length.
+With jk = (j² + k² - (k-j)²)/2, the sum over j of x[j] exp(-2πi jk/n) is a convolution with the
+chirp exp(πi j²/n), between two products with that chirp. The circular convolution has a power of
+two of at least 2n - 1 as its length, and is computed by transforms of that length.
 
 Source: L. I. Bluestein 1970, "A linear filtering approach to the computation of discrete Fourier
 transform", IEEE Trans. Audio Electroacoustics 18(4).
@@ -29,9 +29,9 @@ def transform_by_convolution(x: Pair, axis: int, n: int) -> Pair:
     chirp = _chirp(indices(n, 2 * n), n, dtype)
     x = lengthen(times(x, chirp, axis), axis, size)
     spectrum = transform_lines(x, axis)
-    filtered = times(spectrum, transform_lines(_filter(n, size, dtype), 0), axis)
+    product = times(spectrum, transform_lines(_filter(n, size, dtype), 0), axis)
     # The inverse transform is the transform with the parts exchanged, before and after.
-    imag, real = transform_lines((filtered[1], filtered[0]), axis)
+    imag, real = transform_lines((product[1], product[0]), axis)
     spectrum_of_x = times(cut((real, imag), axis, 0, n), chirp, axis)
     return pairs.times(spectrum_of_x, literal(1 / size, dtype))
 

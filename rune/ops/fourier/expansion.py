@@ -1,8 +1,9 @@
 """Transforms in rune's own operations, for every executor: what `fft` becomes on a device.
 
-Everything is one forward transform of pairs (real, imaginary) along one axis: the inverse is the
-same with the parts exchanged before and after; several axes go one after the other; a real one of
-even length is a complex one of half the length, of neighbours taken as parts.
+Everything reduces to one forward transform of pairs (real, imaginary) along one axis. The inverse
+is the same with the parts exchanged before and after; several axes are transformed one after
+another; a real transform of even length is a complex one of half the length, of neighbours taken as
+parts.
 
 Source: the real transform, Sorensen, Jones, Heideman & Burrus 1987, "Real-valued fast Fourier
 transform algorithms", IEEE Trans. ASSP 35(6), §II.
@@ -73,14 +74,14 @@ def _swapped(x: Pair) -> Pair:
 
 
 def _forward(x: Pair, axes: Sequence[int]) -> Pair:
-    """The transform along every one of `axes`."""
+    """The transform along each of `axes`."""
     for axis in reversed(axes):
         x = _transform(x, axis)
     return x
 
 
 def _inverse(x: Pair, axes: Sequence[int]) -> Pair:
-    """The inverse transform, without division by the number of elements."""
+    """The inverse transform, without the division by the number of elements."""
     return _swapped(_forward(_swapped(x), axes))
 
 
@@ -99,7 +100,7 @@ def _transform(x: Pair, axis: int) -> Pair:
 
 
 def _by_summation(x: Pair, axis: int) -> Pair:
-    """The definition, for a length that is known when the program runs: n steps over n elements."""
+    """By the definition, for a length known only at run time: n steps over n elements."""
     shape, dtype = shape_of(x), type_of(x[0]).dtype
     n = shape[axis]
     count = size_value(n, dtypes.i32)
@@ -111,11 +112,11 @@ def _by_summation(x: Pair, axis: int) -> Pair:
         starts = [j if d == axis else np.int32(0) for d in range(len(shape))]
         row = (dynamic_slice(v, *starts, sizes=sizes) for v in x)
         real, imag = (reshape(v, shape=tuple(shape[d] for d in others)) for v in row)
-        turned = times(spread((real, imag), others, shape), unit_roots(turns, count, dtype), axis)
-        # turns = jk mod n, one k further for the next j: products would not fit in 32 bits.
+        terms = times(spread((real, imag), others, shape), unit_roots(turns, count, dtype), axis)
+        # turns = jk mod n, increased by k for the next j: products would not fit in 32 bits.
         after = a.add(turns, k)
         after = a.select(a.lt(after, count), after, a.sub(after, count))
-        return [after, *map(a.add, sums, turned)]
+        return [after, *map(a.add, sums, terms)]
 
     _, *sums = repeat(n, step, zeros_like(k), *map(zeros_like, x))
     return sums[0], sums[1]
@@ -134,26 +135,26 @@ def _of_real(x: Value, axis: int) -> Pair:
 
 
 def _of_real_whole(x: Value, *, axis: int) -> Pair:
-    """The same among all n frequencies."""
+    """The same, cut from all n frequencies."""
     spectrum = _transform((x, zeros_like(x)), axis)
     return cut(spectrum, axis, 0, type_of(x).shape[axis] // 2 + 1)
 
 
 def _of_real_halves(x: Value, *, axis: int) -> Pair:
-    """The same by a transform of half the length, which is even."""
+    """The same by a transform of half the length, for an even length."""
     n = type_of(x).shape[axis]
     half = n // 2
     pair = split_axis((x, x), axis, (half, 2))
     z = _transform(_neighbours(pair, axis), axis)
     z = join([z, cut(z, axis, 0, 1)], axis)
     even, odd = _sum_and_difference(z, axis)
-    # The transforms of the elements at even places, and of those at odd ones times i.
-    turned = times(pairs.over_i(odd), _half_turn(n, axis, odd), axis)
-    return pairs.times(pairs.add(even, turned), literal(0.5, type_of(x).dtype))
+    # The transforms of the elements at even and at odd positions, the latter times i.
+    rotation = times(pairs.over_i(odd), _half_turn(n, axis, odd), axis)
+    return pairs.times(pairs.add(even, rotation), literal(0.5, type_of(x).dtype))
 
 
 def _neighbours(x: Pair, axis: int) -> Pair:
-    """[h, 2] -> the elements at even places and those at odd ones."""
+    """[h, 2] -> the elements at even positions, and those at odd ones."""
     sizes = shape_of(x)
     parts = [split_axis(cut(x, axis + 1, k, k + 1), axis, (sizes[axis],), 2)[0] for k in (0, 1)]
     return parts[0], parts[1]
@@ -181,7 +182,7 @@ def _to_real(x: Pair, axis: int, odd: bool) -> Array:
 
 
 def _to_real_halves(real: Value, imag: Value, *, axis: int) -> Array:
-    """The same by a transform of half the length, which is even."""
+    """The same by a transform of half the length, for an even length."""
     x = real, _without_ends(imag, axis)
     half = shape_of(x)[axis] - 1
     n = 2 * half
@@ -196,7 +197,7 @@ def _to_real_halves(real: Value, imag: Value, *, axis: int) -> Array:
 
 
 def _without_ends(x: Value, axis: int) -> Array:
-    """x with zeros at both ends: imaginary parts that a transform of real numbers cannot have."""
+    """x with zero imaginary parts at both ends, as the transform of real numbers has them."""
     shape = type_of(x).shape
     k = iota(shape=shape, axis=axis, dtype=dtypes.i32)
     last = size_value(shape[axis] - 1, dtypes.i32)
@@ -205,10 +206,12 @@ def _without_ends(x: Value, axis: int) -> Array:
 
 
 def _to_real_whole(x: Pair, axis: int, n: Size) -> Array:
-    """The same by all n frequencies: those from 1 on return, conjugated, from the other end."""
+    """The same by all n frequencies: those from 1 on are repeated, conjugated, from the other
+    end.
+    """
     size = shape_of(x)[axis]
-    mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
-    signal = _inverse(join([x, mirrored], axis), (axis,))[0]
+    conjugates = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
+    signal = _inverse(join([x, conjugates], axis), (axis,))[0]
     return a.mul(signal, reciprocal(x[0], n))
 
 
@@ -231,7 +234,7 @@ def _is_routine_to_real(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
     return _is_routine_of_real(_whole_type(real, imag, axis=axis), axis=axis)
 
 
-# A routine transforms all n numbers sooner than kernels put halves together. Both lengths are even.
+# A routine transforms all n numbers sooner than kernels combine two halves. Both lengths are even.
 line_rfft = Direct(
     "line_rfft",
     "fourier",

@@ -1,8 +1,8 @@
-"""How a length is transformed: the radices of its stages, or what else serves.
+"""How a length is transformed: by stages with these radices, or as a convolution.
 
 A length splits into factors of 4, 2 and odd primes. A stage multiplies by a matrix as wide as its
-radix, so lengths with a large prime factor are turned into a convolution of a length that splits
-well (bluestein.py).
+radix, so a length with a large prime factor becomes a convolution of a length that splits well
+(bluestein.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 
-MOST = 64  # a radix beyond this costs more than a convolution
+MOST = 64  # a larger radix costs more than a convolution
 
 
 def prime_factors(n: int) -> tuple[int, ...]:
@@ -32,7 +32,8 @@ def prime_factors(n: int) -> tuple[int, ...]:
 def radices(n: int) -> tuple[int, ...] | None:
     """The radices of the stages of a transform of length n, large ones first; None beyond MOST.
 
-    The last is the smallest, since it joins its results in place of storing them apart.
+    The last radix is the smallest, since the last stage joins its results instead of storing each
+    apart.
 
     >>> radices(360), radices(8), radices(1), radices(67)
     ((5, 3, 3, 4, 2), (4, 2), (), None)
@@ -47,7 +48,7 @@ def radices(n: int) -> tuple[int, ...] | None:
 
 @functools.lru_cache(maxsize=1024)
 def longer_factor(n: int) -> int:
-    """The longer one of the two factors of n > 0 that differ least.
+    """The larger of two factors of n > 0 that are as nearly equal as possible.
 
     >>> longer_factor(1 << 19), longer_factor(360), longer_factor(7)
     (1024, 20, 7)
@@ -56,5 +57,7 @@ def longer_factor(n: int) -> int:
 
 
 def padded_length(n: int) -> int:
-    """The power of two in which a circular convolution of length n does not meet itself."""
+    """The least power of two in which a circular convolution of length n does not wrap onto
+    itself.
+    """
     return 1 << (2 * n - 2).bit_length()

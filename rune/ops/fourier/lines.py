@@ -1,10 +1,9 @@
 """line_fft: the transform of pairs along one axis, whose length splits into radices.
 
-It is written by the expansion alone, while a program is lowered: so it has no derivative and no
-lanes. A device may have a routine for it; else it is the stages of stages.py.
-
-row_fft is the same of complex rows, or its inverse divided by the length: a routine takes them as
-they lie in memory, so that their parts need not be written apart before it, and together after it.
+Only the expansion writes it, while a program is lowered, so it has no derivative and no batch rule.
+A device may have a routine for it; otherwise it runs the stages of stages.py.
+row_fft is the same for complex rows, or its inverse divided by the length: a routine takes the rows
+as they lie in memory, so that their parts need not be separated before it and joined after it.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from rune.ops.pairs import Pair, times
 if TYPE_CHECKING:
     from rune.array import Array
 
-ROUTINE_ELEMENTS = 1 << 16  # up to which the routine takes an array
-ROWS_ELEMENTS = 1 << 20  # the same of an array that is transformed along its last axis
-LINE_ELEMENTS = 1 << 10  # of a line, or a factor of a row of more, for which there is scratch memory
+ROUTINE_ELEMENTS = 1 << 16  # largest array that the routine takes
+ROWS_ELEMENTS = 1 << 20  # largest array that the routine takes, where the last axis is transformed
+LINE_ELEMENTS = 1 << 10  # longest line, or factor of a row, that has scratch memory
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
-MOST_LANES = 16  # of a vector: at least so many rows of as many numbers are taken as they lie in memory
-LONGEST_ROW = 1 << 12  # whose parts have room on a stack
+MOST_LANES = 16  # lanes of a vector: as many rows and numbers are needed
+LONGEST_ROW = 1 << 12  # longest row whose parts fit on a stack
 
 
 def _type(real: ArrayType, imag: ArrayType, *, axis: int) -> tuple[ArrayType, ArrayType]:
@@ -41,7 +40,7 @@ def _type(real: ArrayType, imag: ArrayType, *, axis: int) -> tuple[ArrayType, Ar
 
 
 def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
-    """Whether a device's routine takes the array: few elements, short lines or rows."""
+    """Whether a routine of the device takes the array: few elements, in short lines or rows."""
     n, size = real.shape[axis], product(real.shape)
     if not isinstance(n, int) or not isinstance(size, int) or real.dtype not in FLOATS:
         return False
@@ -49,7 +48,7 @@ def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
 
 
 def _most_elements(n: int, is_row: bool) -> int:
-    """Elements of an array that the routine takes. A row goes by its two factors."""
+    """The largest array that the routine takes. The length of a row is split into two factors."""
     if n > LINE_ELEMENTS and not is_row:
         return 0
     is_split = longer_factor(n) <= LINE_ELEMENTS or n <= LINE_ELEMENTS
@@ -93,7 +92,9 @@ def _shape(x: ArrayType, parts: int) -> Shape:
 
 
 def is_by_rows(x: ArrayType, axis: int, *, parts: int = 1) -> bool:
-    """Whether a device's routine takes complex rows as they lie in memory. parts: as in dense.py"""
+    """Whether a routine of the device takes complex rows as they lie in memory. parts: as in
+    dense.py
+    """
     shape = _shape(x, parts)
     if axis != len(shape) - 1 or not all(isinstance(d, int) for d in shape):
         return False

@@ -1,8 +1,8 @@
 """Roots of unity, accurate for every index: exp(-2πi t/n) for integers t.
 
-The angle is reduced to within ±π/4 in integers, where nothing is rounded, so that what is left has
-a relative error of one rounding. Squares of indices, which may exceed 32 bits, are formed modulo n
-digit by digit: no device needs wider integers for lengths below LARGEST.
+The angle is reduced to within ±π/4 in integers, where nothing is rounded, so that the reduced
+angle has a relative error of one rounding. Squares of indices, which may exceed 32 bits, are formed
+modulo n digit by digit: no device needs wider integers for lengths below LARGEST.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from rune.ops.transcendental import cos, sin
 if TYPE_CHECKING:
     from rune.array import Array
 
-LARGEST = 1 << 27  # lengths below this have indices of 32 bits
+LARGEST = 1 << 27  # shorter lengths have 32-bit indices
 
 
 def indices(size: Size, n: int) -> Any:
-    """0, 1, … size-1, in integers that hold nine times n."""
+    """0, 1, … size-1, in integers that can hold nine times n."""
     return iota(shape=(size,), axis=0, dtype=dtypes.i32 if n < LARGEST else dtypes.i64)
 
 
 def unit_roots(t: Value, n: Value, dtype: np.dtype) -> Pair:
-    """exp(-2πi t/n) in floats of `dtype`, for 0 <= t <= n; `n` a number, or a value beside t."""
+    """exp(-2πi t/n) in floats of `dtype`, for 0 <= t <= n; `n` is a number, or a value like t."""
     n = literal_like(n, t) if isinstance(n, int) else n
     two, four, eight = (literal_like(k, t) for k in (2, 4, 8))
     quarter = a.div(a.add(a.mul(t, eight), n), a.mul(n, two))
-    remainder = a.sub(a.mul(t, four), a.mul(quarter, n))  # of a quarter, in units of 1/n: within ±n/2
+    remainder = a.sub(a.mul(t, four), a.mul(quarter, n))  # quarter turns / n, within ±n/2
     unit = a.div(literal(math.pi / 2, dtype), a.cast(n, dtype))
     angle = a.mul(a.cast(remainder, dtype), unit)
     c, s = cos(angle), sin(angle)
@@ -56,6 +56,6 @@ def square_modulo(x: Value, n: int) -> Value:
     result, modulus = literal_like(0, x), literal_like(n, x)
     for shift in reversed(range(0, max(1, (n - 1).bit_length()), 4)):
         digit = a.logical_and(a.shr(x, literal_like(shift, x)), literal_like(15, x))
-        shifted = a.rem(a.mul(result, literal_like(16, x)), modulus)
-        result = a.rem(a.add(shifted, a.rem(a.mul(digit, x), modulus)), modulus)
+        sixteenfold = a.rem(a.mul(result, literal_like(16, x)), modulus)
+        result = a.rem(a.add(sixteenfold, a.rem(a.mul(digit, x), modulus)), modulus)
     return result

@@ -1,13 +1,13 @@
 """Transforms by stages: a mixed-radix Fourier transform without reordering.
 
-With n = r·m·l, where transforms of length l are done already, one stage reads r chunks of length
-m·l, turns the j-th element of each run of l by a root of unity, and combines the chunks by a
-transform of length r; the r results of a run are written one after the other:
+With n = r·m·l, where transforms of length l are complete, one stage reads r chunks of length m·l,
+multiplies the j-th element of each run of l by a root of unity, and combines the chunks by a
+transform of length r; the r results of a run are written one after another:
 
     [r, m, l]  ->  [m, r, l]        so that runs are r times as long, and m times fewer
 
 Chunks are read and runs are written in order, and after the last stage (m = 1) everything is in its
-place. A stage is one kernel and each reads the array once; their number is that of the factors.
+place. A stage is one kernel and reads the array once; there are as many stages as factors.
 
 Source: Stockham's self-sorting transform, as in Van Loan 1992, "Computational Frameworks for the
 Fast Fourier Transform", §1.7; odd radices by pairs of opposite roots, Rader & Brenner's symmetry
@@ -33,41 +33,41 @@ from rune.ops.memory import in_memory
 from rune.ops.movement import transpose
 from rune.ops.pairs import Pair
 
-WRITTEN_OUT = 7  # larger radices are products with a matrix
+WRITTEN_OUT = 7  # a larger radix is a product with a matrix
 
 
 def transform_by_stages(x: Pair, axis: int, radices: Sequence[int]) -> Pair:
     """The transform along `axis`, whose length is the product of the radices."""
-    n, done = math.prod(radices), 1
+    n, run_length = math.prod(radices), 1
     for radix in radices:
-        x = _stage(x, axis, radix, n // (radix * done), done)
-        done *= radix
+        x = _stage(x, axis, radix, n // (radix * run_length), run_length)
+        run_length *= radix
     return x
 
 
-def _stage(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
-    """[r, m, l] -> [m, r, l] along `axis`, with r, m, l = radix, runs, done."""
+def _stage(x: Pair, axis: int, radix: int, runs: int, run_length: int) -> Pair:
+    """[r, m, l] -> [m, r, l] along `axis`, with r, m, l = radix, runs, run_length."""
     if radix > WRITTEN_OUT:
-        return _stage_by_matrix(x, axis, radix, runs, done)
-    size = runs * done
+        return _stage_by_matrix(x, axis, radix, runs, run_length)
+    size = runs * run_length
     chunks = [cut(x, axis, k * size, (k + 1) * size) for k in range(radix)]
     if runs > 1:
-        chunks = [split_axis(chunk, axis, (runs, done)) for chunk in chunks]
+        chunks = [split_axis(chunk, axis, (runs, run_length)) for chunk in chunks]
     inner = axis + (runs > 1)  # the axis of the runs' elements
-    if done > 1:
-        chunks = _turned(chunks, inner, radix, done)
-    transformed = {2: _two, 4: _four}.get(radix, _odd)(chunks)
+    if run_length > 1:
+        chunks = _turned(chunks, inner, radix, run_length)
+    outputs = {2: _two, 4: _four}.get(radix, _odd)(chunks)
     if runs == 1:
-        return join(transformed, axis)
-    apart = [split_axis(y, axis, (runs, 1, done), 2) for y in transformed]
+        return join(outputs, axis)
+    apart = [split_axis(y, axis, (runs, 1, run_length), 2) for y in outputs]
     real, imag = join(apart, axis + 1)
     return split_axis((in_memory(real), in_memory(imag)), axis, (radix * size,), 3)
 
 
-def _turned(chunks: Sequence[Pair], axis: int, radix: int, done: int) -> list[Pair]:
-    """Chunk k times exp(-2πi jk / (radix·done)), for each j along `axis`."""
-    turns = _table(radix, done, radix * done, type_of(chunks[0][0]).dtype)
-    rows = (split_axis(cut(turns, 0, k, k + 1), 0, (done,), 2) for k in range(1, radix))
+def _turned(chunks: Sequence[Pair], axis: int, radix: int, run_length: int) -> list[Pair]:
+    """Chunk k times exp(-2πi jk / (radix·run_length)), for each j along `axis`."""
+    turns = _table(radix, run_length, radix * run_length, type_of(chunks[0][0]).dtype)
+    rows = (split_axis(cut(turns, 0, k, k + 1), 0, (run_length,), 2) for k in range(1, radix))
     return [chunks[0], *(times(x, row, axis) for x, row in zip(chunks[1:], rows, strict=True))]
 
 
@@ -80,17 +80,17 @@ def _two(x: Sequence[Pair]) -> list[Pair]:
 
 def _four(x: Sequence[Pair]) -> list[Pair]:
     even, odd = _two((x[0], x[2])), _two((x[1], x[3]))
-    turned = pairs.over_i(odd[1])
+    over_i = pairs.over_i(odd[1])
     return [
         pairs.add(even[0], odd[0]),
-        pairs.add(even[1], turned),
+        pairs.add(even[1], over_i),
         pairs.sub(even[0], odd[0]),
-        pairs.sub(even[1], turned),
+        pairs.sub(even[1], over_i),
     ]
 
 
 def _odd(x: Sequence[Pair]) -> list[Pair]:
-    """Of an odd number: elements k and n-k meet roots that are each other's conjugates."""
+    """For an odd radix: elements k and n-k multiply roots that are each other's conjugates."""
     n, half = len(x), range(1, len(x) // 2 + 1)
     sums = [pairs.add(x[k], x[n - k]) for k in half]
     differences = [pairs.over_i(pairs.sub(x[k], x[n - k])) for k in half]
@@ -118,12 +118,12 @@ def _total(terms: Sequence[Pair]) -> Pair:
 # --- large radices ------------------------------------------------------------------------------
 
 
-def _stage_by_matrix(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
+def _stage_by_matrix(x: Pair, axis: int, radix: int, runs: int, run_length: int) -> Pair:
     """The same stage as a product with the matrix of all roots."""
     shape, dtype = shape_of(x), type_of(x[0]).dtype
-    x = split_axis(x, axis, (radix, runs, done))
-    if done > 1:
-        turns = _table(radix, done, radix * done, dtype)
+    x = split_axis(x, axis, (radix, runs, run_length))
+    if run_length > 1:
+        turns = _table(radix, run_length, radix * run_length, dtype)
         x = pairs.mul(x, spread(turns, (axis, axis + 2), shape_of(x)))
     roots = complex(*_table(radix, radix, radix, dtype))
     product = dot_general(roots, complex(*x), dimension_numbers=(((1,), (axis,)), ((), ())))

@@ -1,16 +1,16 @@
 """Linear algebra: factorisations and solutions of matrices, batched over leading axes.
 
-cholesky      L with L Lᴴ = A                          lu        P A = L U, by blocks
-triangular    triangular_solve                         solve     linear_solve, through lu's factors
-direct        solve, det, slogdet
-qr            qr, geqrf, householder_product           tridiagonal   tridiagonal_solve
-eigh, svd     by rotations on devices (jacobi)          eig, schur    by the host
-hessenberg    by reflections                            tridiagonal   in tridiagonal_form
-pivoted_qr    geqp3
-sylvester     A X + X B = C, triangular_sqrt           commutator    L H - H L = C
+    cholesky      L with L Lᴴ = A                          lu        P A = L U, by blocks
+    triangular    triangular_solve                         solve     linear_solve, by lu's factors
+    direct        solve, det, slogdet
+    qr            qr, geqrf, householder_product           tridiagonal   tridiagonal_solve
+    eigh, svd     by rotations on devices (jacobi)         eig, schur    by the host
+    hessenberg    by reflections                           tridiagonal   in tridiagonal_form
+    pivoted_qr    geqp3
+    sylvester     A X + X B = C, triangular_sqrt           commutator    L H - H L = C
 
-The library of the CPU is LAPACK by way of NumPy; every other device runs the expansion, an
-algorithm of rune's own by blocks. matrix_helpers has what they share, small the rule of when a
+On the CPU the library is LAPACK, called through NumPy; every other device runs the expansion, a
+blocked algorithm in rune's own primitives. matrix_helpers has what they share. small decides when a
 matrix is tiny: then its algorithm is written out over its elements, on every device.
 """
 

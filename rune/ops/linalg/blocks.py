@@ -1,7 +1,7 @@
-"""The 2 × 2 blocks of real Schur forms: what makes them triangular.
+"""The 2 × 2 blocks of real Schur forms, and the rotations that make them triangular.
 
 Each block [[a, b], [c, d]] is turned by one rotation, whose first column is its eigenvector (x, c).
-Blocks do not overlap, so that all of them are turned at once. Source: Golub & Van Loan 4e, §7.4.1.
+Blocks do not overlap, so all of them are turned at once. Source: Golub & Van Loan 4e, §7.4.1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def triangular_form(t: Value, z: Value) -> tuple[Any, Any]:
-    """The triangular T and its Z of complex quasi-triangular matrices.
+    """The triangular T, and its Z, of complex quasi-triangular matrices.
 
     Shapes: [*B, N, N] both -> [*B, N, N] both.
     """
@@ -42,7 +42,7 @@ def triangular_form(t: Value, z: Value) -> tuple[Any, Any]:
 
 
 def block_rotations(t: Value) -> Array:
-    """The unitary matrix that turns every block; 1 where there is none. [*B, N, N] -> [*B, N, N]"""
+    """The unitary matrix that turns every block, and is 1 elsewhere. [*B, N, N] -> [*B, N, N]"""
     n, axis = type_of(t).shape[-1], type_of(t).ndim - 2
     below, above = beside_diagonal(t)
     on = diagonal(t)
@@ -53,7 +53,7 @@ def block_rotations(t: Value) -> Array:
     length = sqrt(add(_square(x), _square(below)))
     cos, sin = div(x, as_dtype_of(length, x)), div(below, as_dtype_of(length, x))
     one = full(number(1, t), (*type_of(t).shape[:-2], 1))
-    # Of a block the first place has its cosine, the second one the conjugate; all others have 1.
+    # The first row of a block has its cosine, the second one the conjugate; all other rows have 1.
     first = concatenate(cos, one, axis=axis)
     second = concatenate(one, select(is_block, conjugate(cos), number(1, cos)), axis=axis)
     on = from_diagonal(mul(first, second))
@@ -68,11 +68,11 @@ def beside_diagonal(t: Value) -> tuple[Array, Array]:
 
 
 def shifted(a: Value, down: int) -> Array:
-    """One row and column more: of zeros above and on the right, or below and on the left (-1)."""
-    none = (0,) * (type_of(a).ndim - 2)
+    """One row and column more: zeros above and on the right, or (-1) below and on the left."""
+    zeros = (0,) * (type_of(a).ndim - 2)
     row, column = (1, 0) if down > 0 else (0, 1)
-    low, high = (*none, row, column), (*none, column, row)
-    return pad(a, number(0, a), low=low, high=high, interior=(*none, 0, 0))
+    low, high = (*zeros, row, column), (*zeros, column, row)
+    return pad(a, number(0, a), low=low, high=high, interior=(*zeros, 0, 0))
 
 
 def _square(x: Value) -> Array:

@@ -1,10 +1,10 @@
 """cholesky: the lower triangular L with L Lᴴ = A. Only the lower triangle of A is read.
 
-A lane whose matrix is not positive definite is NaN in its lower triangle, and no other lane is
-touched. There the derivative is NaN as well; elsewhere it is that of the lower triangle that is
-read, so the result does not depend on what stands above the diagonal.
+If a lane's matrix is not positive definite, the lower triangle of its result is NaN, and so is the
+derivative; other lanes are not affected. The derivative is that of the lower triangle that is read,
+so the result does not depend on the elements above the diagonal.
 
-Reference:  LAPACK's potrf by way of NumPy; from 256 rows on by blocks of columns, so that nearly
+Reference:  LAPACK's potrf through NumPy; from 256 rows on by blocks of columns, so that nearly
             all of the work is done by matrix products (measured: four times as fast at 1024).
 Expansion:  left-looking by blocks of columns: a block minus L times its own rows of L, then column
             after column within the block. Tiny matrices are written out, vectorised over lanes.
@@ -63,10 +63,10 @@ from rune.ops.transcendental import sqrt
 if TYPE_CHECKING:
     from rune.array import Array
 
-BLOCK = 32  # columns that the expansion takes together
-PANEL = 64  # columns that the reference takes together, once there are LARGE
+BLOCK = 32  # columns of a block in the expansion
+PANEL = 64  # columns of a block in the reference, for matrices of LARGE rows or more
 LARGE = 256
-COMPILED = 16  # columns up to which the compiled expansion is the faster one on the CPU (measured)
+COMPILED = 16  # columns up to which the compiled expansion is faster on the CPU (measured)
 
 
 def _type(a: ArrayType) -> ArrayType:
@@ -119,20 +119,21 @@ def _by_loops(a: Value) -> Array:
 def _blocked(a: Value) -> Array:
     n = type_of(a).shape[-1]
     size = next_multiple(n, BLOCK)
-    padded = grown_by_identity(a, size)
+    matrix = grown_by_identity(a, size)
 
     def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(BLOCK))
         block_rows = window(out, -2, start, BLOCK)
-        panel = sub(window(padded, -1, start, BLOCK), matmul(out, adjoint(block_rows)))
-        return [put(out, -1, start, _columns(padded, panel, start))]
+        panel = sub(window(matrix, -1, start, BLOCK), matmul(out, adjoint(block_rows)))
+        return [put(out, -1, start, _columns(matrix, panel, start))]
 
-    (out,) = steps(size // BLOCK, step, zeros(padded))
+    (out,) = steps(size // BLOCK, step, zeros(matrix))
     return corner(out, n, n)
 
 
 def _columns(a: Value, panel: Value, start: Value) -> Array:
-    """Columns of L, from those of A less what earlier columns give. `start` is the first's number.
+    """Columns of L, from those of A minus the share of earlier columns. `start` is the first's
+    index.
 
     Shapes: a [*B, N, N], panel [*B, N, K] -> [*B, N, K].
     """
@@ -140,14 +141,14 @@ def _columns(a: Value, panel: Value, start: Value) -> Array:
     row = rows((*shape[:-1], 1))
 
     def step(j: Value, out: Value) -> list[Array]:
-        here = add(start, j)
-        pivot_row = window(out, -2, here, 1)
+        diagonal_row = add(start, j)
+        pivot_row = window(out, -2, diagonal_row, 1)
         column = sub(window(panel, -1, j, 1), matmul(out, adjoint(pivot_row)))
-        pivot = real_part(window(column, -2, here, 1))
+        pivot = real_part(window(column, -2, diagonal_row, 1))
         root = as_dtype_of(sqrt(_positive(pivot)), column)
         root = broadcast(root, shape=type_of(column).shape, axes=tuple(range(len(shape))))
-        below = select(eq(row, here), root, div(column, root))
-        return [put(out, -1, j, keep(ge(row, here), below))]
+        below = select(eq(row, diagonal_row), root, div(column, root))
+        return [put(out, -1, j, keep(ge(row, diagonal_row), below))]
 
     (out,) = steps(type_of(panel).shape[-1], step, zeros(panel))
     return out
@@ -159,18 +160,18 @@ def _positive(pivot: Value) -> Array:
 
 
 def or_all_nan(factor: Value) -> Any:
-    """All NaN in lanes that failed: what failed once has reached the last diagonal element."""
+    """The factor, all NaN in lanes that failed: a NaN propagates to the last diagonal element."""
     shape = type_of(factor).shape
     n = shape[-1]
     if n == 0:
         return factor
     last = real_part(window(window(factor, -1, np.int32(_last(n)), 1), -2, np.int32(_last(n)), 1))
-    failed = broadcast(ne(last, last), shape=shape, axes=tuple(range(len(shape))))
-    return select(failed, lower_triangle(full(nan_like(factor), shape)), factor)
+    is_nan = broadcast(ne(last, last), shape=shape, axes=tuple(range(len(shape))))
+    return select(is_nan, lower_triangle(full(nan_like(factor), shape)), factor)
 
 
 def _last(n: Size) -> int:
-    # A window is clamped to the matrix, so any large number names the last of a symbolic size.
+    # A window is clamped to the matrix, so any large number selects the last of a symbolic size.
     return n - 1 if isinstance(n, int) else np.iinfo(np.int32).max
 
 
@@ -187,11 +188,11 @@ def _written_out(a: Value) -> Any:
             factor[i][j] = div(_less_products(entries[i][j], factor[i][:j], factor[j][:j]), root)
     if n == 0:
         return a
-    failed = ne(real_part(factor[-1][-1]), real_part(factor[-1][-1]))
-    checked = [
-        [select(failed, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)] for i in range(n)
+    is_nan = ne(real_part(factor[-1][-1]), real_part(factor[-1][-1]))
+    nan_or_entries = [
+        [select(is_nan, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)] for i in range(n)
     ]
-    return from_elements(checked, lead)
+    return from_elements(nan_or_entries, lead)
 
 
 def _less_products(x: Value, first: list[Array], second: list[Array]) -> Value:
@@ -207,11 +208,11 @@ def _jvp(da: Value, a: Value, factor: Value) -> Array:
     """L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with a halved diagonal."""
     inside = adjoint(triangular_solve(factor, hermitian(da), lower=True, unit_diagonal=False))
     inside = adjoint(triangular_solve(factor, inside, lower=True, unit_diagonal=False))
-    return lower_triangle(matmul(factor, half_lower(inside)))  # of NaN, too, 0 above
+    return lower_triangle(matmul(factor, half_lower(inside)))  # NaN too, but 0 above
 
 
 def half_lower(x: Value) -> Array:
-    """The lower triangle, its diagonal halved."""
+    """The lower triangle, with its diagonal halved."""
     shape = type_of(x).shape
     halves = sub(full(number(1, x), shape), mul(eye(shape, type_of(x).dtype), number(0.5, x)))
     return mul(lower_triangle(x), halves)

@@ -44,33 +44,35 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
-    """Q X, or Qᴴ X, for the square Q of reflections. Shapes: [*B, M, K], [*B, K], [*B, M, N]."""
-    v = unit_vectors(packed, np.int32(0))
+def reflect(reflectors: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
+    """Q X, or Qᴴ X, for the square Q of these reflections. Shapes: [*B, M, K], [*B, K], [*B, M,
+    N].
+    """
+    v = unit_vectors(reflectors, np.int32(0))
     over, inner = upper_triangle(matmul(adjoint(v), v), 1), matmul(adjoint(v), x)
     if not transposed:
         return sub(x, matmul(v, _weighted(over, taus, scaled_rows(taus, inner))))
-    behind = adjoint(scaled_rows(taus, over))
-    inner = triangular_solve(behind, inner, lower=True, unit_diagonal=True)
+    coefficients = adjoint(scaled_rows(taus, over))
+    inner = triangular_solve(coefficients, inner, lower=True, unit_diagonal=True)
     return sub(x, matmul(v, scaled_rows(conjugate(taus), inner)))
 
 
-def product_jvp(packed: Value, taus: Value, da: Any, dtaus: Value, width: Size) -> Value:
-    """The tangent of the first columns of H₁ … H_K; of a tangent that is None, no part.
+def product_jvp(reflectors: Value, taus: Value, da: Any, dtaus: Value, width: Size) -> Value:
+    """The tangent of the first columns of H₁ … H_K; a tangent that is None contributes nothing.
 
-    Shapes: packed, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
+    Shapes: reflectors, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
     """
-    v = unit_vectors(packed, np.int32(0))
-    over, ahead = upper_triangle(matmul(adjoint(v), v), 1), part(adjoint(v), -1, 0, width)
-    inner = _weighted(over, taus, scaled_rows(taus, ahead))
+    v = unit_vectors(reflectors, np.int32(0))
+    over, leading = upper_triangle(matmul(adjoint(v), v), 1), part(adjoint(v), -1, 0, width)
+    inner = _weighted(over, taus, scaled_rows(taus, leading))
     change, from_vectors = None, None
     if dtaus is not None:
-        change = scaled_rows(dtaus, sub(ahead, matmul(over, inner)))
+        change = scaled_rows(dtaus, sub(leading, matmul(over, inner)))
     if da is not None:
         dv = lower_triangle(da, -1)
         along = matmul(adjoint(dv), v)
-        turned = upper_triangle(add(along, adjoint(along)), 1)
-        from_coefficients = scaled_rows(taus, sub(part(adjoint(dv), -1, 0, width), matmul(turned, inner)))
+        projections = upper_triangle(add(along, adjoint(along)), 1)
+        from_coefficients = scaled_rows(taus, sub(part(adjoint(dv), -1, 0, width), matmul(projections, inner)))
         change = from_coefficients if change is None else add(change, from_coefficients)
         from_vectors = matmul(dv, inner)
     out = matmul(v, _weighted(over, taus, change))
@@ -82,20 +84,21 @@ def _weighted(over: Value, taus: Value, x: Value) -> Array:
     return triangular_solve(scaled_rows(taus, over), x, lower=False, unit_diagonal=True)
 
 
-def reflections_jvp(packed: Value, taus: Value, dq: Value) -> tuple[Value, Value]:
-    """The tangents of the vectors, below the diagonal, and of the taus where Q moves by `dq`.
+def reflections_jvp(reflectors: Value, taus: Value, dq: Value) -> tuple[Value, Value]:
+    """The tangents of the vectors, below the diagonal, and of the taus, for the tangent `dq` of Q.
 
     With E - Q = V R, C = V₁⁻¹ (-Q̇₁) and S the strict lower triangle of C R⁻¹: V̇₁ = V₁ S,
-    Ṙ = C - S R, and of the rows behind V̇₂ R = -Q̇₂ - V₂ Ṙ.
+    Ṙ = C - S R, and for the rows below, V̇₂ R = -Q̇₂ - V₂ Ṙ.
 
-    Shapes: packed, dq [*B, M, K], taus [*B, K] -> [*B, M, K], [*B, K].
+    Shapes: reflectors, dq [*B, M, K], taus [*B, K] -> [*B, M, K], [*B, K].
     """
-    m, k = type_of(packed).shape[-2:]
-    v = unit_vectors(packed, np.int32(0))
+    m, k = type_of(reflectors).shape[-2:]
+    v = unit_vectors(reflectors, np.int32(0))
     head = corner(v, k, k)
     over = upper_triangle(matmul(adjoint(v), v), 1)
     r = _weighted(over, taus, scaled_rows(taus, adjoint(head)))
-    # The last element of R divides nothing that is kept of a square matrix, and may be zero.
+    # For a square matrix, the last element of R may be zero, and nothing that is kept is divided by
+    # it.
     divisor = r if m != k else _with_last_one(r)
     change = neg(part(dq, -2, 0, k))
     inside = triangular_solve(head, change, lower=True, unit_diagonal=True)
@@ -104,7 +107,7 @@ def reflections_jvp(packed: Value, taus: Value, dq: Value) -> tuple[Value, Value
     dv = lower_triangle(matmul(head, turn), -1)
     if m != k:
         below = neg(add(part(dq, -2, k, m), matmul(part(v, -2, k, m), dr)))
-        dv = concatenate(dv, _over(below, divisor), axis=type_of(packed).ndim - 2)
+        dv = concatenate(dv, _over(below, divisor), axis=type_of(reflectors).ndim - 2)
     return dv, diagonal(dr)
 
 

@@ -1,14 +1,14 @@
 """hessenberg_commutator: L with L H - H L = C below the first subdiagonal, H upper Hessenberg.
 
-L is strictly lower triangular with a first column of zeros: as many unknowns as there are
-equations, (N - 1)(N - 2) / 2. Column j + 1 follows from those before it, over H's subdiagonal
-element (j + 1, j), so that L is infinite or NaN where one is zero. The turn of the basis is such an
-L where a matrix in Hessenberg form moves (hessenberg.py).
+L is strictly lower triangular with a first column of zeros, so that it has as many unknowns as
+there are equations, (N - 1)(N - 2) / 2. Column j + 1 follows from those before it, divided by H's
+subdiagonal element (j + 1, j); so L is infinite or NaN where one is zero. The rotation of the basis
+is such an L when a matrix in Hessenberg form changes (hessenberg.py).
 
-`transposed` is the transposed map, which reverse mode asks for: Y, zero but below the first
-subdiagonal, with Y Hᵀ - Hᵀ Y = C strictly below the diagonal, but for the first column, which is
-not looked at. There column j - 1 follows from those behind it.
-Of H and C nothing else is read than what these equations mention.
+`transposed` selects the transposed map, for reverse mode: Y, zero except below the first
+subdiagonal, with Y Hᵀ - Hᵀ Y = C strictly below the diagonal, outside the first column, which is
+not read. There column j - 1 follows from those after it. H and C are read only where these
+equations use them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _times(a: np.ndarray, column: np.ndarray) -> np.ndarray:
 
 
 def _expand(h: Value, c: Value, *, transposed: bool) -> Array:
-    """As the reference: a column in each step."""
+    """The reference's algorithm, one column in each step."""
     n = type_of(h).shape[-1]
     if isinstance(n, int) and n < 3:
         return zeros(c)
@@ -91,7 +91,7 @@ def _expand(h: Value, c: Value, *, transposed: bool) -> Array:
         pivot = spread(window(window(h, -2, row, 1), -1, column, 1), column_shape)
         commutator = sub(matmul(outer, window(out, -1, j, 1)), matmul(out, window(outer, -1, j, 1)))
         quotient = div(add(window(c, -1, j, 1), commutator), pivot)
-        # Below the subdiagonal of column `to`, whichever way the columns are walked.
+        # Below the subdiagonal of column `to`, in whichever direction the columns are visited.
         return [put(out, -1, to, keep(gt(rows(column_shape), row), quotient))]
 
     (solution,) = steps(n - 2, step, zeros(c))
@@ -102,7 +102,7 @@ def _expand(h: Value, c: Value, *, transposed: bool) -> Array:
 
 
 def _wrt_h(dh: Value, h: Value, c: Value, out: Value, *, transposed: bool) -> Value:
-    """The equation's own derivative: L Ḣ - Ḣ L goes to the other side."""
+    """The derivative of the equation itself: L Ḣ - Ḣ L moves to the other side."""
     dh = upper_triangle(dh, -1)
     dh = swapped(dh) if transposed else dh
     change = neg(sub(matmul(out, dh), matmul(dh, out)))

@@ -1,11 +1,11 @@
-"""Factorisations that a device may have routines for: which matrices these take.
+"""Factorisations for which a device may have routines, and the matrices that these take.
 
-dense_cholesky, dense_lu and their like are written by the expansions of cholesky, lu and others,
-while a program is lowered: so they have no derivative and no lanes. Where a device has no routine,
-or it does not take the matrices, they are loops over blocks in rune's own primitives.
+The expansions of cholesky, lu and others write dense_cholesky, dense_lu and their relatives while a
+program is lowered, so these have no derivative and no batch rule. Where a device has no routine, or
+the routine does not take the matrices, they are loops over blocks in rune's own primitives.
 
-A routine of complex matrices takes them as they lie in memory, a real array whose last axis has the
-two parts; when a program is split into parts (lowering/legalize/parts.py), `parts` becomes 2.
+A routine for complex matrices takes them as they lie in memory: a real array whose last axis has
+the two parts. When a program is split into parts (lowering/legalize/parts.py), `parts` becomes 2.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rune.dims import Size, product
 from rune.ops.complex_numbers import PART, WHOLE
 
 NUMBERS = frozenset({dtypes.f32, dtypes.f64, dtypes.c64, dtypes.c128})
-# For which they have scratch memory; of complex numbers half as many.
+# Rows for which a routine has scratch memory; for complex numbers half as many.
 MOST_ROWS = {"cholesky": 1 << 14, "triangular_solve": 1024, "lu": 2048, "geqrf": 2048, "reflections_product": 2048}
-MOST_SMALL = 32  # rows and columns of matrices that are the lanes of vectors
+MOST_SMALL = 32  # rows and columns of matrices that occupy the lanes of vectors
 
 
 def is_dense(routine: str, *types: ArrayType) -> bool:
@@ -41,9 +41,9 @@ def dense(
     pays: Rule | None = None,
     multiple_results: bool = False,
 ) -> Direct:
-    """The operation for which a device may have a routine: its rules are those of matrices.
+    """The operation for which a device may have a routine; its rules are those for matrices.
 
-    sizes: rule(*types, **params) -> {name: size}, what a call tells besides batch, rows, columns
+    sizes: rule(*types, **params) -> {name: size}, parameters of a call besides batch, rows, columns
     pays:  rule(*types, **params) -> bool; by default whether the matrices are dense
     """
 
@@ -69,19 +69,19 @@ def dense(
 
 
 def _matrices(type: ArrayType, parts: int) -> ArrayType:
-    """The matrices that an array in memory holds."""
+    """The type of the matrices that an array in memory holds."""
     if parts == 1:
         return type
     return ArrayType(type.shape[:-1], WHOLE[type.dtype])
 
 
 def _stored(type: ArrayType, parts: int) -> ArrayType:
-    """The array in memory of matrices."""
+    """The type of the array in memory that holds the matrices."""
     if parts == 1 or type.dtype not in PART:
         return type
     return ArrayType((*type.shape, parts), PART[type.dtype])
 
 
 def matrix_sizes(a: ArrayType) -> dict[str, Size]:
-    """The parameters of a routine's call that every matrix has."""
+    """The parameters of a routine's call that all matrices have."""
     return {"batch": product(a.shape[:-2]), "rows": a.shape[-2], "columns": a.shape[-1]}

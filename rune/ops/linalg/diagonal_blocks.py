@@ -1,12 +1,10 @@
-"""Triangles solved block after block, by products with inverses of their diagonal blocks.
+"""Triangular systems solved block by block, by products with inverses of the diagonal blocks.
 
-A product multiplies zeros of the inverse, too, and zero times NaN is NaN: one such number would
-spoil rows in front of it, which substitution does not. So each column of right-hand sides is cut
-off at its first number that is not finite; that row's quotient comes back behind the products, and
-NaN in all rows behind it, which depend on it.
-
-A diagonal whose reciprocals leave the range takes its rows times a power of two.
-
+A product also multiplies the zeros of the inverse, and zero times NaN is NaN: one such number would
+spoil earlier rows, which substitution does not. So each column of right-hand sides is cut off at
+its first number that is not finite; after the products, that row gets its quotient, and all later
+rows, which depend on it, get NaN.
+Rows whose diagonal has a reciprocal out of range are scaled by a power of two.
 Source: Du Croz & Higham 1992, IMA J. Numer. Anal. 12(1).
 """
 
@@ -57,7 +55,7 @@ def in_blocks(a: Value, b: Value, block: int, invert: Invert, unit: bool) -> Val
     """X with A X = B, for lower triangles A. Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K].
 
     invert: a function of diagonal blocks [..., block, block]
-    unit: whether the diagonal is of ones, and not read
+    unit: whether the diagonal is taken as ones, and not read
     """
     first = first_not_finite(b)
     if not unit:
@@ -65,16 +63,16 @@ def in_blocks(a: Value, b: Value, block: int, invert: Invert, unit: bool) -> Val
     row = rows(type_of(b).shape)
     first = spread(first, type_of(b).shape)
     solution, reciprocals = _finite_solution(a, keep(lt(row, first), b), block, invert)
-    here = add(solution, scaled_rows(reciprocals, b))
-    return select(lt(row, first), solution, select(eq(row, first), here, nan_like(b)))
+    quotients = add(solution, scaled_rows(reciprocals, b))
+    return select(lt(row, first), solution, select(eq(row, first), quotients, nan_like(b)))
 
 
 def _finite_solution(a: Value, b: Value, block: int, invert: Invert) -> tuple[Value, Value]:
     """The solution for finite right-hand sides, and the reciprocals of the diagonal."""
     n, count = type_of(a).shape[-1], type_of(b).shape[-1]
     size = next_multiple(n, block)
-    padded, sides = grown_by_identity(a, size), grown(b, size, count)
-    below, inverses = _below_blocks(padded, block), _diagonal_inverses(padded, block, invert)
+    matrix, sides = grown_by_identity(a, size), grown(b, size, count)
+    below, inverses = _below_blocks(matrix, block), _diagonal_inverses(matrix, block, invert)
 
     def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(block))
@@ -102,7 +100,7 @@ def _diagonal_inverses(a: Value, block: int, invert: Invert) -> Value:
 
 
 def _diagonal_of_blocks(inverses: Value, n: Size) -> Array:
-    """The diagonal of what the blocks stand for. Shapes: [*B, size, block] -> [*B, n]."""
+    """The diagonal of the matrix that these blocks form. Shapes: [*B, size, block] -> [*B, n]."""
     shape = type_of(inverses).shape
     on = eq(columns(shape), rem(rows(shape), np.int32(shape[-1])))
     return part(reduce_sum(keep(on, inverses), axes=(len(shape) - 1,)), -1, 0, n)
@@ -122,7 +120,7 @@ def _within_range(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _scaled(factor: Value, x: Value) -> Value:
-    """Rows times real numbers. A product of complex ones would turn infinities into NaN."""
+    """Rows times real numbers; a product of complex numbers would turn infinities into NaN."""
     if type_of(x).dtype not in dtypes.COMPLEX:
         return scaled_rows(factor, x)
     return complex(scaled_rows(factor, real(x)), scaled_rows(factor, imag(x)))

@@ -1,16 +1,17 @@
-"""solve, det, slogdet: what LAPACK answers in one call, and everyone else by the factors of `lu`.
+"""solve, det, slogdet: one call of LAPACK on the CPU, the factors of `lu` elsewhere.
 
-    solve [*B, N, N], [*B, N, K] -> [*B, N, K]      det [*B, N, N] -> [*B]
-    slogdet [*B, N, N] -> sign [*B], logarithm of the size [*B], real
+solve [*B, N, N], [*B, N, K] -> [*B, N, K]      det [*B, N, N] -> [*B]
+slogdet [*B, N, N] -> sign [*B], logarithm of the absolute value [*B], real
 
 Each is one equation until it is lowered or differentiated. Then it becomes `lu` and `linear_solve`,
 so that a solution and its tangent share one factorisation.
 
-Reference:  LAPACK by way of NumPy, f32 and c64 solved in their own dtype. A singular matrix, which
-            NumPy refuses, is answered with NaN, 0, and sign 0 with -inf. The determinant in f64 is
-            the product of `lu`'s pivots: LAPACK's comes by way of its logarithm, with fewer digits.
-Expansion:  that through the factors; the faster one on the CPU, too, where these come by a routine,
-            and up to FEW rows.
+Reference:  LAPACK through NumPy, f32 and c64 solved in their own dtype. NumPy refuses a singular
+            matrix; here the answers are NaN for solve, 0 for det, and sign 0 with -inf for
+            slogdet. The determinant in f64 is the product of `lu`'s pivots: LAPACK's is computed
+            from its logarithm, with fewer correct digits.
+Expansion:  through the factors; it is also faster on the CPU if a routine computes these, and up
+            to FEW rows.
 Source:     Golub & Van Loan 4e, §3.4; derivatives: Giles 2008, §2.2.
 """
 
@@ -45,7 +46,7 @@ from rune.ops.transcendental import log
 if TYPE_CHECKING:
     from rune.array import Array
 
-FEW = 32  # rows up to which the compiled expansion is the faster one on the CPU (measured)
+FEW = 32  # rows up to which the compiled expansion is faster on the CPU (measured)
 Rules = tuple[list[Any], list[Any]]
 
 
@@ -70,7 +71,7 @@ def _is_factored_by_routine(a: ArrayType, *sides: ArrayType) -> bool:
 
 
 def _each(a: ArrayType, dtype: np.dtype) -> ArrayType:
-    """A number for each matrix."""
+    """The type of one number for each matrix."""
     return ArrayType(a.shape[:-2], dtype)
 
 
@@ -123,7 +124,7 @@ matrix_solve: Primitive = Primitive(
 
 
 def sign_of(pivots: Value, dtype: np.dtype) -> Array:
-    """1 for an even number of exchanges, -1 for an odd one. i32[*B, K] -> [*B]."""
+    """1 for an even number of exchanges, -1 for an odd number. i32[*B, K] -> [*B]."""
     shape = type_of(pivots).shape
     position = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
     exchanges = cast(ne(pivots, position), dtypes.i32)
@@ -166,7 +167,7 @@ def _trace_of_solution(a: Value, da: Value) -> Array:
 
 
 def _det_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
-    """Of regular matrices; `rune.numpy.linalg.det` has one for all."""
+    """For regular matrices; `rune.numpy.linalg.det` has a derivative for all matrices."""
     (a,), (da,) = primals, tangents
     determinant = det(a)
     return [determinant], [mul(determinant, _trace_of_solution(a, da))]
@@ -204,7 +205,7 @@ def _slogdet_expand(a: Value) -> list[Array]:
 
 
 def _slogdet_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
-    """The sign of a real determinant has no slope."""
+    """The sign of a real determinant has derivative zero."""
     (a,), (da,) = primals, tangents
     signs, logs = slogdet(a)
     change = _trace_of_solution(a, da)

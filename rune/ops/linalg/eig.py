@@ -5,14 +5,14 @@ has length one, and its largest component is real; vectors of a real eigenvalue 
 are real. A matrix that is not finite gives NaN.
 
 Derivative: with X = V⁻¹ Ȧ V the eigenvalues move by X's diagonal, the vectors by V F∘X with
-F_ij = 1 / (w_j - w_i), less what would change their length or turn their largest component.
-Where two eigenvalues are equal the tangents of their vectors are infinite or NaN, and if the matrix
-is defective so are those of the eigenvalues: they have no derivative.
+F_ij = 1 / (w_j - w_i), without the components that would change their length or the phase of their
+largest component. Where two eigenvalues are equal the tangents of their vectors are infinite or
+NaN. If the matrix is defective, so are those of the eigenvalues, which have no derivative.
 
-It is computed by the host on every device: LAPACK's geev by way of NumPy, or where left vectors are
-asked for the Schur form and substitution.
+The host computes it for every device: LAPACK's geev through NumPy; for left vectors, the Schur form
+and substitution.
 Source: Golub & Van Loan 4e, §7.2.2, §7.6.4; derivative: Boeddeker et al. 2017, arXiv:1701.00392,
-        §4.1; Magnus 1985, Econometric Theory 1.
+§4.1; Magnus 1985, Econometric Theory 1.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def _reference(a: np.ndarray, *, left: bool, right: bool) -> tuple[np.ndarray, .
 
 
 def _vectors(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Left and right eigenvectors of upper triangular matrices, all lanes and vectors together.
+    """Left and right eigenvectors of upper triangular matrices, for all lanes and vectors at once.
 
-    M T = diag(w) M with a unit upper triangular M is solved column after column, T X = X diag(w)
-    row after row. Divisors are kept from zero, as LAPACK does, so that of a defective matrix
-    parallel vectors result.
+    M T = diag(w) M with a unit upper triangular M is solved column by column, T X = X diag(w)
+    row by row. Divisors are kept away from zero, as LAPACK does, so that a defective matrix
+    has parallel vectors.
     """
     n = t.shape[-1]
     w = np.diagonal(t, axis1=-2, axis2=-1)
@@ -110,7 +110,7 @@ def _vectors(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _normalised(v: np.ndarray) -> np.ndarray:
-    """Columns of length one, the largest component real."""
+    """Columns of length one, with a real largest component."""
     v = v / np.linalg.norm(v, axis=-2, keepdims=True)
     if v.shape[-1] == 0:
         return v
@@ -139,7 +139,9 @@ def _jvp(
 
 
 def _turned(w: Value, v: Value, inside: Value) -> Array:
-    """V F∘X, each column less a multiple of its own: of the same length, its largest part real."""
+    """V F∘X, each column minus a multiple of itself: its length and the phase of its largest
+    component stay.
+    """
     free = matmul(v, mul(inverse_gaps(w), inside))
     rows = type_of(v).ndim - 2
     along = real(reduce_sum(mul(conj(v), free), axes=(rows,)))
@@ -148,22 +150,22 @@ def _turned(w: Value, v: Value, inside: Value) -> Array:
 
 
 def _at_largest(v: Value) -> Value:
-    """The inverse of every column's largest component, in its place among zeros."""
+    """The inverse of every column's largest component, at its position among zeros."""
     shape = type_of(v).shape
     row = len(shape) - 2
     at = argmax(abs(v), axis=row, dtype=dtypes.i32)
     lanes = tuple(i for i in range(len(shape)) if i != row)
-    here = eq(iota(shape=shape, axis=row, dtype=dtypes.i32), broadcast(at, shape=shape, axes=lanes))
+    is_largest = eq(iota(shape=shape, axis=row, dtype=dtypes.i32), broadcast(at, shape=shape, axes=lanes))
     one = np.ones((), type_of(v).dtype)
-    return keep(here, div(one, select(here, v, one)))
+    return keep(is_largest, div(one, select(is_largest, v, one)))
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """Without the vectors that nobody reads."""
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
+    """Without the vectors that nothing reads."""
     names = [n for n in ("left", "right") if equation.params[n]]
-    needed = {n: w for n, w in zip(names, wanted[1:], strict=True)}
-    results = (equation.results[0], *(r for r, w in zip(equation.results[1:], wanted[1:]) if w))
-    params = {n: needed.get(n, False) for n in ("left", "right")}
+    is_used = {n: w for n, w in zip(names, used_results[1:], strict=True)}
+    results = (equation.results[0], *(r for r, w in zip(equation.results[1:], used_results[1:]) if w))
+    params = {n: is_used.get(n, False) for n in ("left", "right")}
     return replace(equation, results=results, params=params)
 
 

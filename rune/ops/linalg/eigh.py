@@ -1,17 +1,17 @@
 """eigh: eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
 
-Only the triangle that is named is read, and of the diagonal only the real part. A matrix that is
-not finite gives NaN.
+Only the selected triangle is read, and only the real part of the diagonal. A matrix that is not
+finite gives NaN.
 
 Derivative: that of the triangle that is read. With Ȧ in the basis of the eigenvectors, X = Vᴴ Ȧ V,
 the eigenvalues move by X's diagonal, which is well defined where they are simple and one choice
 where they are not; the eigenvectors by V F∘X, F_ij = 1 / (w_j - w_i) and 0 on the diagonal, so that
-a column does not turn its own phase.
+no column changes its phase.
 Where two eigenvalues are equal their eigenvectors are not differentiable: their tangents are
 infinite or NaN. Those of the eigenvalues stay finite.
 
-Expansion:  Jacobi's rotations from both sides, until what is off the diagonal is below the rounding
-            of the whole; relative accuracy of a few ulps of the norm.
+Expansion:  Jacobi's rotations from both sides, until the elements off the diagonal are below the
+            rounding error of the matrix; errors of a few ulps of the norm.
 Source:     Golub & Van Loan 4e, §8.5; derivative: Giles 2008, §3.1; Boeddeker et al. 2017,
             arXiv:1701.00392, §4.2 for the complex case.
 """
@@ -96,8 +96,8 @@ def _expand(a: Value, *, lower: bool, vectors: bool) -> list[Array]:
     shape = type_of(a).shape
     full = hermitian(a, lower)
     scale = jacobi.unit_scale(full)
-    scaled = div(full, as_dtype_of(jacobi.over_matrices(scale, shape), a))
-    work, basis = _diagonalised(scaled, vectors)
+    matrix = div(full, as_dtype_of(jacobi.over_matrices(scale, shape), a))
+    work, basis = _diagonalised(matrix, vectors)
     eigenvalues = real_part(diagonal(work))
     order = jacobi.ascending(eigenvalues)
     scale = broadcast(scale, shape=shape[:-1], axes=_leading(shape))
@@ -116,8 +116,8 @@ def _diagonalised(a: Value, vectors: bool) -> tuple[Any, Any]:
     shape, dtype = type_of(a).shape, type_of(a).dtype
 
     def more(sweep: Value, work: Value, *_: Value) -> Array:
-        unfinished = reduce_or(_is_far(work), axes=_leading(shape))
-        return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), unfinished)
+        is_far = reduce_or(_is_far(work), axes=_leading(shape))
+        return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), is_far)
 
     def sweep(number_: Value, *carry: Value) -> list[Array]:
         return [add(number_, np.int32(1)), *steps(jacobi.rounds(shape[-1]), _round, *carry)]
@@ -128,7 +128,7 @@ def _diagonalised(a: Value, vectors: bool) -> tuple[Any, Any]:
 
 
 def _is_far(work: Value) -> Array:
-    """Whether what is off the diagonal is above the rounding of the matrix. bool[*B]"""
+    """Whether any element off the diagonal is above the rounding error of the matrix. bool[*B]"""
     axes = (type_of(work).ndim - 2, type_of(work).ndim - 1)
     off, total = (reduce_sum(_squares(x), axes=axes) for x in (off_diagonal(work), work))
     unit = np.finfo(real_dtype(type_of(work).dtype)).eps
@@ -140,18 +140,18 @@ def _squares(x: Value) -> Array:
 
 
 def _round(number_: Value, work: Value, *basis: Value) -> list[Array]:
-    """All pairs turned so that their products vanish."""
+    """All pairs rotated so that their products vanish."""
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
     on = real_part(diagonal(work))
-    met = jacobi.is_pair(partner, shape)
-    # One half is read for both, so that the two of a pair see the same number.
-    upper = upper_triangle(keep(met, work), 1)
+    is_product = jacobi.is_pair(partner, shape)
+    # Both columns of a pair read the same half, so they see the same number.
+    upper = upper_triangle(keep(is_product, work), 1)
     product = reduce_sum(add(adjoint(upper), upper), axes=(len(shape) - 1,))
     turn = jacobi.rotations(on, product, partner)
-    # Both sides are turned as columns: what is turned is Hermitian.
+    # Both sides are rotated as columns, since the matrix is Hermitian.
     both = off_diagonal(jacobi.turned(adjoint(jacobi.turned(work, turn)), turn))
-    both = select(met, number(0, both), both)
+    both = select(is_product, number(0, both), both)
     next_work = add(both, from_diagonal(as_dtype_of(sub(on, turn.e), work)))
     return [next_work, *(jacobi.turned(b, turn) for b in basis)]
 
@@ -164,19 +164,19 @@ def _jvp(
 ) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=params["lower"], vectors=True)
-    turned = matmul(hermitian(da, params["lower"]), v)
-    dw = reduce_sum(real_part(mul(conjugate(v), turned)), axes=(type_of(v).ndim - 2,))
+    da_times_v = matmul(hermitian(da, params["lower"]), v)
+    dw = reduce_sum(real_part(mul(conjugate(v), da_times_v)), axes=(type_of(v).ndim - 2,))
     if not params["vectors"]:
         return [w], [dw]
-    inside = matmul(adjoint(v), turned)
+    inside = matmul(adjoint(v), da_times_v)
     return [w, v], [dw, matmul(v, mul(as_dtype_of(inverse_gaps(w), inside), inside))]
 
 
 def inverse_gaps(w: Value) -> Array:
     """1 / (w_j - w_i), and 0 on the diagonal; infinite where two are equal. [*B, N] -> [*B, N, N]
 
-    The divisor on the diagonal is replaced before the division, so that derivatives of this one
-    are finite there.
+    The divisor on the diagonal is replaced before the division, so that derivatives of this
+    function are finite there.
     """
     *lead, n = type_of(w).shape
     shape = (*lead, n, n)
@@ -187,9 +187,9 @@ def inverse_gaps(w: Value) -> Array:
     return select(same, number(0, w), div(number(1, w), gap))
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """Without the vectors where nobody reads them."""
-    if not equation.params["vectors"] or wanted[1]:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
+    """Without the vectors if nothing reads them."""
+    if not equation.params["vectors"] or used_results[1]:
         return equation
     params = {**equation.params, "vectors": False}
     return replace(equation, results=equation.results[:1], params=params)

@@ -1,16 +1,16 @@
 """hessenberg: Q with Qᴴ A Q zero below the first subdiagonal, as reflections.
 
 Results as LAPACK's gehrd: the Hessenberg matrix, with the vectors of the reflections below its
-subdiagonal, and their taus [*B, N-1]. `householder_product(packed[1:, :-1], taus)` is Q without its
-first row and column, which are those of the identity.
+subdiagonal, and their taus [*B, N-1]. `householder_product(reflectors[1:, :-1], taus)` is Q without
+its first row and column, which are those of the identity.
 
-Derivative: Q's first column stays, so with X = Qᴴ Q̇ and M = Qᴴ Ȧ Q all of X follows from what keeps
-M - X H + H X in Hessenberg form with a real subdiagonal (implicit Q theorem), column after column;
-that matrix is then Ḣ, and the reflections follow Q (closed_form). Where an element of the
-subdiagonal is zero, so that A has an invariant subspace that holds the first unit vector, the
-columns of Q behind it are free: there tangents are infinite or NaN.
+Derivative: Q's first column does not change, so with X = Qᴴ Q̇ and M = Qᴴ Ȧ Q all of X follows from
+the condition that M - X H + H X is in Hessenberg form with a real subdiagonal (implicit Q theorem),
+column by column; that matrix is then Ḣ, and the reflections follow Q (closed_form). Where an
+element of the subdiagonal is zero, A has an invariant subspace that contains the first unit vector,
+and the columns of Q after it are free: their tangents are infinite or NaN.
 
-Expansion:  the same reflections, one after the other, applied to the whole matrix.
+Expansion:  the same reflections, one after another, applied to the whole matrix.
 Source:     Golub & Van Loan 4e, §7.4.2 (algorithm 7.4.2), §7.4.5 (theorem 7.4.2).
 """
 
@@ -59,7 +59,7 @@ from rune.ops.reduction import cumsum
 
 
 def reflections(n: Size) -> Size:
-    """How many reflections a matrix of n rows takes."""
+    """The number of reflections for a matrix of n rows."""
     return n - 1 if n != 0 else 0
 
 
@@ -73,37 +73,37 @@ def _type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
 
 
 def reduced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All lanes at once, column after column. [*B, N, N] -> [*B, N, N], [*B, N-1]."""
-    packed = np.array(a)
+    """All lanes at once, column by column. [*B, N, N] -> [*B, N, N], [*B, N-1]."""
+    reflectors = np.array(a)
     n = a.shape[-1]
     taus = np.zeros((*a.shape[:-2], reflections(n)), a.dtype)
     for k in range(reflections(n)):
-        v, tau, head = reflector(packed[..., k + 1 :, k])
-        below = packed[..., k + 1 :, k + 1 :]
+        v, tau, head = reflector(reflectors[..., k + 1 :, k])
+        below = reflectors[..., k + 1 :, k + 1 :]
         below -= v[..., None] * (tau.conj()[..., None] * _row_times(v.conj(), below))[..., None, :]
-        right = packed[..., :, k + 1 :]
+        right = reflectors[..., :, k + 1 :]
         right -= (tau[..., None] * _times_column(right, v))[..., None] * v.conj()[..., None, :]
-        packed[..., k + 1, k], packed[..., k + 2 :, k], taus[..., k] = head, v[..., 1:], tau
-    return packed, taus
+        reflectors[..., k + 1, k], reflectors[..., k + 2 :, k], taus[..., k] = head, v[..., 1:], tau
+    return reflectors, taus
 
 
 def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """v with v₀ = 1, tau and the real head with (1 - tau v vᴴ)ᴴ x = (head, 0, …). [*B, M]."""
-    # By the greatest one, so that squares neither overflow nor vanish; its inverse is a normal one.
+    # Scaled by the largest, so that squares neither overflow nor underflow; its inverse is normal.
     greatest = np.abs(x).max(-1, keepdims=True)
     least = np.finfo(greatest.dtype).tiny
     greatest = np.clip(greatest, least, 1 / least)
     x = x * (1 / greatest)
     head = x[..., 0]
     tail = np.sum(np.abs(x[..., 1:]) ** 2, -1)
-    done = (tail == 0) & (np.imag(head) == 0)
+    is_reduced = (tail == 0) & (np.imag(head) == 0)
     norm = np.sqrt(np.abs(head) ** 2 + tail)
     beta = np.where(np.real(head) < 0, norm, -norm)
-    beta = np.where(done, np.real(head), beta)
-    divisor = np.where(done, 1, head - beta)
-    v = np.where(done[..., None], 0, x / divisor[..., None])
+    beta = np.where(is_reduced, np.real(head), beta)
+    divisor = np.where(is_reduced, 1, head - beta)
+    v = np.where(is_reduced[..., None], 0, x / divisor[..., None])
     v[..., 0] = 1
-    tau = np.where(done, 0, (beta - head) / np.where(beta == 0, 1, beta)).astype(x.dtype)
+    tau = np.where(is_reduced, 0, (beta - head) / np.where(beta == 0, 1, beta)).astype(x.dtype)
     return v.astype(x.dtype), tau, (beta * greatest[..., 0]).astype(x.dtype)
 
 
@@ -119,12 +119,12 @@ def _times_column(a: np.ndarray, column: np.ndarray) -> np.ndarray:
 
 
 def expanded(a: Value) -> list[Value]:
-    """Reflection k is turned from column k below row k + 1, and applied from both sides."""
+    """Reflection k is computed from column k below row k + 1, and applied from both sides."""
     *lead, n, _ = type_of(a).shape
     count = reflections(n)
 
     def step(k: Value, work: Value, taus: Value) -> list[Value]:
-        v, tau, packed = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
+        v, tau, reflectors = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
         shape = type_of(work).shape
         inner = matmul(adjoint(v), work)
         rows_change = _outer(v, mul(spread(conjugate(tau), type_of(inner).shape), inner), shape)
@@ -132,10 +132,10 @@ def expanded(a: Value) -> list[Value]:
         across = matmul(work, v)
         across = mul(spread(tau, type_of(across).shape), across)
         work = sub(work, _outer(across, adjoint(v), shape))
-        return [put(work, -1, k, packed), put(taus, -2, k, tau)]
+        return [put(work, -1, k, reflectors), put(taus, -2, k, tau)]
 
-    packed, taus = steps(count, step, a, full(number(0, a), (*lead, count, 1)))
-    return [packed, reshape(taus, shape=(*lead, count))]
+    reflectors, taus = steps(count, step, a, full(number(0, a), (*lead, count, 1)))
+    return [reflectors, reshape(taus, shape=(*lead, count))]
 
 
 def _outer(column: Value, row: Value, shape: Shape) -> Value:
@@ -149,17 +149,17 @@ def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
 ) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
-    packed, taus = hessenberg(a)
-    dh, dv, dtaus = form_jvp(packed, taus, upper_triangle(packed, -1), da)
-    return [packed, taus], [add(upper_triangle(dh, -1), dv), dtaus]
+    reflectors, taus = hessenberg(a)
+    dh, dv, dtaus = form_jvp(reflectors, taus, upper_triangle(reflectors, -1), da)
+    return [reflectors, taus], [add(upper_triangle(dh, -1), dv), dtaus]
 
 
-def form_jvp(packed: Value, taus: Value, h: Value, da: Value) -> tuple[Value, Value, Value]:
+def form_jvp(reflectors: Value, taus: Value, h: Value, da: Value) -> tuple[Value, Value, Value]:
     """The tangents of H, of the vectors below its subdiagonal, and of the taus."""
     n = type_of(h).shape[-1]
     if n == 0:
         return da, zeros(da), taus
-    vectors = part(part(packed, -2, 1, n), -1, 0, n - 1)
+    vectors = part(part(reflectors, -2, 1, n), -1, 0, n - 1)
     q = householder_product(vectors, taus)
     inside = _in_basis(q, da)
     turn, dh = _turn(h, inside)
@@ -169,7 +169,7 @@ def form_jvp(packed: Value, taus: Value, h: Value, da: Value) -> tuple[Value, Va
 
 
 def _in_basis(q: Value, a: Value) -> Value:
-    """Qᴴ A Q for the Q that has `q` behind a first row and column of the identity."""
+    """Qᴴ A Q for the Q that consists of `q` after a first row and column of the identity."""
     last = type_of(a).ndim - 1
     n = type_of(a).shape[-1]
     right = concatenate(part(a, -1, 0, 1), matmul(part(a, -1, 1, n), q), axis=last)
@@ -193,10 +193,10 @@ def _moved(inside: Value, turn: Value, h: Value) -> Value:
 
 
 def _phases(h: Value, dh: Value) -> Value:
-    """The imaginary diagonal of X, from 0 on, that keeps the subdiagonal real."""
+    """The imaginary diagonal of X, from 0 on, for which the subdiagonal stays real."""
     n = type_of(h).shape[-1]
-    here, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, dh))
-    turns = div(imag(change), real_part(here))
+    subdiagonal, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, dh))
+    turns = div(imag(change), real_part(subdiagonal))
     first = type_of(turns).ndim - 1
     zero = number(0, turns)
     low = (*(0 for _ in range(first)), 1)
@@ -206,8 +206,8 @@ def _phases(h: Value, dh: Value) -> Value:
 
 
 def _padded(a: Value, low: tuple[int, int], high: tuple[int, int]) -> Value:
-    none = (0,) * (type_of(a).ndim - 2)
-    return pad(a, number(0, a), low=(*none, *low), high=(*none, *high), interior=(*none, 0, 0))
+    no_padding = (0,) * (type_of(a).ndim - 2)
+    return pad(a, number(0, a), low=(*no_padding, *low), high=(*no_padding, *high), interior=(*no_padding, 0, 0))
 
 
 hessenberg: Primitive = Primitive(

@@ -1,9 +1,10 @@
 """Householder reflections in rune's own primitives: a factorisation by blocks, and their product.
 
 Reflection k is H = I - tau v vᴴ with v zero above row k and one in it. A block of them is
-H₁ … H_b = I - V T Vᴴ with T upper triangular (the compact WY form), so that all other columns see
-products of matrices. Signs are LAPACK's: R's diagonal is real and has the sign opposite to what it
-replaces; a column that is zero already has tau 0.
+H₁ … H_b = I - V T Vᴴ with T upper triangular (the compact WY form), so that all other columns are
+updated by matrix products. Signs are LAPACK's: R's diagonal is real, and has the sign opposite to
+that of the element it replaces; a column that is zero already has tau 0.
+
 Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
 """
 
@@ -59,7 +60,7 @@ BLOCK = 16  # reflections applied together
 
 
 def block_size(count: Size) -> Size:
-    """Reflections in a block: all of a symbolic or small number."""
+    """The number of reflections in a block: all, if they are few or their number is symbolic."""
     return BLOCK if is_static((count,)) and count > BLOCK else count
 
 
@@ -67,7 +68,7 @@ def block_size(count: Size) -> Size:
 
 
 def factorise(a: Value, count: Size) -> list[Array]:
-    """R and below it the vectors, and the factors tau of `count` reflections.
+    """R with the vectors below it, and the factors tau of `count` reflections.
 
     Shapes: a [*B, M, N] -> [*B, M, N], [*B, count].
     """
@@ -78,20 +79,20 @@ def _factorise_by_loops(a: Value, *, count: Size) -> list[Array]:
     *lead, m, n = type_of(a).shape
     block = block_size(count)
     if block == count:
-        packed, taus = _panel(a, np.int32(0), count)
-        return [packed, reshape(taus, shape=(*lead, count))]
+        reflectors, taus = _panel(a, np.int32(0), count)
+        return [reflectors, reshape(taus, shape=(*lead, count))]
     reach = next_multiple(count, block)
     wide = grown(a, m, n if n > reach else reach)
 
     def step(k: Value, work: Value, taus: Value) -> list[Value]:
         start = mul(k, np.int32(block))
-        packed, panel_taus = _panel(window(work, -1, start, block), start, block)
-        updated = _applied_on_the_right(work, packed, panel_taus, start, block)
-        return [put(updated, -1, start, packed), put(taus, -2, start, panel_taus)]
+        reflectors, panel_taus = _panel(window(work, -1, start, block), start, block)
+        matrix = _applied_on_the_right(work, reflectors, panel_taus, start, block)
+        return [put(matrix, -1, start, reflectors), put(taus, -2, start, panel_taus)]
 
     first = full(number(0, a), (*lead, reach, 1))
-    packed, taus = steps(reach // block, step, wide, first)
-    return [corner(packed, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
+    reflectors, taus = steps(reach // block, step, wide, first)
+    return [corner(reflectors, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
 
 
 def _factors_type(a: ArrayType, *, count: Size) -> tuple[ArrayType, ArrayType]:
@@ -99,7 +100,7 @@ def _factors_type(a: ArrayType, *, count: Size) -> tuple[ArrayType, ArrayType]:
 
 
 def is_factored_by_routine(a: ArrayType, **_: object) -> bool:
-    """Whether a device's routine factorises the matrices; tiny ones are faster by loops."""
+    """Whether a routine of the device factorises the matrices; tiny ones are faster by loops."""
     return is_dense("geqrf", a) and not is_small(a)
 
 
@@ -108,12 +109,12 @@ dense_geqrf = dense(
 )
 
 
-def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value, block: Size) -> Value:
-    """The block's Qᴴ on the columns behind it."""
-    v = unit_vectors(packed, start)
+def _applied_on_the_right(work: Value, reflectors: Value, taus: Value, start: Value, block: Size) -> Value:
+    """The block's Qᴴ applied to the columns after it."""
+    v = unit_vectors(reflectors, start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
-    behind = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
-    return select(behind, sub(work, matmul(v, inner)), work)
+    is_right = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
+    return select(is_right, sub(work, matmul(v, inner)), work)
 
 
 def _panel(a: Value, start: Value, count: Size) -> list[Array]:
@@ -122,42 +123,42 @@ def _panel(a: Value, start: Value, count: Size) -> list[Array]:
     column = columns(shape)
 
     def step(k: Value, work: Value, taus: Value) -> list[Array]:
-        here = add(start, k)
-        v, tau, packed = reflection(window(work, -1, k, 1), here)
+        row = add(start, k)
+        v, tau, reflectors = reflection(window(work, -1, k, 1), row)
         inner = matmul(adjoint(v), work)
-        scaled = mul(spread(conjugate(tau), type_of(inner).shape), inner)
-        change = mul(spread(v, shape), spread(scaled, shape))
+        coefficients = mul(spread(conjugate(tau), type_of(inner).shape), inner)
+        change = mul(spread(v, shape), spread(coefficients, shape))
         work = select(gt(column, k), sub(work, change), work)
-        return [put(work, -1, k, packed), put(taus, -2, k, tau)]
+        return [put(work, -1, k, reflectors), put(taus, -2, k, tau)]
 
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))
 
 
-def reflection(x: Value, here: Value) -> tuple[Array, Array, Array]:
-    """v with v = 1 in row `here`, tau, and the column as it is kept.
+def reflection(x: Value, start: Value) -> tuple[Array, Array, Array]:
+    """v with v = 1 in row `start`, tau, and the column as it is stored.
 
     Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, M, 1].
     """
     shape = type_of(x).shape
     row, last = rows(shape), len(shape) - 2
-    # By the greatest one, so that squares neither overflow nor vanish; its inverse is a normal one.
-    greatest = reduce_max(keep(ge(row, here), abs(x)), axes=(last,))
+    # Scaled by the largest, so that squares neither overflow nor underflow; its inverse is normal.
+    greatest = reduce_max(keep(ge(row, start), abs(x)), axes=(last,))
     least = float(np.finfo(type_of(greatest).dtype).tiny)
     is_finite = le(greatest, number(float(np.finfo(type_of(greatest).dtype).max), greatest))
     greatest = max(min(greatest, number(1 / least, greatest)), number(least, greatest))
-    # What stands beside an infinity must not vanish, or the column would count as reflected.
+    # Elements beside an infinity must not vanish, or the column would count as reflected.
     greatest = select(is_finite, greatest, number(least, greatest))
     greatest = reshape(greatest, shape=(*shape[:last], 1, 1))
     inverse = as_dtype_of(in_memory(div(number(1, greatest), greatest)), x)
     greatest, unit = as_dtype_of(greatest, x), mul(x, spread(inverse, shape))
-    head, tail = _summed(keep(eq(row, here), unit), last), keep(gt(row, here), unit)
-    # Stored: every element of the column would compute them anew.
+    head, tail = _summed(keep(eq(row, start), unit), last), keep(gt(row, start), unit)
+    # Stored, since every element of the column would compute them again.
     scalars = _scalars(head, _summed(_squares(tail), last))
     tau, beta, scale = (in_memory(x) for x in scalars)
     below = mul(tail, spread(scale, shape))
-    v = select(eq(row, here), number(1, x), below)
+    v = select(eq(row, start), number(1, x), below)
     beta = spread(mul(beta, greatest), shape)
-    return v, tau, select(gt(row, here), below, select(eq(row, here), beta, x))
+    return v, tau, select(gt(row, start), below, select(eq(row, start), beta, x))
 
 
 def _summed(x: Value, axis: int) -> Array:
@@ -173,7 +174,7 @@ def _squares(x: Value) -> Array:
 
 
 def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
-    """tau, the new head, and what the tail is multiplied by, of |tail|² = rest."""
+    """tau, the new head, and the factor of the tail, for |tail|² = rest."""
     re = real_part(head)
     is_done = eq(tail, number(0, tail))
     length = add(_squares(head), tail)
@@ -185,22 +186,22 @@ def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
     full_beta = as_dtype_of(safe, head)
     tau = div(sub(full_beta, head), full_beta)
     gap = select(is_done, number(1, head), sub(head, full_beta))
-    none = number(0, head)
+    zero = number(0, head)
     return (
-        select(is_done, none, tau),
+        select(is_done, zero, tau),
         select(is_done, head, as_dtype_of(beta, head)),
-        select(is_done, none, div(number(1, head), gap)),
+        select(is_done, zero, div(number(1, head), gap)),
     )
 
 
 # --- blocks of reflections --------------------------------------------------------------------
 
 
-def unit_vectors(packed: Value, start: Value) -> Array:
-    """The vectors of reflections start, start + 1, …: zeros above and ones in their own row."""
-    shape = type_of(packed).shape
+def unit_vectors(reflectors: Value, start: Value) -> Array:
+    """The vectors of reflections start, start + 1, …: zeros above, and ones in their own rows."""
+    shape = type_of(reflectors).shape
     row, diagonal_row = rows(shape), add(columns(shape), start)
-    return select(eq(row, diagonal_row), number(1, packed), keep(gt(row, diagonal_row), packed))
+    return select(eq(row, diagonal_row), number(1, reflectors), keep(gt(row, diagonal_row), reflectors))
 
 
 def triangular_factor(v: Value, taus: Value) -> Array:
@@ -219,19 +220,20 @@ def triangular_factor(v: Value, taus: Value) -> Array:
     return factor
 
 
-def product(packed: Value, taus: Value, width: Size) -> Array:
+def product(reflectors: Value, taus: Value, width: Size) -> Array:
     """The first `width` columns of H₁ H₂ …, from the last block to the first.
 
-    Column k is reflected by H₁ … H_k alone. So a reflection that is not finite takes no part in the
-    products of blocks, where its zeros would spoil all columns: those from its own on are NaN.
+    Column k is reflected by H₁ … H_k alone. So a reflection that is not finite is left out of the
+    products of blocks, where its zeros would spoil all columns; the columns from its own on are
+    NaN.
 
-    Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
+    Shapes: reflectors [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
     *lead, count = type_of(taus).shape
     if count == 0:
-        return dense_product(packed, taus, width=width, parts=1)
+        return dense_product(reflectors, taus, width=width, parts=1)
     first = first_not_finite(reshape(taus, shape=(*lead, count, 1)))
-    finite = [_before(first, x) for x in (packed, reshape(taus, shape=(*lead, 1, count)))]
+    finite = [_before(first, x) for x in (reflectors, reshape(taus, shape=(*lead, 1, count)))]
     q = dense_product(finite[0], reshape(finite[1], shape=(*lead, count)), width=width, parts=1)
     shape = type_of(q).shape
     is_bad = lt(first, size_value(count, dtypes.i32))
@@ -240,42 +242,42 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
 
 
 def _before(first: Value, x: Value) -> Array:
-    """The columns of x in front of column `first`, and zeros."""
+    """The columns of x before column `first`, and zeros."""
     shape = type_of(x).shape
     return keep(lt(columns(shape), spread(first, shape)), x)
 
 
-def _product_by_loops(packed: Value, taus: Value, *, width: Size) -> Array:
-    *lead, m, count = type_of(packed).shape
-    start = eye((*lead, m, width), type_of(packed).dtype)
+def _product_by_loops(reflectors: Value, taus: Value, *, width: Size) -> Array:
+    *lead, m, count = type_of(reflectors).shape
+    start = eye((*lead, m, width), type_of(reflectors).dtype)
     taus = reshape(taus, shape=(*lead, count, 1))
     block = block_size(count)
     if block == count:
-        v = unit_vectors(packed, np.int32(0))
+        v = unit_vectors(reflectors, np.int32(0))
         return _reflected(start, v, triangular_factor(v, taus))
     reach = next_multiple(count, block)
-    packed, taus = grown(packed, m, reach), grown(taus, reach, 1)
+    reflectors, taus = grown(reflectors, m, reach), grown(taus, reach, 1)
 
     def step(i: Value, q: Value) -> list[Value]:
         first = mul(sub(np.int32(reach // block - 1), i), np.int32(block))
-        v = unit_vectors(window(packed, -1, first, block), first)
+        v = unit_vectors(window(reflectors, -1, first, block), first)
         return [_reflected(q, v, triangular_factor(v, window(taus, -2, first, block)))]
 
     (product,) = steps(reach // block, step, start)
     return product
 
 
-def _product_type(packed: ArrayType, taus: ArrayType, *, width: Size) -> ArrayType:
-    return ArrayType((*packed.shape[:-1], width), packed.dtype)
+def _product_type(reflectors: ArrayType, taus: ArrayType, *, width: Size) -> ArrayType:
+    return ArrayType((*reflectors.shape[:-1], width), reflectors.dtype)
 
 
-def _is_product_routine(packed: ArrayType, taus: ArrayType, *, width: Size) -> bool:
+def _is_product_routine(reflectors: ArrayType, taus: ArrayType, *, width: Size) -> bool:
     is_static = isinstance(width, int) and width > 0
     return (
         is_static
-        and is_dense("reflections_product", packed)
-        and not is_small(packed)
-        and packed.shape[-1] == taus.shape[-1]
+        and is_dense("reflections_product", reflectors)
+        and not is_small(reflectors)
+        and reflectors.shape[-1] == taus.shape[-1]
     )
 
 
@@ -284,7 +286,7 @@ dense_product = dense(
     "reflections_product",
     _product_type,
     _product_by_loops,
-    lambda packed, taus, width: {"sides": width},
+    lambda reflectors, taus, width: {"sides": width},
     _is_product_routine,
 )
 

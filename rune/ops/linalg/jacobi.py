@@ -1,13 +1,13 @@
 """Jacobi's rotations of disjoint pairs of columns, all at once: what eigh and svd expand to.
 
-A sweep is a round-robin tournament: in round r column i meets column j with i + j = r, modulo the
-odd number of rounds; one column is left, which meets the last one if their number is even. So every
-two meet once, which pairs a round has is known from its number, and every lane of a batch takes the
-same ones. A column knows its partner's number and turns itself: what the two compute of their
-rotation agrees bit by bit.
+A sweep is a round-robin tournament: in round r, column i is paired with column j if i + j = r
+modulo the odd number of rounds. One column is left, which pairs with the last one if their number
+is even. So every two columns meet once, the pairs of a round follow from its number, and all lanes
+of a batch have the same pairs. A column knows its partner's number and rotates itself: what the two
+compute of their rotation agrees bit by bit.
 
 Source: Golub & Van Loan 4e, §8.5 (rotations, the parallel ordering); Brent & Luk 1985,
-        SIAM J. Sci. Stat. Comput. 6(1).
+SIAM J. Sci. Stat. Comput. 6(1).
 """
 
 from __future__ import annotations
@@ -62,33 +62,34 @@ from rune.records import dataclass
 if TYPE_CHECKING:
     from rune.array import Array
 
-SWEEPS = 24  # more than any matrix was seen to need: convergence is quadratic
+SWEEPS = 24  # more than any matrix has needed: convergence is quadratic
 
 
 # --- the tournament ---------------------------------------------------------------------------
 
 
 def rounds(n: Size) -> Size:
-    """How many rounds n columns need until all have met."""
+    """The number of rounds in which each of n columns meets every other."""
     return n + n % 2 - 1 if n != 0 else 0
 
 
 def partners(round: Value, n: Size) -> Array:
-    """Whom each of n columns meets; itself, where one is left over. i32[N]"""
+    """The partner of each of n columns; the column itself if it has none. i32[N]"""
     count = size_value(rounds(n), dtypes.i32)
     column = iota(shape=(n,), axis=0, dtype=dtypes.i32)
     last = size_value(n - 1, dtypes.i32)
     opposite = rem(sub(add(_spread(round, n), _spread(count, n)), column), _spread(count, n))
-    # The one left over, i + i = round, is round times the inverse of two; so is the last's partner.
+    # A column without a partner, i + i = round, is round times the inverse of two; so is the last's
+    # partner.
     middle = rem(mul(round, size_value((n + n % 2) // 2, dtypes.i32)), count)
-    met = select(eq(column, opposite), last, opposite)
-    is_last = eq(column, _spread(count, n))  # where their number is even
-    met = select(is_last, middle, met)
+    partner = select(eq(column, opposite), last, opposite)
+    is_last = eq(column, _spread(count, n))  # if their number is even
+    partner = select(is_last, middle, partner)
     odd = n % 2
     if odd == 0:
-        return met
+        return partner
     rests = logical_and(eq(column, middle), eq(size_value(odd, dtypes.i32), np.int32(1)))
-    return select(rests, column, met)
+    return select(rests, column, partner)
 
 
 def _spread(x: Operand, n: Size) -> Array:
@@ -96,7 +97,7 @@ def _spread(x: Operand, n: Size) -> Array:
 
 
 def taken(a: Value, axis: int, order: Value) -> Array:
-    """The elements of one axis at positions that are the same in all lanes. i32[N]"""
+    """The elements along one axis at positions that all lanes share. i32[N]"""
     shape = type_of(a).shape
     axis %= len(shape)
     others = tuple(i for i in range(len(shape)) if i != axis)
@@ -111,38 +112,38 @@ def taken(a: Value, axis: int, order: Value) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What every column x becomes beside its partner y: x - (d x + s y).
+    """The rotation of every column x with its partner y: x becomes x - (d x + s y).
 
-    The products of a pair with itself change by `e`, downwards; only differences are kept, so that
-    what a small rotation leaves as it is gets no rounding.
+    The inner products of a column with itself change by `e`. Only differences are stored, so that
+    a value that a small rotation does not change is not rounded.
     """
 
     partner: Value  # i32[N]
     d: Value  # 1 - cos, real [*B, N]
-    s: Value  # sin, times the direction of the product with the partner [*B, N]
+    s: Value  # sin, times the phase of the product with the partner [*B, N]
     e: Value  # real [*B, N]
 
 
 def rotations(squares: Value, product: Value, partner: Value) -> Turn:
-    """Such that the products of partners vanish; the small angles.
+    """The rotations by which the products of partners vanish; of two angles, the small one.
 
-    own:      the product of each column with itself, real [*B, N]
-    product:  that of each column, conjugated, with its partner [*B, N]
+    squares:  the product of each column with itself, real [*B, N]
+    product:  the product of each column, conjugated, with its partner [*B, N]
     """
-    # Stored here and below: every element of a column would compute its rotation anew.
+    # Stored here and below, since every element of a column would compute its rotation again.
     squares, product = in_memory(squares), in_memory(product)
     shape = type_of(squares).shape
     place = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
-    met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
+    partner_column = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
     length = abs(product)
-    nothing = logical_or(eq(length, number(0, length)), eq(place, met))
+    nothing = logical_or(eq(length, number(0, length)), eq(place, partner_column))
     safe, one = select(nothing, number(1, length), length), number(1, length)
     tau = div(sub(taken(squares, -1, partner), squares), mul(number(2, length), safe))
     size = abs(tau)
     t = div(one, add(size, sqrt(add(mul(tau, tau), one))))
-    # Of a pair with equal products one takes the positive angle and one the negative.
+    # In a pair with equal products one takes the positive angle and the other the negative one.
     zero = number(0, tau)
-    up = logical_or(gt(tau, zero), logical_and(eq(tau, zero), lt(place, met)))
+    up = logical_or(gt(tau, zero), logical_and(eq(tau, zero), lt(place, partner_column)))
     t = select(nothing, zero, select(up, t, neg(t)))
     c = div(one, sqrt(add(mul(t, t), one)))
     sine = mul(t, c)
@@ -153,7 +154,7 @@ def rotations(squares: Value, product: Value, partner: Value) -> Turn:
 
 
 def turned(a: Value, turn: Turn) -> Array:
-    """Every column turned with its partner. Shapes: [*B, M, N] -> [*B, M, N]."""
+    """Every column rotated with its partner. Shapes: [*B, M, N] -> [*B, M, N]."""
     cosine_part = scaled_columns(a, as_dtype_of(turn.d, a))
     sine_part = scaled_columns(taken(a, -1, turn.partner), turn.s)
     return sub(a, add(cosine_part, sine_part))
@@ -161,15 +162,15 @@ def turned(a: Value, turn: Turn) -> Array:
 
 def is_pair(partner: Value, shape: Shape) -> Array:
     """Where a matrix has the product of a column with its partner."""
-    met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
-    return eq(rows(shape), met)
+    partner_rows = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
+    return eq(rows(shape), partner_rows)
 
 
 # --- scale and order --------------------------------------------------------------------------
 
 
 def unit_scale(a: Value) -> Array:
-    """The greatest |element| of every matrix, 1 of zeros, NaN where it is not finite. [*B]"""
+    """The largest |element| of every matrix; 1 for zeros, NaN if any is not finite. [*B]"""
     n = type_of(a).ndim
     lengths = abs(a)
     if any(isinstance(d, int) and d == 0 for d in type_of(a).shape[-2:]):
@@ -180,15 +181,15 @@ def unit_scale(a: Value) -> Array:
 
 
 def over_matrices(x: Value, shape: Shape) -> Array:
-    """A number for each matrix at every place of it. Shapes: [*B] -> [*B, M, N]."""
+    """One number for each matrix, at all of its elements. Shapes: [*B] -> [*B, M, N]."""
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
 
 
 def ascending(w: Value) -> Array:
-    """The positions of the elements in ascending order, equal ones as they stand; i32[*B, N].
+    """The positions of the elements in ascending order, ties in their present order; i32[*B, N].
 
-    Every element is compared with every other: n² steps, of algorithms that take n³. NaN is
-    equal to all, so lanes must be of numbers alone or of NaN alone.
+    Every element is compared with every other: n² steps, in algorithms that take n³. NaN is
+    equal to all, so a lane must hold numbers only, or NaN only.
     """
     *lead, n = type_of(w).shape
     shape = (*lead, n, n)
@@ -204,8 +205,8 @@ def ascending(w: Value) -> Array:
 def in_order(w: Value, order: Value) -> Array:
     """The elements at these positions. Shapes: [*B, N], i32[*B, N] -> [*B, N]."""
     shape = type_of(w).shape
-    permuted = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
-    return reduce_sum(permuted, axes=(len(shape),))
+    column = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
+    return reduce_sum(column, axes=(len(shape),))
 
 
 # --- lengths ----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The columns of a square matrix made orthogonal by rotations from the right: what svd expands to.
 
-A pair is turned by what diagonalises its 2 × 2 matrix of inner products, which is never formed as a
-whole, so that small singular values keep their digits.
+A pair is rotated so that its 2 × 2 matrix of inner products becomes diagonal. The whole matrix of
+inner products is never formed, so small singular values keep their digits.
 """
 
 from __future__ import annotations
@@ -28,42 +28,44 @@ if TYPE_CHECKING:
 
 
 def orthogonalised(a: Value, vectors: bool) -> tuple[Any, Any, Any]:
-    """A P with orthogonal columns, their lengths, and the unitary P; without `vectors` no P.
+    """A P with orthogonal columns, their lengths, and the unitary P; no P without `vectors`.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N, N].
     """
     *lead, _, n = type_of(a).shape
 
-    def more(number_: Value, unfinished: Value, *_: Value) -> Array:
-        return logical_and(lt(number_, np.int32(jacobi.SWEEPS)), unfinished)
+    def more(number_: Value, is_far: Value, *_: Value) -> Array:
+        return logical_and(lt(number_, np.int32(jacobi.SWEEPS)), is_far)
 
     def sweep(number_: Value, _: object, *carry: Value) -> list[Array]:
-        carried = steps(jacobi.rounds(n), _round, np.bool_(False), *carry)
-        return [add(number_, np.int32(1)), *carried]
+        state = steps(jacobi.rounds(n), _round, np.bool_(False), *carry)
+        return [add(number_, np.int32(1)), *state]
 
     basis = (eye((*lead, n, n), type_of(a).dtype),) if vectors else ()
     _, _, work, *basis = repeat_while(more, sweep, np.int32(0), np.bool_(True), a, *basis)
     return work, jacobi.column_lengths(work), basis[0] if vectors else None
 
 
-def _round(number_: Value, unfinished: Value, work: Value, *basis: Value) -> list[Array]:
-    """All pairs made orthogonal; whether one was not so before."""
+def _round(number_: Value, was_far: Value, work: Value, *basis: Value) -> list[Array]:
+    """All pairs made orthogonal, and whether any was not orthogonal before."""
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
     squares = jacobi.squared_column_lengths(work)
     product = reduce_sum(mul(conjugate(work), jacobi.taken(work, -1, partner)), axes=(len(shape) - 2,))
     turn = jacobi.rotations(squares, product, partner)
-    turned = [jacobi.turned(x, turn) for x in (work, *basis)]
+    matrices = [jacobi.turned(x, turn) for x in (work, *basis)]
     far = _is_far(squares, product, partner, shape[-2])
-    return [logical_or(unfinished, reduce_or(far, axes=tuple(range(type_of(far).ndim)))), *turned]
+    return [logical_or(was_far, reduce_or(far, axes=tuple(range(type_of(far).ndim)))), *matrices]
 
 
 def _is_far(squares: Value, product: Value, partner: Value, m: Size) -> Array:
-    """Where the product of two columns is above the rounding of such a product. bool[*B, N]"""
+    """Where the product of two columns is above the rounding error of such a product. bool[*B,
+    N]
+    """
     lengths = sqrt(squares)
     unit = number(np.finfo(type_of(squares).dtype).eps, squares)
     limit = mul(unit, sqrt(size_value(m, type_of(squares).dtype)))
     far = gt(abs(product), mul(limit, mul(lengths, jacobi.taken(lengths, -1, partner))))
     place = iota(shape=type_of(far).shape, axis=type_of(far).ndim - 1, dtype=dtypes.i32)
-    met = broadcast(partner, shape=type_of(far).shape, axes=(type_of(far).ndim - 1,))
-    return logical_and(far, ne(place, met))
+    partners = broadcast(partner, shape=type_of(far).shape, axes=(type_of(far).ndim - 1,))
+    return logical_and(far, ne(place, partners))

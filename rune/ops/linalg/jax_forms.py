@@ -1,4 +1,4 @@
-"""How JAX says what solves and decompositions do: sides, transposes, the order of results."""
+"""JAX's parameters for solves and decompositions: sides, transposes, the order of results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QR_NAMES: Names = {"pivoting": always(False), "use_magma": always(None)}
 
 
 def triangular_form(triangular_solve: Callable[[], Primitive]) -> Form:
-    """A solve from either side, by the matrix, its transpose or its adjoint."""
+    """JAX's form of a solve from either side, by the matrix, its transpose or its adjoint."""
 
     def bind(
         a: Value,
@@ -58,7 +58,7 @@ def _whole(name: str, subset_by_index: object) -> None:
 
 
 def eigh_form(eigh: Callable[[], Primitive]) -> Form:
-    """Vectors before values."""
+    """JAX's form of eigh: vectors before values."""
 
     def bind(
         a: Value, *, lower: bool, sort_eigenvalues: bool, subset_by_index: object = None, algorithm: object = None
@@ -70,7 +70,7 @@ def eigh_form(eigh: Callable[[], Primitive]) -> Form:
 
 
 def svd_form(svd: Callable[[], Primitive]) -> Form:
-    """Singular values before vectors."""
+    """JAX's form of svd: singular values before vectors."""
 
     def bind(
         a: Value, *, full_matrices: bool, compute_uv: bool, subset_by_index: object = None, algorithm: object = None
@@ -83,7 +83,7 @@ def svd_form(svd: Callable[[], Primitive]) -> Form:
 
 
 def qr_form(qr: Callable[[], Primitive]) -> Form:
-    """Factors of the columns in their order."""
+    """JAX's form of qr: the factors, of columns in their order."""
 
     def bind(a: Value, *, pivoting: bool, full_matrices: bool, use_magma: object = None) -> list[Array]:
         if pivoting:

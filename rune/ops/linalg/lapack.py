@@ -1,12 +1,12 @@
 """NumPy's LAPACK in the dtype of the operand, with NaN for a matrix that has no answer.
 
-`np.linalg` computes in f64 whatever it is given, and refuses a whole batch for one matrix that
-fails. The generalised ufuncs that it is made of have loops for f32 and c64, at half the time, and
-leave NaN in the results of a matrix that fails alone. Where a NumPy has no ufunc of the name,
-`np.linalg` is called, matrix by matrix, to the same end.
+`np.linalg` computes in f64 whatever the dtype, and refuses a whole batch if one matrix fails. The
+generalised ufuncs beneath it have loops for f32 and c64, in half the time, and put NaN into the
+results of the failing matrix alone. If a NumPy has no ufunc of the name, `np.linalg` is called for
+one matrix at a time, with the same results.
 
 Some routines never return when they meet an infinity, so a matrix that is not finite is answered
-with NaN before it gets there.
+with NaN before it reaches them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Results = np.ndarray | tuple[np.ndarray, ...]
 
 
 def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) -> Callable[..., Any]:
-    """A routine of one batch of matrices -> array or arrays, of the operand's precision.
+    """A routine for one batch of matrices -> array or arrays, in the operand's precision.
 
-    public:    the function of np.linalg that means the same
-    complex64: whether the ufunc has a loop for it; where it has none, c128 is computed and rounded
+    public:    the function of np.linalg with the same meaning
+    complex64: whether the ufunc has a loop for it; if not, c128 is computed and rounded
     """
     ufunc = getattr(_umath_linalg, name, None)
     inner = functools.partial(_each, public) if ufunc is None else ufunc
@@ -37,7 +37,7 @@ def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) ->
     def run(x: np.ndarray) -> Any:
         is_widened = wide and x.dtype == np.complex64
         operand = x.astype(np.complex128) if is_widened else x
-        # Of small matrices this takes as long as the routine, so all are asked about at once.
+        # For small matrices this takes as long as the routine, so all are checked at once.
         out = inner(operand) if np.isfinite(operand).all() else _of_finite_ones(inner, operand)
         if not is_widened:
             return out
@@ -47,7 +47,7 @@ def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) ->
 
 
 def _of_finite_ones(inner: Callable[[np.ndarray], Results], x: np.ndarray) -> Results:
-    """The results, with NaN in those of matrices that are not finite."""
+    """The results, with NaN for matrices that are not finite."""
     finite = np.asarray(np.isfinite(x).all((-2, -1), keepdims=True))
     out = inner(np.where(finite, x, 0))
     return _spoilt(out, finite) if isinstance(out, np.ndarray) else tuple(_spoilt(o, finite) for o in out)
@@ -63,7 +63,7 @@ def _narrowed(out: np.ndarray) -> np.ndarray:
 
 
 def _each(public: Callable[..., Any], x: np.ndarray) -> Any:
-    """`public` on every matrix by itself, NaN where it raises."""
+    """`public` for one matrix at a time, NaN where it raises."""
     flat = x.reshape(-1, *x.shape[-2:])
     kinds = public(np.eye(*x.shape[-2:], dtype=x.dtype))
     several = not isinstance(kinds, np.ndarray)
@@ -84,7 +84,7 @@ _CHOLESKY = getattr(_umath_linalg, "cholesky_lo", None)
 
 
 def cholesky_in_lapack(a: np.ndarray) -> np.ndarray:
-    """L with L Lᴴ = A, of A's lower triangle; NaN in L where A is not positive definite.
+    """L with L Lᴴ = A, from A's lower triangle; NaN in L if A is not positive definite.
 
     Shapes: [*B, N, N] -> [*B, N, N].
     """
@@ -97,7 +97,9 @@ def cholesky_in_lapack(a: np.ndarray) -> np.ndarray:
 
 
 def _nan_where_any(factors: np.ndarray) -> np.ndarray:
-    """NaN in every lower triangle that holds one: rows before a NaN of the matrix are finite."""
+    """NaN in all of a lower triangle that has any: rows before a NaN of the matrix would be
+    finite.
+    """
     is_nan = factors != factors
     if not is_nan.any():
         return factors
@@ -115,7 +117,7 @@ _SOLVE = getattr(_umath_linalg, "solve", None)
 
 
 def solve_in_lapack(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """X with A X = B, NaN where A is singular or holds a NaN.
+    """X with A X = B; NaN where A is singular or contains NaN.
 
     Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K].
     """
@@ -125,7 +127,7 @@ def solve_in_lapack(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     is_nan = a != a
     if not is_nan.any():
         return out
-    # LAPACK skips zeros, OpenBLAS divisions by a pivot that is NaN: unknowns may come out finite.
+    # LAPACK skips zeros, OpenBLAS divisions by a NaN pivot: some unknowns might come out finite.
     return np.where(is_nan.any((-2, -1), keepdims=True), nan_like(a), out)
 
 

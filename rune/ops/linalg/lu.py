@@ -68,7 +68,7 @@ def _jvp(
 ) -> tuple[list[Array], list[Array | None]]:
     """With X = L⁻¹ (P Ȧ) U⁻¹:  L̇ = L tril(X, -1),  U̇ = triu(X) U.
 
-    A rectangular factor is completed by the identity: its new columns, or rows, stay what they are.
+    A rectangular factor is completed by the identity; its new columns, or rows, stay constant.
     """
     (da,) = tangents
     factors, pivots, order = lu(*primals)

@@ -1,8 +1,8 @@
 """LU factorisation in rune's own primitives: by blocks of columns, or written out if tiny.
 
-A block is eliminated column by column, its rows exchanged through masks. Then the matrix takes the
-block's permutation by one gather, the rows of U right of the block come from its unit lower
-triangle, and what remains loses their product.
+A block is eliminated column by column, its rows exchanged through masks. Then one gather applies
+the block's permutation to the matrix, a solve with the unit lower triangle gives the rows of U to
+the right of the block, and their product with L is subtracted from the remaining rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def by_loops(a: Value) -> list[Array]:
 
 
 def size(x: Value) -> Array:
-    """|re| + |im|, by which pivots are chosen."""
+    """|re| + |im|, by which pivots are compared."""
     if type_of(x).dtype not in dtypes.COMPLEX:
         return absolute(x)
     return add(absolute(real(x)), absolute(imag(x)))
@@ -85,49 +85,50 @@ def _eliminated(a: Value, start: Value, count: Size) -> list[Array]:
     pivots = full(np.int32(0), (*lead, count, 1))
 
     def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Value]:
-        here = add(start, k)
-        chosen = _pivot_row(window(work, -1, k, 1), here)
-        work, order = _exchanged(work, here, chosen), _exchanged(order, here, chosen)
-        top = window(work, -2, here, 1)
+        top_row = add(start, k)
+        pivot_row = _pivot_row(window(work, -1, k, 1), top_row)
+        work, order = _exchanged(work, top_row, pivot_row), _exchanged(order, top_row, pivot_row)
+        top = window(work, -2, top_row, 1)
         pivot = window(top, -1, k, 1)
         safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
-        below = logical_and(gt(row, here), eq(column, k))
+        below = logical_and(gt(row, top_row), eq(column, k))
         work = select(below, div(work, spread(safe, shape)), work)
-        # Chosen, not multiplied by zeros: these would make NaN beside what is not finite.
+        # Selected, not multiplied by zeros: these would make NaN beside elements that are not
+        # finite.
         change = mul(spread(window(work, -1, k, 1), shape), spread(top, shape))
-        work = select(logical_and(gt(row, here), gt(column, k)), sub(work, change), work)
-        return [work, put(pivots, -2, k, chosen), order]
+        work = select(logical_and(gt(row, top_row), gt(column, k)), sub(work, change), work)
+        return [work, put(pivots, -2, k, pivot_row), order]
 
     lu, pivots, order = steps(count, step, a, pivots, order)
     return [lu, reshape(pivots, shape=(*lead, count)), reshape(order, shape=(*lead, m))]
 
 
-def _pivot_row(column: Value, here: Value) -> Array:
-    """The row of the greatest element from `here` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
+def _pivot_row(column: Value, start: Value) -> Array:
+    """The row of the largest element from row `start` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
     shape = type_of(column).shape
     sizes = size(column)
-    open_ = select(ge(rows(shape), here), sizes, number(-1, sizes))
+    open_ = select(ge(rows(shape), start), sizes, number(-1, sizes))
     row = argmax(open_, axis=len(shape) - 2, dtype=dtypes.i32)
     return reshape(row, shape=(*shape[:-2], 1, 1))
 
 
-def _exchanged(x: Value, here: Value, chosen: Value) -> Array:
-    """Row `here` and row `chosen`, which each lane has its own of, exchanged."""
+def _exchanged(x: Value, start: Value, pivot: Value) -> Array:
+    """Rows `start` and `pivot` exchanged; each lane has its own pivot."""
     shape = type_of(x).shape
     row = rows(shape)
-    is_chosen = eq(row, spread(chosen, shape))
-    first = window(x, -2, here, 1)
+    is_chosen = eq(row, spread(pivot, shape))
+    first = window(x, -2, start, 1)
     second = reduce_sum(keep(is_chosen, x), axes=(len(shape) - 2,))
     second = reshape(second, shape=type_of(first).shape)
     half = select(is_chosen, spread(first, shape), x)
-    return select(eq(row, here), spread(second, shape), half)
+    return select(eq(row, start), spread(second, shape), half)
 
 
 # --- blocks -----------------------------------------------------------------------------------
 
 
 def by_blocks(a: Value, count: Size, block: int, eliminate: Eliminate) -> list[Array]:
-    """lu, pivots, permutation by blocks of so many columns.
+    """lu, pivots, permutation, by blocks of `block` columns.
 
     eliminate: a function of a panel [*B, M, block] and the row where it starts
     """
@@ -139,44 +140,44 @@ def by_blocks(a: Value, count: Size, block: int, eliminate: Eliminate) -> list[A
 
     def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Value]:
         start = mul(k, np.int32(block))
-        done, swaps, permutation = eliminate(window(work, -1, start, block), start)
-        permuted = put(permuted_rows(work, permutation), -1, start, done)
+        panel, swaps, permutation = eliminate(window(work, -1, start, block), start)
+        matrix = put(permuted_rows(work, permutation), -1, start, panel)
         swaps = reshape(swaps, shape=(*lead, block, 1))
-        return [_updated(permuted, start, done), put(pivots, -2, start, swaps), permuted_rows(order, permutation)]
+        return [_updated(matrix, start, panel), put(pivots, -2, start, swaps), permuted_rows(order, permutation)]
 
     lu, pivots, order = steps(reach // block, step, grown(a, height, width), pivots, order)
     pivots = reshape(part(pivots, -2, 0, count), shape=(*lead, count))
     return [corner(lu, m, n), pivots, reshape(part(order, -2, 0, m), shape=(*lead, m))]
 
 
-def _updated(work: Value, start: Value, done: Value) -> Value:
-    """Rows of U right of the block, and what is below them less L times these rows."""
-    block = type_of(done).shape[-1]
+def _updated(work: Value, start: Value, panel: Value) -> Value:
+    """Rows of U to the right of the block, and the rows below minus L times these."""
+    block = type_of(panel).shape[-1]
     end = add(start, np.int32(block))
     block_rows = window(work, -2, start, block)
     right = ge(columns(type_of(block_rows).shape), end)
-    triangle = window(done, -2, start, block)
-    solved = triangular_solve(triangle, block_rows, lower=True, unit_diagonal=True)
-    work = put(work, -2, start, select(right, solved, block_rows))
+    triangle = window(panel, -2, start, block)
+    upper = triangular_solve(triangle, block_rows, lower=True, unit_diagonal=True)
+    work = put(work, -2, start, select(right, upper, block_rows))
     shape = type_of(work).shape
     is_behind = logical_and(ge(rows(shape), end), ge(columns(shape), end))
-    return select(is_behind, sub(work, matmul(done, solved)), work)
+    return select(is_behind, sub(work, matmul(panel, upper)), work)
 
 
 # --- tiny matrices ----------------------------------------------------------------------------
 
 
 def written_out(a: Value) -> list[Any]:
-    """The same of tiny matrices, every element as one expression over the lanes."""
+    """The same for tiny matrices, with every element as one expression over the lanes."""
     *lead, m, n = type_of(a).shape
     work = elements(a)
     order = [[np.asarray(i, np.int32)] for i in range(m)]
     pivots: list[Value] = []
     for k in range(min(m, n)):
-        chosen = _greatest([row[k] for row in work[k:]], k)
-        pivots.append(chosen)
+        pivot_row = _greatest([row[k] for row in work[k:]], k)
+        pivots.append(pivot_row)
         for i in range(k + 1, m):
-            is_chosen = eq(chosen, np.int32(i))
+            is_chosen = eq(pivot_row, np.int32(i))
             _exchange(is_chosen, work[k], work[i])
             _exchange(is_chosen, order[k], order[i])
         _eliminate(work, k)
@@ -185,17 +186,17 @@ def written_out(a: Value) -> list[Any]:
 
 
 def _joined(numbers: list[Value], lead: tuple) -> Array:
-    """i32[*B, K] of the numbers, each over the lanes."""
+    """i32[*B, K] of K numbers, each over the lanes."""
     if not numbers:
         return full(np.int32(0), (*lead, 0))
     return concatenate(*(reshape(fit(x, lead), shape=(*lead, 1)) for x in numbers), axis=len(lead))
 
 
 def _greatest(column: list[Array], first: int) -> Value:
-    """The number, counted from `first`, of the greatest element."""
+    """The position, counted from `first`, of the largest element."""
     best, place = size(column[0]), np.asarray(first, np.int32)
     for i, x in enumerate(map(size, column[1:]), first + 1):
-        # NaN counts as greatest, as in NumPy's argmax.
+        # NaN counts as largest, as in NumPy's argmax.
         is_more = logical_or(gt(x, best), logical_and(ne(x, x), eq(best, best)))
         place, best = select(is_more, np.asarray(i, np.int32), place), select(is_more, x, best)
     return place

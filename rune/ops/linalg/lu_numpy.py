@@ -1,4 +1,4 @@
-"""LU factorisation in NumPy, which has none of its own: lanes together, or columns by recursion."""
+"""LU factorisation in NumPy, which has none: all lanes at once, or columns by recursion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def permutation_of(pivots: np.ndarray, rows: int) -> np.ndarray:
-    """What the exchanges do to the numbers of the rows. Shapes: [*B, K] -> [*B, M]."""
+    """The permutation of the rows that the exchanges make. Shapes: [*B, K] -> [*B, M]."""
     lead = pivots.shape[:-1]
     flat = pivots.reshape(math.prod(lead), pivots.shape[-1])
     if len(flat) == 1:
@@ -41,15 +41,15 @@ def permutation_of(pivots: np.ndarray, rows: int) -> np.ndarray:
 
 
 def _permutation(pivots: list[int], rows: int) -> np.ndarray:
-    """Of one matrix: elements of a list are exchanged sooner than those of an array."""
+    """For one matrix: elements of a list are exchanged faster than those of an array."""
     order = list(range(rows))
-    for k, chosen in enumerate(pivots):
-        order[k], order[chosen] = order[chosen], order[k]
+    for k, pivot in enumerate(pivots):
+        order[k], order[pivot] = order[pivot], order[k]
     return np.array(order, np.int32)
 
 
 def size(x: np.ndarray) -> np.ndarray:
-    """|re| + |im|, by which pivots are chosen."""
+    """|re| + |im|, by which pivots are compared."""
     return np.abs(np.real(x)) + np.abs(np.imag(x)) if np.iscomplexobj(x) else np.abs(x)
 
 
@@ -57,15 +57,15 @@ def size(x: np.ndarray) -> np.ndarray:
 
 
 def _eliminated_lanes(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """In place on a [M, N, B]; pivots [K, B]."""
+    """In place, for a [M, N, B]; pivots [K, B]."""
     m, n, lanes = a.shape
     pivots = np.zeros((min(m, n), lanes), np.int32)
-    every = np.arange(lanes)
+    all_lanes = np.arange(lanes)
     for k in range(min(m, n)):
-        chosen = k + np.argmax(size(a[k:, k]), axis=0)
-        pivots[k] = chosen
-        row = a[chosen, :, every].T
-        a[chosen, :, every] = a[k].T
+        pivot_rows = k + np.argmax(size(a[k:, k]), axis=0)
+        pivots[k] = pivot_rows
+        row = a[pivot_rows, :, all_lanes].T
+        a[pivot_rows, :, all_lanes] = a[k].T
         a[k] = row
         pivot = row[k]
         a[k + 1 :, k] /= np.where(pivot == 0, np.ones((), a.dtype), pivot)
@@ -78,7 +78,7 @@ def _eliminated_lanes(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _eliminate(a: np.ndarray, pivots: np.ndarray) -> None:
-    """In place on a [M, N], the first K = min(M, N) columns and then those on their right."""
+    """In place, for a [M, N]: the first K = min(M, N) columns, then those to their right."""
     count = len(pivots)
     _recurse(a[:, :count], pivots)
     if a.shape[1] > count:
@@ -87,7 +87,7 @@ def _eliminate(a: np.ndarray, pivots: np.ndarray) -> None:
 
 
 def _recurse(a: np.ndarray, pivots: np.ndarray) -> None:
-    """In place on a [M, K], M >= K."""
+    """In place, for a [M, K], M >= K."""
     if a.shape[1] <= LEAF:
         _eliminate_leaf(a, pivots)
         return
@@ -103,18 +103,18 @@ def _recurse(a: np.ndarray, pivots: np.ndarray) -> None:
 
 def _exchange(a: np.ndarray, pivots: np.ndarray) -> None:
     order = permutation_of(pivots, a.shape[0])
-    exchanged = np.flatnonzero(order != np.arange(len(order)))
-    a[exchanged] = a[order[exchanged]]
+    moved_rows = np.flatnonzero(order != np.arange(len(order)))
+    a[moved_rows] = a[order[moved_rows]]
 
 
 def _eliminate_leaf(a: np.ndarray, pivots: np.ndarray) -> None:
-    columns = np.array(a.T, order="C")  # a column lies together
+    columns = np.array(a.T, order="C")  # the elements of a column are adjacent
     for k in range(len(columns)):
-        chosen = k + int(np.argmax(size(columns[k, k:])))
-        pivots[k] = chosen
-        if chosen != k:
+        pivot_row = k + int(np.argmax(size(columns[k, k:])))
+        pivots[k] = pivot_row
+        if pivot_row != k:
             row = columns[:, k].copy()
-            columns[:, k], columns[:, chosen] = columns[:, chosen], row
+            columns[:, k], columns[:, pivot_row] = columns[:, pivot_row], row
         pivot = columns[k, k]
         if pivot != 0:
             columns[k, k + 1 :] /= pivot

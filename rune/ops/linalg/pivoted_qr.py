@@ -1,15 +1,16 @@
-"""geqp3: Householder reflections of a matrix whose columns change places, the longest one first.
+"""geqp3: Householder reflections of a matrix whose columns are exchanged, the longest first.
 
-Results R with the vectors of the reflections below it and their taus, as geqrf has them, and i32
-numbers of columns: A[:, order] = Q R. In every step the column with the longest rest comes next, so
-that R's diagonal falls in size, and where it drops to rounding the rank of A ends. Of equally long
-columns the first one is taken.
+Results R with the vectors of the reflections below it and their taus, as in geqrf, and the i32
+order of the columns: A[:, order] = Q R. Each step takes the column with the longest remainder, so
+R's diagonal falls in absolute value, and A's rank ends where it drops to rounding errors. Among
+equally long columns the first one is taken.
 
-Derivative: that of geqrf for the columns in their order, which does not move; where two rests are
-equally long the order jumps.
+Derivative: that of geqrf for the columns in their order, which is held constant; where two
+remainders are equally long, the order jumps.
 
-LAPACK's routine is not in NumPy, so that this is rune's own on every device. Lengths are taken anew
-in each step: that costs as much as the reflection does, and no digits.
+NumPy does not have LAPACK's routine, so every device runs rune's own. Lengths are computed anew in
+each step, which costs as much as the reflection does, and loses no digits.
+
 Source: Businger & Golub 1965, Numer. Math. 7; Golub & Van Loan 4e, §5.4.2.
 """
 
@@ -74,21 +75,21 @@ def _type(a: ArrayType) -> tuple[ArrayType, ...]:
 
 
 def _reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All lanes at once, column after column."""
+    """All lanes at once, column by column."""
     *lead, m, n = a.shape
     count = min(m, n)
-    packed, taus = np.array(a), np.zeros((*lead, count), a.dtype)
+    reflectors, taus = np.array(a), np.zeros((*lead, count), a.dtype)
     order = np.broadcast_to(np.arange(n, dtype=np.int32), (*lead, n)).copy()
     for k in range(count):
-        chosen = k + _longest(packed[..., k:, k:])[..., None]
-        for x in (packed, order[..., None, :]):
-            _exchange(x, k, chosen[..., None])
-        v, taus[..., k], head = reflector(packed[..., k:, k])
-        behind = packed[..., k:, k + 1 :]
-        inner = np.matmul(v.conj()[..., None, :], behind) * taus[..., k, None, None].conj()
-        behind -= v[..., :, None] * inner
-        packed[..., k, k], packed[..., k + 1 :, k] = head, v[..., 1:]
-    return packed, taus, order
+        pivot = k + _longest(reflectors[..., k:, k:])[..., None]
+        for x in (reflectors, order[..., None, :]):
+            _exchange(x, k, pivot[..., None])
+        v, taus[..., k], head = reflector(reflectors[..., k:, k])
+        columns_right = reflectors[..., k:, k + 1 :]
+        inner = np.matmul(v.conj()[..., None, :], columns_right) * taus[..., k, None, None].conj()
+        columns_right -= v[..., :, None] * inner
+        reflectors[..., k, k], reflectors[..., k + 1 :, k] = head, v[..., 1:]
+    return reflectors, taus, order
 
 
 def _longest(a: np.ndarray) -> np.ndarray:
@@ -97,9 +98,9 @@ def _longest(a: np.ndarray) -> np.ndarray:
     return np.sum(unit * unit, -2).argmax(-1)
 
 
-def _exchange(a: np.ndarray, k: int, chosen: np.ndarray) -> None:
-    """Columns k and `chosen` of every lane, in place."""
-    at = np.broadcast_to(chosen, (*a.shape[:-1], 1))
+def _exchange(a: np.ndarray, k: int, pivot: np.ndarray) -> None:
+    """Columns k and `pivot` of every lane exchanged in place."""
+    at = np.broadcast_to(pivot, (*a.shape[:-1], 1))
     other = np.take_along_axis(a, at, -1)
     np.put_along_axis(a, at, a[..., k : k + 1].copy(), -1)
     a[..., k : k + 1] = other
@@ -118,38 +119,38 @@ def _expand(a: Value) -> list[Array]:
         lengths = squared_column_lengths(keep(ge(row, k), div(work, scale)))
         places = iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
         lengths = select(ge(places, k), lengths, number(-1, lengths))
-        chosen = argmax(lengths, axis=len(lead), dtype=dtypes.i32)
-        work, order = _exchanged(work, k, chosen), _exchanged(order, k, chosen)
-        v, tau, packed = reflection(window(work, -1, k, 1), k)
+        pivot = argmax(lengths, axis=len(lead), dtype=dtypes.i32)
+        work, order = _exchanged(work, k, pivot), _exchanged(order, k, pivot)
+        v, tau, reflectors = reflection(window(work, -1, k, 1), k)
         inner = matmul(adjoint(v), work)
         inner = mul(spread(conjugate(tau), type_of(inner).shape), inner)
         change = mul(spread(v, shape), spread(inner, shape))
         work = select(gt(column, k), sub(work, change), work)
-        return [put(work, -1, k, packed), put(taus, -2, k, tau), order]
+        return [put(work, -1, k, reflectors), put(taus, -2, k, tau), order]
 
     order = iota(shape=(*lead, 1, n), axis=len(lead) + 1, dtype=dtypes.i32)
     carry = a, full(number(0, a), (*lead, count, 1)), order
-    packed, taus, order = steps(count, step, *carry)
-    return [packed, reshape(taus, shape=(*lead, count)), reshape(order, shape=(*lead, n))]
+    reflectors, taus, order = steps(count, step, *carry)
+    return [reflectors, reshape(taus, shape=(*lead, count)), reshape(order, shape=(*lead, n))]
 
 
-def _exchanged(a: Value, k: Value, chosen: Value) -> Array:
-    """Columns k and `chosen` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
+def _exchanged(a: Value, k: Value, pivot: Value) -> Array:
+    """Columns k and `pivot` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
     shape, last = type_of(a).shape, type_of(a).ndim - 1
     column = columns(shape)
-    is_chosen = eq(column, broadcast(chosen, shape=shape, axes=tuple(range(last - 1))))
+    is_chosen = eq(column, broadcast(pivot, shape=shape, axes=tuple(range(last - 1))))
     other = reshape(reduce_sum(keep(is_chosen, a), axes=(last,)), shape=(*shape[:-1], 1))
     first = spread(window(a, -1, k, 1), shape)
     return select(eq(column, k), spread(other, shape), select(is_chosen, first, a))
 
 
-def reflected(packed: Value, taus: Value, *, full_matrices: bool) -> tuple[Array, Array]:
-    """Q and R from reflections, as `qr` gives them."""
-    m = type_of(packed).shape[-2]
+def reflected(reflectors: Value, taus: Value, *, full_matrices: bool) -> tuple[Array, Array]:
+    """Q and R from reflections, as `qr` returns them."""
+    m = type_of(reflectors).shape[-2]
     k = type_of(taus).shape[-1]
-    vectors, width = part(packed, -1, 0, k), m if full_matrices else k
+    vectors, width = part(reflectors, -1, 0, k), m if full_matrices else k
     q = householder_product(grown(vectors, m, width), taus)
-    return q, part(upper_triangle(packed), -2, 0, width)
+    return q, part(upper_triangle(reflectors), -2, 0, width)
 
 
 # --- derivative -------------------------------------------------------------------------------
@@ -159,9 +160,9 @@ def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
 ) -> tuple[list[Array], list[Value | None]]:
     (a,), (da,) = primals, tangents
-    packed, taus, order = geqp3(a)
-    ordered = swapped(permuted_rows(swapped(da), order))
-    return [packed, taus, order], [*reflected_jvp(packed, taus, ordered), None]
+    reflectors, taus, order = geqp3(a)
+    ordered_tangent = swapped(permuted_rows(swapped(da), order))
+    return [reflectors, taus, order], [*reflected_jvp(reflectors, taus, ordered_tangent), None]
 
 
 geqp3: Primitive = Primitive(

@@ -4,14 +4,15 @@
     geqrf(a)                        R with the vectors of the reflections below it, and their taus
     householder_product(a, taus)    the first columns of the reflections' product
 
-R's diagonal may have either sign (LAPACK's). The derivative of qr: of tall matrices (M >= N), of
-wide ones through their leading square; the columns that complete a Q follow the reflections. Those
-of geqrf follow Q: their vectors V and T Vᴴ are the LU factors of 1 - Q. Either needs the leading
-min(M, N) columns to be independent, and is infinite or NaN where they are not; the reflections also
-where one of them, but the last of a square matrix, is the identity (tau 0), since then the next one
-may have either sign. The columns that complete a Q turn as little as they can there.
+R's diagonal may have either sign (LAPACK's). Derivative of qr: for tall matrices (M >= N) directly,
+for wide ones through their leading square; the columns that complete Q follow the reflections. That
+of geqrf follows Q: the vectors V and T Vᴴ are the LU factors of 1 - Q. Both need the leading
+min(M, N) columns to be independent, and are infinite or NaN otherwise. So are the reflections'
+where one of them, except the last of a square matrix, is the identity (tau 0), since the next one
+may then have either sign. There the columns that complete Q turn as little as they can.
+
 Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, arXiv:1903.09650;
-        reflections from Q, Ballard et al. 2014, "Reconstructing Householder vectors from TSQR".
+reflections from Q, Ballard et al. 2014, "Reconstructing Householder vectors from TSQR".
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ WIDEST = 256  # columns up to which compiled loops in f32 keep up with LAPACK (m
 def _pays(a: ArrayType, *others: ArrayType, **params: object) -> bool:
     """Whether LAPACK is faster than the compiled expansion on the CPU.
 
-    It computes in double precision: complex numbers are its own at any size, f64 where matrices are
-    not narrow, f32 where they are wide or leave the cache.
+    LAPACK computes in double precision. It is faster for complex numbers at any size, for f64
+    unless matrices are narrow, and for f32 if they are wide or exceed the cache.
     """
     if householder.is_factored_by_routine(a):
         return False
@@ -92,15 +93,15 @@ def _geqrf_jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
 ) -> tuple[list[Value], list[Value]]:
     ((a,), (da,)) = primals, tangents
-    packed, taus = geqrf(a)
-    return [packed, taus], list(reflected_jvp(packed, taus, da))
+    reflectors, taus = geqrf(a)
+    return [reflectors, taus], list(reflected_jvp(reflectors, taus, da))
 
 
-def reflected_jvp(packed: Value, taus: Value, da: Value) -> tuple[Value, Value]:
-    """The tangents of a factorisation by reflections, of the matrix that they reflect."""
-    m, n = type_of(packed).shape[-2:]
+def reflected_jvp(reflectors: Value, taus: Value, da: Value) -> tuple[Value, Value]:
+    """The tangents of a factorisation by reflections, for the tangent of the reflected matrix."""
+    m, n = type_of(reflectors).shape[-2:]
     k = type_of(taus).shape[-1]
-    vectors, r = part(packed, -1, 0, k), part(upper_triangle(packed), -2, 0, k)
+    vectors, r = part(reflectors, -1, 0, k), part(upper_triangle(reflectors), -2, 0, k)
     dq, dr = _economic_jvp(householder_product(vectors, taus), r, da)
     dv, dtaus = reflections_jvp(vectors, taus, dq)
     return add(grown(dv, m, n), grown(dr, m, n)), dtaus
@@ -173,9 +174,9 @@ def _type(a: ArrayType, *, full_matrices: bool) -> tuple[ArrayType, ArrayType]:
 def _expand(a: Value, *, full_matrices: bool) -> list[Array]:
     m, n = type_of(a).shape[-2:]
     count, width = smaller(m, n), _width(type_of(a), full_matrices)
-    packed, taus = householder.factorise(a, count)
-    q = householder.product(part(packed, -1, 0, count), taus, width)
-    return [q, part(upper_triangle(packed), -2, 0, width)]
+    reflectors, taus = householder.factorise(a, count)
+    q = householder.product(part(reflectors, -1, 0, count), taus, width)
+    return [q, part(upper_triangle(reflectors), -2, 0, width)]
 
 
 def _jvp(
@@ -187,16 +188,17 @@ def _jvp(
     if _width(type_of(a), params["full_matrices"] is True) == k:
         q, r = qr(a, **params)
         return [q, r], [*_economic_jvp(q, r, da)]
-    packed, taus = geqrf(a)
-    vectors = part(packed, -1, 0, k)
-    q, r = householder_product(grown(vectors, m, m), taus), upper_triangle(packed)
+    reflectors, taus = geqrf(a)
+    vectors = part(reflectors, -1, 0, k)
+    q, r = householder_product(grown(vectors, m, m), taus), upper_triangle(reflectors)
     dq, dr = _economic_jvp(part(q, -1, 0, k), part(r, -2, 0, k), da)
     dq = concatenate(dq, _complement_jvp(vectors, taus, q, dq), axis=type_of(a).ndim - 1)
     return [q, r], [dq, grown(dr, m, n)]
 
 
 def _complement_jvp(vectors: Value, taus: Value, q: Value, dq: Value) -> Array:
-    """Of the columns of Q [*B, M, M] behind the first K, which turn by `dq` [*B, M, K].
+    """The tangents of the columns of Q [*B, M, M] after the first K, whose tangents are `dq` [*B,
+    M, K].
 
     They follow the reflections. Where one of these is the identity, and the next one may have
     either sign, they turn as little as they can.
@@ -208,12 +210,12 @@ def _complement_jvp(vectors: Value, taus: Value, q: Value, dq: Value) -> Array:
     lanes = tuple(range(type_of(is_moving).ndim))
     safe = select(broadcast(is_moving, shape=type_of(taus).shape, axes=lanes), taus, number(1, taus))
     dv, dtaus = reflections_jvp(vectors, safe, dq)
-    turned = part(product_jvp(vectors, safe, dv, dtaus, m), -1, k, m)
-    return select(broadcast(is_moving, shape=type_of(least).shape, axes=lanes), turned, least)
+    tangents = part(product_jvp(vectors, safe, dv, dtaus, m), -1, k, m)
+    return select(broadcast(is_moving, shape=type_of(least).shape, axes=lanes), tangents, least)
 
 
 def _economic_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
-    """Of Q [*B, M, K] and R [*B, K, N]."""
+    """The tangents of Q [*B, M, K] and R [*B, K, N]."""
     k, n = type_of(r).shape[-2:]
     dq, dr = _tall_jvp(q, corner(r, k, k), part(da, -1, 0, k))
     if k != n:  # R₂ = Qᴴ A₂
@@ -223,8 +225,8 @@ def _economic_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
 
 
 def _tall_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
-    """Of A = Q R with a square R: with C = Qᴴ Ȧ R⁻¹ and the skew W of C's lower triangle,
-    Q̇ = Ȧ R⁻¹ - Q (C - W), Ṙ = (C - W) R.
+    """The tangents for A = Q R with a square R: with C = Qᴴ Ȧ R⁻¹ and the skew W of C's lower
+    triangle, Q̇ = Ȧ R⁻¹ - Q (C - W), Ṙ = (C - W) R.
     """
     over = swapped(triangular_solve(swapped(r), swapped(da), lower=True, unit_diagonal=False))
     inside = matmul(adjoint(q), over)

@@ -1,18 +1,18 @@
-"""schur: A = Z T Zᴴ, Z unitary and T upper triangular; of real matrices quasi-triangular.
+"""schur: A = Z T Zᴴ, Z unitary and T upper triangular; for real matrices quasi-triangular.
 
 The T of a real matrix has 1 × 1 blocks for real eigenvalues, and 2 × 2 blocks of equal diagonals
 and subdiagonal elements of opposite signs for conjugate pairs. Results T, Z, or T alone without
 `vectors`; the order of eigenvalues is free. A matrix that is not finite gives NaN.
 
-Derivative: with X = Zᴴ Ż and M = Zᴴ Ȧ Z, the part of X below the blocks is what keeps
-Ṫ = M - X T + T X zero there, a triangular Sylvester equation (`sylvester`, below=True); X is
-skew-Hermitian, and its diagonal, the free phases of Z, is zero. A real 2 × 2 block turns within
-itself so that its diagonals stay equal.
-Where two eigenvalues are equal the tangents of all vectors between them are infinite or NaN; so
-they are for a real block [[a, b], [-b, a]], as orthogonal and skew-symmetric matrices have it,
-which no basis is the right one of: the complex form of such a matrix has its derivative.
+Derivative: with X = Zᴴ Ż and M = Zᴴ Ȧ Z, the part of X below the blocks is determined by
+Ṫ = M - X T + T X being zero there, a triangular Sylvester equation (`sylvester`, below=True); X is
+skew-Hermitian, and its diagonal, the free phases of Z, is zero. A real 2 × 2 block rotates so that
+its diagonal elements stay equal.
+Where two eigenvalues are equal the tangents of all vectors between them are infinite or NaN. So are
+those of a real block [[a, b], [-b, a]], which orthogonal and skew-symmetric matrices have, since no
+basis of it is distinguished; the complex form of such a matrix has a derivative.
 
-It is computed by the host on every device, since it is sequential. schur_numpy has the algorithms.
+The host computes it for every device, since it is sequential. schur_numpy has the algorithms.
 Source: derivative, Golub & Van Loan 4e, §7.6.2 and §7.6.3 (the equations of its perturbation).
 """
 
@@ -60,7 +60,7 @@ def _type(a: ArrayType, *, vectors: bool) -> tuple[ArrayType, ...]:
 
 
 def both(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """T and Z of every lane, computed in double precision. Types: those of `a`."""
+    """T and Z of every lane, computed in double precision; in the dtype of `a`."""
     wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
     t, z = np.empty_like(wide), np.empty_like(wide)
     flat = [x.reshape(math.prod(a.shape[:-2]), *a.shape[-2:]) for x in (wide, t, z)]
@@ -99,7 +99,7 @@ def _turn(t: Value, inside: Value) -> tuple[Array, Array]:
 
 
 def _triangular(t: Value) -> tuple[Value, Value]:
-    """A complex triangular form, and its basis in that of T."""
+    """A complex triangular form, and its basis relative to that of T."""
     wide = cast(t, COMPLEX.get(type_of(t).dtype, type_of(t).dtype))
     one = eye(type_of(t).shape, type_of(wide).dtype)
     return (wide, one) if is_complex(t) else triangular_form(wide, one)
@@ -139,7 +139,7 @@ schur: Primitive = Primitive(
 
 
 def complex_schur(a: Value) -> tuple[Array, Array]:
-    """The triangular Schur form of square matrices, complex; without a derivative."""
+    """The triangular Schur form of square matrices, complex; it has no derivative."""
     a = cast(stop_gradient(a), COMPLEX.get(type_of(a).dtype, type_of(a).dtype))
     t, z = schur(a, vectors=True)
     return t, z

@@ -1,10 +1,10 @@
 """The Schur form of one matrix in NumPy: from LAPACK's eigenvectors, or by shifted QR steps.
 
-Orthonormalised from the left, eigenvectors are Schur vectors; of a conjugate pair the real and the
-imaginary part. What rounding leaves below the diagonal is about eps times the condition of the
-eigenvectors, and is looked at: where it is more than rounding the matrix is reduced to Hessenberg
-form, and bulges are chased along its subdiagonal until every element of it is zero. All in double
-precision; the last step rounds.
+Orthonormalised from the left, eigenvectors are Schur vectors; a conjugate pair contributes its real
+and its imaginary part. Rounding leaves elements below the diagonal of about eps times the condition
+of the eigenvectors. They are checked: where they are larger than rounding errors, the matrix is
+reduced to Hessenberg form, and bulges are chased along its subdiagonal until every element of it is
+zero. All of this is in double precision; the last step rounds.
 
 Source: Golub & Van Loan 4e, §7.4 to 7.6 (algorithm 7.5.1); Francis 1961, Computer J. 4.
 """
@@ -18,15 +18,15 @@ from rune.ops.linalg.qr_numpy import householder_product
 
 EPS = float(np.finfo(np.float64).eps)
 STEPS = 30  # for each eigenvalue; two or three are usual
-EXCEPTIONAL = 10  # steps without progress before a shift from elsewhere
+EXCEPTIONAL = 10  # steps without progress before an exceptional shift
 
 Pair = tuple[np.ndarray, np.ndarray]
 
 
 def schur_form(a: np.ndarray) -> Pair:
-    """T and Z with A = Z T Zᴴ: upper triangular, or of real matrices with standard 2 × 2 blocks.
+    """T and Z with A = Z T Zᴴ: upper triangular, or for real matrices with standard 2 × 2 blocks.
 
-    Types: f64 or c128. NaN where there is no such form: not finite, or no convergence.
+    Types: f64 or c128. NaN if there is no such form: not finite, or no convergence.
     """
     if not np.isfinite(a).all():
         return _nothing(a)
@@ -66,9 +66,9 @@ def _from_eigenvectors(a: np.ndarray) -> Pair | None:
 
 
 def _by_steps(a: np.ndarray) -> Pair:
-    packed, taus = reduced(a)
-    t, z = np.triu(packed, -1), np.eye(len(a), dtype=a.dtype)
-    z[1:, 1:] = householder_product(packed[1:, :-1], taus)
+    reflectors, taus = reduced(a)
+    t, z = np.triu(reflectors, -1), np.eye(len(a), dtype=a.dtype)
+    z[1:, 1:] = householder_product(reflectors[1:, :-1], taus)
     high, count = len(a) - 1, 0
     while high > 0:
         low = _active(t, high)
@@ -83,7 +83,9 @@ def _by_steps(a: np.ndarray) -> Pair:
 
 
 def _active(t: np.ndarray, high: int) -> int:
-    """The first row of the block that ends in row `high`; what splits it is set to zero."""
+    """The first row of the block that ends in row `high`; the element that separates it is set to
+    zero.
+    """
     for k in range(high, 0, -1):
         size = abs(t[k - 1, k - 1]) + abs(t[k, k]) or np.linalg.norm(t)
         if abs(t[k, k - 1]) <= EPS * size:
@@ -146,7 +148,9 @@ def standardised(t: np.ndarray, z: np.ndarray) -> Pair:
 
 
 def _rotation(a: float, b: float, c: float, d: float) -> tuple[np.ndarray, bool]:
-    """What brings [[a, b], [c, d]] to its standard form, and whether that is triangular."""
+    """The rotation that brings [[a, b], [c, d]] to standard form, and whether that is
+    triangular.
+    """
     half = (a - d) / 2
     inside = half * half + b * c
     if inside >= 0:  # the eigenvalue d + x has the eigenvector (x, c)
@@ -162,7 +166,7 @@ def _rotation(a: float, b: float, c: float, d: float) -> tuple[np.ndarray, bool]
 def complexified(t: np.ndarray, z: np.ndarray) -> Pair:
     """The triangular form of real quasi-triangular matrices; 1 × 1 blocks stay exactly real.
 
-    Shapes: [*B, N, N] both. All blocks are turned at once: they do not overlap.
+    Shapes: [*B, N, N] both. All blocks are rotated at once, since they do not overlap.
     """
     below = np.diagonal(t, -1, -2, -1)
     on = np.diagonal(t, axis1=-2, axis2=-1)

@@ -1,10 +1,10 @@
 """linear_solve: X with A X = B, given factors of A; linear in B.
 
-The operands are a, its lu and permutation, and b. The factors say nothing that `a` does not, so
-they carry no derivative: the rule is the implicit one, X' = A⁻¹ (B' - A' X), through the same
-factors. A singular A gives infinities and NaN; nothing is raised.
+The operands are a, its lu and permutation, and b. The factors are determined by `a`, so they carry
+no derivative: the rule is the implicit one, X' = A⁻¹ (B' - A' X), through the same factors. A
+singular A gives infinities and NaN; nothing is raised.
 
-`transposed` solves Aᵀ X = B by the same factors, which is what reverse mode asks for.
+`transposed` solves Aᵀ X = B by the same factors, as reverse mode needs.
 Source: implicit differentiation, Giles 2008, §2.2.
 """
 
@@ -58,14 +58,16 @@ def _type(a: ArrayType, factors: ArrayType, order: ArrayType, b: ArrayType, *, t
 
 def _reference(a: np.ndarray, factors: np.ndarray, order: np.ndarray, b: np.ndarray, *, transposed: bool) -> np.ndarray:
     if not transposed:
-        permuted = np.take_along_axis(b, order[..., None], axis=-2)
-        return _through(factors, permuted, False)
+        right_sides = np.take_along_axis(b, order[..., None], axis=-2)
+        return _through(factors, right_sides, False)
     solution = _through(np.swapaxes(factors, -1, -2), b, True)
     return np.take_along_axis(solution, np.argsort(order, axis=-1)[..., None], axis=-2)
 
 
 def _through(factors: np.ndarray, b: np.ndarray, upper_first: bool) -> np.ndarray:
-    """Both triangles: the lower one first. In transposed factors the upper one is the unit one."""
+    """Both triangles, the lower one first. In transposed factors, the upper one has the unit
+    diagonal.
+    """
     below = solve_in_numpy(factors, b, lower=True, unit_diagonal=not upper_first)
     return solve_in_numpy(factors, below, lower=False, unit_diagonal=upper_first)
 
@@ -85,7 +87,7 @@ def _both(factors: Value, b: Value, upper_first: bool) -> Array:
 
 
 def _permuted(b: Value, order: Value) -> Any:
-    """Row order[i] of `b` as row i; of tiny matrices by selection, which needs no array."""
+    """Row order[i] of `b` as row i; for tiny matrices by selection, which needs no array."""
     if not is_small(_as_matrix(order)):
         return permuted_rows(b, order)
     rows, numbers = right_side_rows(b), _numbers(order)
@@ -101,8 +103,8 @@ def _permuted_back(x: Value, order: Value) -> Any:
         rows, numbers = right_side_rows(x), _numbers(order)
         if not rows:
             return x
-        permuted = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
-        return concatenate(*permuted, axis=type_of(x).ndim - 2)
+        rows_of_x = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
+        return concatenate(*rows_of_x, axis=type_of(x).ndim - 2)
     pairs = (*shape, shape[-1])
     at = eq(broadcast(order, shape=pairs, axes=tuple(range(len(shape)))), columns(pairs))
     return permuted_rows(x, reduce_sum(keep(at, row_numbers(pairs)), axes=(len(shape) - 1,)))
@@ -120,7 +122,7 @@ def _numbers(order: Value) -> list[Array]:
 
 
 def _place(numbers: Sequence[Value], i: int) -> Value:
-    """Where number i stands."""
+    """The position of number i."""
     place = np.asarray(0, np.int32)
     for k, number in enumerate(numbers[1:], 1):
         place = select(eq(number, np.int32(i)), np.asarray(k, np.int32), place)
@@ -128,13 +130,13 @@ def _place(numbers: Sequence[Value], i: int) -> Value:
 
 
 def _chosen(rows: list[Array], number: Value) -> Array:
-    """The row of that number, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
+    """Row `number`, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
     shape = type_of(rows[0]).shape
     number = broadcast(number, shape=shape, axes=tuple(range(type_of(number).ndim)))
-    chosen = rows[0]
+    row_of_number = rows[0]
     for k, row in enumerate(rows[1:], 1):
-        chosen = select(eq(number, np.int32(k)), row, chosen)
-    return chosen
+        row_of_number = select(eq(number, np.int32(k)), row, row_of_number)
+    return row_of_number
 
 
 # --- derivative -------------------------------------------------------------------------------

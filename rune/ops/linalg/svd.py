@@ -1,16 +1,16 @@
 """svd: A = U diag(s) Vᴴ; singular values descending, U and V with orthonormal columns.
 
-Results u, s, vh, or s alone without `vectors`. With `full_matrices` u and vh are square, else they
-have min(M, N) columns and rows. A matrix that is not finite gives NaN.
+Results u, s, vh, or s alone without `vectors`. With `full_matrices` u and vh are square, otherwise
+they have min(M, N) columns and rows. A matrix that is not finite gives NaN.
 
 Derivative: with X = Uᴴ Ȧ V, the singular values move by the real part of X's diagonal, well defined
 where they are simple and one choice where they are not; U and V turn by F∘(X S + S Xᴴ) and
 F∘(S X + Xᴴ S), F_ij = 1 / (s_j² - s_i²). The free phase of a complex pair is shared by the two, and
 the columns that complete a basis do not turn among themselves.
 Where two singular values are equal their vectors are not differentiable, nor are those of a zero
-that the smaller side alone determines: tangents are infinite or NaN. Those of s stay finite.
+that only the smaller side determines: tangents are infinite or NaN. Those of s stay finite.
 
-Expansion:  R of A = Q R turned from one side by Jacobi's rotations until its columns are
+Expansion:  R of A = Q R, multiplied from one side by Jacobi's rotations until its columns are
             orthogonal; a second QR completes them where a singular value is zero.
 Source:     one-sided rotations, Golub & Van Loan 4e, §8.6; the preconditioning by QR, Drmač &
             Veselić 2008, SIAM J. Matrix Anal. 29(4); derivative: Townsend 2016, "Differentiating
@@ -70,7 +70,7 @@ from rune.ops.movement import concatenate
 if TYPE_CHECKING:
     from rune.array import Array
 
-LONG = 2  # as many rows as columns from which the R of a matrix is decomposed alone (measured)
+LONG = 2  # rows / columns from which R alone is decomposed (measured)
 
 
 def _type(a: ArrayType, *, full_matrices: bool, vectors: bool) -> tuple[ArrayType, ...]:
@@ -109,7 +109,7 @@ def _expand(a: Value, *, full_matrices: bool, vectors: bool) -> list[Array]:
 
 
 def _tall(a: Value, full_matrices: bool, vectors: bool) -> list[Array]:
-    """Of at least as many rows as columns: A = Q R, and the decomposition of R."""
+    """For at least as many rows as columns: A = Q R, and the decomposition of R."""
     shape = type_of(a).shape
     m, n = shape[-2:]
     scale = jacobi.unit_scale(a)
@@ -127,14 +127,14 @@ def _tall(a: Value, full_matrices: bool, vectors: bool) -> list[Array]:
 
 
 def _by_rotations(r: Value, *, full_matrices: bool, vectors: bool) -> list[Array]:
-    """Of a square matrix R = P S Wᴴ with Rᴴ P = W S."""
-    turned, lengths, basis = orthogonalised(adjoint(r), vectors)
+    """For a square matrix: R = P S Wᴴ, with Rᴴ P = W S."""
+    orthogonal, lengths, basis = orthogonalised(adjoint(r), vectors)
     order = jacobi.ascending(neg(lengths))
     values = jacobi.in_order(lengths, order)
     if not vectors:
         return [values]
-    turned, basis = (swapped(permuted_rows(swapped(x), order)) for x in (turned, basis))
-    return [basis, values, adjoint(_completed(turned))]
+    orthogonal, basis = (swapped(permuted_rows(swapped(x), order)) for x in (orthogonal, basis))
+    return [basis, values, adjoint(_completed(orthogonal))]
 
 
 # What the expansion leaves to LAPACK on the CPU.
@@ -150,7 +150,9 @@ square_svd = Primitive(
 
 
 def _completed(a: Value) -> Value:
-    """Orthonormal columns in the direction of orthogonal ones, and others for those that are 0."""
+    """Orthonormal columns in the directions of orthogonal ones, and others in place of zero
+    columns.
+    """
     q, r = qr(a, full_matrices=False)
     on = diagonal(r)
     length = as_dtype_of(abs(on), on)
@@ -160,7 +162,9 @@ def _completed(a: Value) -> Value:
 
 
 def _pays(a: ArrayType, *, full_matrices: bool, vectors: bool) -> bool:
-    """Whether LAPACK is the faster one as a whole; else it decomposes the R of long matrices."""
+    """Whether LAPACK is faster for the whole matrix; otherwise it decomposes the R of long
+    matrices.
+    """
     m, n = a.shape[-2:]
     if not isinstance(m, int) or not isinstance(n, int) or not is_factored_by_routine(a):
         return True
@@ -179,13 +183,13 @@ def _jvp(
     k = smaller(m, n)
     full_u, s, full_vh = svd(a, full_matrices=params["full_matrices"] and params["vectors"], vectors=True)
     u, v = part(full_u, -1, 0, k), adjoint(part(full_vh, -2, 0, k))
-    beside = matmul(da, v)
-    ds = reduce_sum(real_part(mul(conjugate(u), beside)), axes=(type_of(u).ndim - 2,))
+    image = matmul(da, v)
+    ds = reduce_sum(real_part(mul(conjugate(u), image)), axes=(type_of(u).ndim - 2,))
     if not params["vectors"]:
         return [s], [ds]
-    inside = matmul(adjoint(u), beside)
+    inside = matmul(adjoint(u), image)
     in_u, in_v = _turns(s, inside)
-    du = _moved(u, s, in_u, beside, inside, m, k)
+    du = _moved(u, s, in_u, image, inside, m, k)
     dv = _moved(v, s, in_v, matmul(adjoint(da), u), adjoint(inside), n, k)
     du, dv = _with_rest(du, u, full_u), _with_rest(dv, v, adjoint(full_vh))
     return [full_u, s, full_vh], [du, ds, adjoint(dv)]
@@ -215,18 +219,18 @@ def _inverse_square_gaps(s: Value) -> Array:
     return div(inverse_gaps(s), select(same, number(1, s), add(first, second)))
 
 
-def _moved(u: Value, s: Value, turn: Value, beside: Value, inside: Value, m: Size, k: Size) -> Array:
-    """U turn, and what leaves the span of U: (Ȧ V - U X) S⁻¹."""
+def _moved(u: Value, s: Value, turn: Value, image: Value, inside: Value, m: Size, k: Size) -> Array:
+    """U turn, and the component outside the span of U: (Ȧ V - U X) S⁻¹."""
     within = matmul(u, turn)
     if m == k:
         return within
-    leaving = sub(beside, matmul(u, inside))
+    leaving = sub(image, matmul(u, inside))
     inverse = as_dtype_of(div(number(1, s), s), u)
     return add(within, scaled_columns(leaving, inverse))
 
 
 def _with_rest(du: Value, u: Value, full: Value) -> Value:
-    """The tangent of all columns: those that complete U stay orthogonal to it, and no more."""
+    """The tangent of all columns: those that complete U only stay orthogonal to it."""
     m, k = type_of(u).shape[-2:]
     if type_of(full).shape[-1] == k:
         return du
@@ -234,9 +238,9 @@ def _with_rest(du: Value, u: Value, full: Value) -> Value:
     return concatenate(du, neg(matmul(u, matmul(adjoint(du), complement))), axis=type_of(u).ndim - 1)
 
 
-def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """Without the vectors where nobody reads them."""
-    if not equation.params["vectors"] or wanted[0] or wanted[2]:
+def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
+    """Without the vectors if nothing reads them."""
+    if not equation.params["vectors"] or used_results[0] or used_results[2]:
         return equation
     params = {"full_matrices": False, "vectors": False}
     return replace(equation, results=equation.results[1:2], params=params)

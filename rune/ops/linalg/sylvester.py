@@ -1,19 +1,19 @@
 """sylvester: X with A X + X B = C, given Schur forms of A and B; and roots of triangular matrices.
 
-The operands of sylvester are a, b, the factors T and Z of each (complex), and c. The factors say
-nothing that `a` and `b` do not, so they carry no derivative: the rule is the implicit one,
-A X' + X' B = C' - A' X - X B'. `transposed` solves Aᵀ X + X Bᵀ = C by the same factors, which is
-what reverse mode asks for. Where A and -B share an eigenvalue the result is infinite or NaN.
+The operands of sylvester are a, b, the factors T and Z of each (complex), and c. The factors are
+determined by `a` and `b`, so they carry no derivative: the rule is the implicit one,
+A X' + X' B = C' - A' X - X B'. `transposed` solves Aᵀ X + X Bᵀ = C by the same factors, as reverse
+mode needs. Where A and -B share an eigenvalue the result is infinite or NaN.
 
-With `below`, A and B are quasi-triangular themselves, of the same 1 × 1 and 2 × 2 blocks, and X is
-zero but below the blocks, where alone the equation holds: what is left of A and B there does not
-depend on the rest. The Schur form's derivative is such an X.
+With `below`, A and B are quasi-triangular themselves, with the same 1 × 1 and 2 × 2 blocks. X is
+zero except below the blocks, and the equation holds only there, where the remaining terms do not
+depend on the rest of X. The Schur form's derivative is such an X.
 
 triangular_sqrt(t) is the upper triangular R with R R = T and eigenvalues in the right half plane.
-Where no root exists it is NaN.
+If no root exists it is NaN.
 
-In both an element depends on those on its left and below it, so all of one diagonal are found at
-once: a step for each diagonal, of n² operations.
+In both, an element depends on those to its left and below it, so all elements of one diagonal are
+computed at once: a step for each diagonal, of n² operations.
 Source: Bartels & Stewart 1972, Comm. ACM 15(9); Björck & Hammarling 1983, Linear Algebra Appl. 52.
 """
 
@@ -121,7 +121,7 @@ def _reference(
 
 
 def _under_blocks(t: np.ndarray) -> np.ndarray:
-    """What is below the 1 × 1 and 2 × 2 blocks of quasi-triangular matrices."""
+    """The elements below the 1 × 1 and 2 × 2 blocks of quasi-triangular matrices."""
     return np.tril(np.ones(t.shape, bool), -1) & ~(np.tril(np.triu(t, -1), -1) != 0)
 
 
@@ -165,20 +165,20 @@ def under_blocks(t: Value) -> Array:
     """Where quasi-triangular matrices are zero: below their 1 × 1 and 2 × 2 blocks."""
     shape = type_of(t).shape
     row, column = rows(shape), columns(shape)
-    beside = logical_and(eq(row, add(column, np.int32(1))), ne(t, number(0, t)))
-    return logical_and(gt(row, column), logical_not(beside))
+    is_in_block = logical_and(eq(row, add(column, np.int32(1))), ne(t, number(0, t)))
+    return logical_and(gt(row, column), logical_not(is_in_block))
 
 
 def _turned_round(x: Value) -> Value:
-    """Rows and columns backwards."""
+    """Rows and columns in reverse order."""
     n = type_of(x).ndim
     return reverse(x, axes=(n - 2, n - 1))
 
 
 def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> Value:
-    """X of upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d).
+    """X for upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d).
 
-    Of the steps from `first` to `limit`; zeros elsewhere.
+    Only the steps from `first` to `limit`; zeros elsewhere.
     """
     shape = type_of(c).shape
     m, n = shape[-2:]
@@ -186,18 +186,18 @@ def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> V
         return c
     b_by_columns, c_by_columns = _padded(swapped(b), m), _padded(swapped(c), m)
     diagonal_of_a = diagonal(a)
-    # In row i of `others`: every element's row, so that the diagonal of B is met at i + d.
+    # In row i of `others`: the row of each element, so that the diagonal of B is at i + d.
     others = _padded(from_diagonal(diagonal(b)), m)
 
     def step(k: Value, x: Value) -> list[Array]:
         t = add(k, size_of(first))
-        met = window(_padded(swapped(x), m), -2, t, m)
-        from_a = _row_sums(mul(a, met))
+        columns_of_x = window(_padded(swapped(x), m), -2, t, m)
+        from_a = _row_sums(mul(a, columns_of_x))
         from_b = _row_sums(mul(x, window(b_by_columns, -2, t, m)))
         right_side = sub(diagonal(window(c_by_columns, -2, t, m)), add(from_a, from_b))
         entries = div(right_side, add(diagonal_of_a, _row_sums(window(others, -2, t, m))))
-        here = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
-        return [select(here, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
+        is_on_diagonal = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
+        return [select(is_on_diagonal, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
 
     (solution,) = steps(limit - first, step, zeros(c))
     return solution
@@ -294,15 +294,15 @@ def _root_expand(t: Value) -> Value:
     def step(k: Value, r: Value) -> list[Array]:
         d = add(k, np.int32(1))
         start = add(d, size_of(n - 1))
-        met = window(_padded(swapped(r), n), -2, start, n)
-        right_side = sub(diagonal(window(columns_of_t, -2, start, n)), _row_sums(mul(r, met)))
+        columns_of_r = window(_padded(swapped(r), n), -2, start, n)
+        right_side = sub(diagonal(window(columns_of_t, -2, start, n)), _row_sums(mul(r, columns_of_r)))
         both = add(roots, _row_sums(window(others, -2, start, n)))
         nothing = eq(both, number(0, both))
         entries = div(right_side, select(nothing, number(1, both), both))
-        none = select(eq(right_side, number(0, right_side)), right_side, nan_like(right_side))
-        entries = select(nothing, none, entries)
-        here = eq(columns(shape), add(rows(shape), d))
-        return [select(here, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
+        no_root = select(eq(right_side, number(0, right_side)), right_side, nan_like(right_side))
+        entries = select(nothing, no_root, entries)
+        is_on_diagonal = eq(columns(shape), add(rows(shape), d))
+        return [select(is_on_diagonal, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
 
     (root,) = steps(n - 1, step, from_diagonal(roots))
     return root

@@ -1,15 +1,14 @@
 """triangular_solve: X with A X = B, for A triangular; linear in B.
 
-Only the triangle that is named is read, and with a unit diagonal not even that. A zero on the
+Only the selected triangle is read, and with a unit diagonal not even its diagonal. A zero on the
 diagonal gives infinities and NaN, as division does; nothing is raised. The other side, transposes
-and adjoints are spelled by transposing (`rune.lax.linalg.triangular_solve`), which costs nothing.
-
-An element of B that is not finite spoils its column from its own row on, and no row before.
+and adjoints are expressed by transposing (`rune.lax.linalg.triangular_solve`), which costs nothing.
+An element of B that is not finite spoils its column from its own row on, and no earlier row.
 
 Reference:  substitution, all lanes of small matrices at once; from 64 rows on by blocks, whose
             diagonal blocks are inverted first, so that nearly all work is done by matrix products.
             Where a product is not finite, substitution solves for that block again.
-Expansion:  the same, compiled on the CPU as well, where it is the faster one at every size
+Expansion:  the same, compiled on the CPU too, where it is faster at every size
             (measured: 2 to 20 times). Tiny matrices are written out, vectorised over lanes.
 Source:     Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & Higham 1992,
             IMA J. Numer. Anal. 12(1); derivative: Giles 2008, §2.2.
@@ -66,8 +65,8 @@ Divide = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Forward = Callable[[Value, Value, bool], Value]
 
 BLOCK = 32  # rows of a diagonal block
-WIDE = 128  # and of those of more than 512 rows
-LARGE = 64  # rows from which blocks are worth it
+WIDE = 128  # the same for matrices of more than 512 rows
+LARGE = 64  # rows from which blocks are faster
 
 
 def _type(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> ArrayType:
@@ -88,8 +87,8 @@ def require_right_side(name: str, a: ArrayType, b: ArrayType) -> None:
 def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: bool) -> np.ndarray:
     """The meaning in NumPy."""
     if not lower:  # from the last unknown to the first
-        flipped = solve_in_numpy(a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal)
-        return flipped[..., ::-1, :]
+        reversed_solution = solve_in_numpy(a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal)
+        return reversed_solution[..., ::-1, :]
     if a.ndim > 2 and prefers_lanes(a):
         solution = _by_quotients(_substituted_lanes, lanes_last(a), lanes_last(b), unit_diagonal)
         return lanes_first(solution, b.shape[:-2])
@@ -98,7 +97,9 @@ def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: 
 
 
 def _by_quotients(substitute: Callable[..., np.ndarray], a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
-    """What substitution gives; NumPy's own quotients of complex numbers are not always finite."""
+    """The results of substitution; NumPy's own quotients of complex numbers are not always
+    finite.
+    """
     out = substitute(a, b, unit, np.divide)
     if out.dtype in dtypes.COMPLEX and not np.isfinite(out).all():
         return substitute(a, b, unit, quotient)
@@ -128,9 +129,9 @@ def _substituted_lanes(a: np.ndarray, b: np.ndarray, unit: bool, divide: Divide)
 
 def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     n, size = a.shape[0], next_multiple(a.shape[0], BLOCK)
-    padded = np.eye(size, dtype=a.dtype)
-    padded[:n, :n] = a
-    blocks = [padded[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
+    matrix = np.eye(size, dtype=a.dtype)
+    matrix[:n, :n] = a
+    blocks = [matrix[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
     units = np.broadcast_to(np.eye(BLOCK, dtype=a.dtype)[..., None], (BLOCK, BLOCK, len(blocks)))
     inverses = _substituted_lanes(np.stack(blocks, -1), units, unit, np.divide)
     out = np.array(b)
@@ -138,7 +139,7 @@ def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
         end = min(start + BLOCK, n)
         right_side = out[start:end] - a[start:end, :start] @ out[:start]
         solution = inverses[: end - start, : end - start, number_] @ right_side
-        if not np.isfinite(solution).all():  # zeros of the inverse have multiplied it
+        if not np.isfinite(solution).all():  # the zeros of the inverse have been multiplied by it
             solution = _by_quotients(_substituted, a[start:end, start:end], right_side, unit)
         out[start:end] = solution
     return out
@@ -158,15 +159,15 @@ def _by_loops(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Value:
 
 
 def from_first(forward: Forward, a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Value:
-    """The solution by what solves lower triangles: an upper one is turned round.
+    """The solution by a function that solves lower triangles: an upper one is reversed.
 
     forward: a function of a, b, and whether the diagonal is of ones
     """
     if lower:
         return forward(a, b, unit_diagonal)
     last = type_of(a).ndim - 1
-    flipped = forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
-    return reverse(flipped, axes=(last - 1,))
+    solution = forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
+    return reverse(solution, axes=(last - 1,))
 
 
 def _forward(a: Value, b: Value, unit: bool) -> Value:
@@ -181,7 +182,7 @@ def _inverted(blocks: Value, unit: bool) -> Array:
 
 
 def _by_rows(a: Value, b: Value, unit: bool) -> Array:
-    """Unknown after unknown; those to come are still zero."""
+    """Unknown by unknown; those not yet computed are zero."""
     below = lower_triangle(a, -1)
 
     def step(i: Value, out: Value) -> list[Array]:
@@ -200,13 +201,13 @@ def _written_out(a: Value, b: Value, lower: bool, unit: bool) -> Any:
     n = len(entries)
     order = range(n) if lower else reversed(range(n))
     out: list[Any] = [None] * n
-    done: list[int] = []
+    solved_rows: list[int] = []
     for i in order:
         value = sides[i]
-        for j in done:
+        for j in solved_rows:
             value = sub(value, times_row(entries[i][j], out[j]))
         out[i] = value if unit else over_row(value, entries[i][i])
-        done.append(i)
+        solved_rows.append(i)
     return concatenate(*out, axis=type_of(b).ndim - 2) if n else b
 
 
@@ -241,7 +242,7 @@ dense_solve = dense("dense_solve", "triangular_solve", _type, _by_loops, _call)
 
 
 def _jvp_a(da: Value, a: Value, b: Value, x: Value, *, lower: bool, unit_diagonal: bool) -> Value:
-    """-A⁻¹ Ȧ X, of the triangle that is read."""
+    """-A⁻¹ Ȧ X, for the triangle that is read."""
     k = 1 if unit_diagonal else 0
     read = lower_triangle(da, -k) if lower else upper_triangle(da, k)
     return neg(triangular_solve(a, matmul(read, x), lower=lower, unit_diagonal=unit_diagonal))

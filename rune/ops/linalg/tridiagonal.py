@@ -1,12 +1,13 @@
 """tridiagonal_solve: X with A X = B, A given by its three diagonals; linear in B.
 
 Row i of A X is lower[i] x[i-1] + main[i] x[i] + upper[i] x[i+1]; lower[0] and upper[N-1] are not
-read. Elimination with partial pivoting between neighbouring rows, row after row: O(N) work, all
-lanes and right-hand sides together. A singular matrix gives infinities and NaN.
+read. Elimination with partial pivoting between neighbouring rows, row by row: O(N) work, all lanes
+and right-hand sides together. A singular matrix gives infinities and NaN.
 
-The expansion serves the CPU as well: NumPy has no such routine, and a compiled loop takes a row in
-a fraction of the time of a NumPy call. Eager evaluation runs the same steps in NumPy, or in Python
-where a row has few numbers.
+The expansion serves the CPU too: NumPy has no such routine, and a compiled loop takes a fraction of
+the time of a NumPy call for each row. Eager evaluation runs the same steps in NumPy, or in Python
+if a row has few numbers.
+
 Source: Golub & Van Loan 4e, §4.3.6, with pivoting as LAPACK's gtsv; derivative: Giles 2008, §2.2.
 """
 
@@ -34,7 +35,7 @@ from rune.ops.repeat import repeat_rows
 if TYPE_CHECKING:
     from rune.array import Array
 
-FEW = 128  # right-hand sides of all lanes, up to which NumPy is slower than Python's own numbers
+FEW = 128  # right-hand sides of all lanes up to which Python's numbers are faster than NumPy
 
 
 def _type(lower: ArrayType, main: ArrayType, upper: ArrayType, b: ArrayType) -> ArrayType:
@@ -59,7 +60,7 @@ def _reference(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nda
         solution = _by_numbers(lower, main, upper, b)
         if solution is not None:
             return solution
-    # The rows come first: a step works on one row of all lanes.
+    # Rows are the leading axis: a step works on one row of all lanes.
     lower, main, upper = (np.moveaxis(x, -1, 0)[..., None] for x in (lower, main, upper))
     return np.moveaxis(_by_rows(lower, main, upper, np.moveaxis(b, -2, 0)), 0, -2)
 
@@ -67,19 +68,19 @@ def _reference(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nda
 def _by_rows(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.ndarray) -> np.ndarray:
     n = len(main)
     pivots, first = np.empty((n, 3, *main.shape[1:]), sides.dtype), np.empty_like(sides)
-    here, right, side = main[0], upper[0], sides[0]
+    pivot, right, side = main[0], upper[0], sides[0]
     for i in range(n - 1):
-        keeps = size_in_numpy(lower[i + 1]) <= size_in_numpy(here)
-        above = (here, right, np.zeros_like(here))
+        keeps = size_in_numpy(lower[i + 1]) <= size_in_numpy(pivot)
+        above = (pivot, right, np.zeros_like(pivot))
         below = (lower[i + 1], main[i + 1], upper[i + 1])
         pivots[i] = [np.where(keeps, p, q) for p, q in zip(above, below, strict=True)]
-        eliminated = [np.where(keeps, q, p) for p, q in zip(above, below, strict=True)]
+        row_below = [np.where(keeps, q, p) for p, q in zip(above, below, strict=True)]
         first[i] = np.where(keeps, side, sides[i + 1])
-        factor = eliminated[0] / pivots[i, 0]
-        here, right = eliminated[1] - factor * pivots[i, 1], eliminated[2] - factor * pivots[i, 2]
+        factor = row_below[0] / pivots[i, 0]
+        pivot, right = row_below[1] - factor * pivots[i, 1], row_below[2] - factor * pivots[i, 2]
         side = np.where(keeps, sides[i + 1], side) - factor * first[i]
     out = np.empty_like(first)
-    out[n - 1] = side / here
+    out[n - 1] = side / pivot
     for i in reversed(range(n - 1)):
         after = pivots[i, 2] * out[i + 2] if i + 2 < n else 0
         out[i] = (first[i] - pivots[i, 1] * out[i + 1] - after) / pivots[i, 0]
@@ -87,7 +88,7 @@ def _by_rows(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.n
 
 
 def _by_numbers(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """The same on Python's numbers, lane by lane; None where one is divided by zero."""
+    """The same on Python's numbers, lane by lane; None if a divisor is zero."""
     out, n = np.empty_like(b), main.shape[-1]
     flat = [x.reshape(-1, n).tolist() for x in (lower, main, upper)]
     sides = b.reshape(-1, n, b.shape[-1])
@@ -103,18 +104,18 @@ def _by_numbers(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nd
 
 def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
     n, rows = len(main), []
-    here, right, value = main[0], upper[0], side[0]
+    diagonal, right, value = main[0], upper[0], side[0]
     for i in range(1, n):
         below, on_diagonal, beyond = lower[i], main[i], upper[i]
-        if abs(below) <= abs(here):
-            factor = below / here
-            rows.append((here, right, 0, value))
-            here, right, value = on_diagonal - factor * right, beyond, side[i] - factor * value
+        if abs(below) <= abs(diagonal):
+            factor = below / diagonal
+            rows.append((diagonal, right, 0, value))
+            diagonal, right, value = on_diagonal - factor * right, beyond, side[i] - factor * value
         else:
-            factor = here / below
+            factor = diagonal / below
             rows.append((below, on_diagonal, beyond, side[i]))
-            here, right, value = (right - factor * on_diagonal, -factor * beyond, value - factor * side[i])
-    out = [value / here]
+            diagonal, right, value = (right - factor * on_diagonal, -factor * beyond, value - factor * side[i])
+    out = [value / diagonal]
     one, two = out[0], 0
     for pivot, next_, second, value in reversed(rows):
         one, two = (value - next_ * one - second * two) / pivot, one
@@ -126,16 +127,16 @@ def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
 
 
 def _expand(lower: Value, main: Value, upper: Value, b: Value) -> Value:
-    """As the reference: a row that is pending, and the next one."""
+    """The reference's algorithm: a row that is pending, and the next one."""
     n = type_of(main).shape[-1]
     if n == 0:
         return b
     first = type_of(main).ndim - 1
     rows = [move_axis(x, first, 0) for x in (lower, main, upper, b)]
     start = [_row(x, 0) for x in rows[1:]]
-    (here, _, side), done = repeat_rows(_eliminate, start, [part(x, 0, 1, n) for x in rows])
-    last = div(side, _beside(here, side))
-    _, solution = repeat_rows(_substitute, [last, zeros(last)], done, reverse=True)
+    (pivot, _, side), reduced_rows = repeat_rows(_eliminate, start, [part(x, 0, 1, n) for x in rows])
+    last = div(side, _beside(pivot, side))
+    _, solution = repeat_rows(_substitute, [last, zeros(last)], reduced_rows, reverse=True)
     last = reshape(last, shape=(1, *type_of(last).shape))
     return move_axis(concatenate(*solution, last, axis=0), 0, first)
 
@@ -147,17 +148,17 @@ def _row(x: Value, k: int) -> Array:
 
 def _eliminate(pending: Sequence[Value], row: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     """The larger pivot of the two comes first; diagonals [*B], right-hand sides [*B, K]."""
-    (here, right, side), (*below, next_side) = pending, row
-    keeps = le(size(below[0]), size(here))
-    above = [here, right, zeros(here)]
+    (pivot, right, side), (*below, next_side) = pending, row
+    keeps = le(size(below[0]), size(pivot))
+    above = [pivot, right, zeros(pivot)]
     pivots = [select(keeps, p, q) for p, q in zip(above, below, strict=True)]
-    eliminated = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
+    row_below = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
     both = _beside(keeps, side)
     first, second = select(both, side, next_side), select(both, next_side, side)
-    factor = div(eliminated[0], pivots[0])
-    here, right = (sub(eliminated[k], mul(factor, pivots[k])) for k in (1, 2))
+    factor = div(row_below[0], pivots[0])
+    pivot, right = (sub(row_below[k], mul(factor, pivots[k])) for k in (1, 2))
     side = sub(second, mul(_beside(factor, side), first))
-    return [here, right, side], [*pivots, first]
+    return [pivot, right, side], [*pivots, first]
 
 
 def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Value], list[Value]]:
@@ -168,7 +169,7 @@ def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Valu
 
 
 def _beside(x: Value, side: Value) -> Array:
-    """A number of each lane beside its row of right-hand sides. [*B] -> [*B, K]"""
+    """One number for each lane, along its row of right-hand sides. [*B] -> [*B, K]"""
     shape = type_of(side).shape
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 1)))
 
@@ -192,7 +193,7 @@ def _columns(diagonal: Value, x: Value) -> Value:
 
 
 def _shifted(x: Value, offset: int, axis: int) -> Value:
-    """Element i + offset as element i; zeros from outside."""
+    """Element i + offset as element i; zeros for elements outside."""
     ndim = type_of(x).ndim
     low = tuple(-offset if i == axis % ndim else 0 for i in range(ndim))
     high = tuple(-p for p in low)

@@ -1,14 +1,13 @@
 """tridiagonal: Q with Qᴴ A Q real and tridiagonal, for Hermitian A, as reflections.
 
-Results as LAPACK's hetrd: A with the vectors of the reflections in the triangle that is named, the
+Results as LAPACK's hetrd: A with the vectors of the reflections in the selected triangle, the
 real diagonal [*B, N], the real subdiagonal [*B, N-1], and the taus [*B, N-1]. Only that triangle of
-A is read. The upper form is the lower one of the matrix read backwards.
+A is read. The upper form is the lower form of the matrix with rows and columns reversed.
 
-Derivative: that of the Hessenberg form, which it is (hessenberg.py): infinite or NaN where an
-element of the subdiagonal is zero.
-
-Source: Golub & Van Loan 4e, §8.3.1 (algorithm 8.3.1); it is the Hessenberg form of a Hermitian
-        matrix, and is computed as such.
+Derivative: that of the Hessenberg form (hessenberg.py): infinite or NaN where an element of the
+subdiagonal is zero.
+Source: Golub & Van Loan 4e, §8.3.1 (algorithm 8.3.1); it is computed as the Hessenberg form of a
+Hermitian matrix.
 """
 
 from __future__ import annotations
@@ -49,25 +48,25 @@ def _type(a: ArrayType, *, lower: bool) -> tuple[ArrayType, ...]:
 
 def _reference(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
     if not lower:
-        packed, d, e, taus = _reference(a[..., ::-1, ::-1], lower=True)
-        return packed[..., ::-1, ::-1], d[..., ::-1], e[..., ::-1], taus[..., ::-1]
+        reflectors, d, e, taus = _reference(a[..., ::-1, ::-1], lower=True)
+        return reflectors[..., ::-1, ::-1], d[..., ::-1], e[..., ::-1], taus[..., ::-1]
     below = np.tril(a, -1)
     n = a.shape[-1]
     full = below + np.conj(np.swapaxes(below, -1, -2)) + np.eye(n, dtype=a.dtype) * np.real(a)
-    packed, taus = reduced(full)
-    d, e = (np.real(np.diagonal(packed, k, -2, -1)) for k in (0, -1))
-    return packed, d, e, taus
+    reflectors, taus = reduced(full)
+    d, e = (np.real(np.diagonal(reflectors, k, -2, -1)) for k in (0, -1))
+    return reflectors, d, e, taus
 
 
 def _expand(a: Value, *, lower: bool) -> list[Value]:
     if not lower:
         return _backwards(_expand(*_backwards([a]), lower=True))
-    packed, taus = expanded(hermitian(a))
-    return [packed, real_part(diagonal(packed)), real_part(_below_diagonal(packed)), taus]
+    reflectors, taus = expanded(hermitian(a))
+    return [reflectors, real_part(diagonal(reflectors)), real_part(_below_diagonal(reflectors)), taus]
 
 
 def _backwards(xs: Sequence[Value]) -> list[Value]:
-    """A matrix and what belongs to it with rows and columns from the last to the first."""
+    """A matrix and its companions with rows and columns in reverse order."""
     last = type_of(xs[0]).ndim - 1
     return [reverse(xs[0], axes=(last - 1, last)), *(reverse(x, axes=(last - 1,)) for x in xs[1:])]
 
@@ -92,12 +91,12 @@ def _jvp(
 
 
 def _lower_jvp(outs: Sequence[Value], da: Value) -> list[Value]:
-    packed, _, _, taus = outs
-    form = hermitian(upper_triangle(packed, -1))
-    dh, dv, dtaus = form_jvp(packed, taus, form, hermitian(da))
-    on, beside = diagonal(dh), _below_diagonal(dh)
+    reflectors, _, _, taus = outs
+    form = hermitian(upper_triangle(reflectors, -1))
+    dh, dv, dtaus = form_jvp(reflectors, taus, form, hermitian(da))
+    on, off_diagonal = diagonal(dh), _below_diagonal(dh)
     band = upper_triangle(lower_triangle(dh, 1), -1)
-    return [add(band, dv), real_part(on), real_part(beside), dtaus]
+    return [add(band, dv), real_part(on), real_part(off_diagonal), dtaus]
 
 
 tridiagonal: Primitive = Primitive(

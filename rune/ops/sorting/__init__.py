@@ -1,14 +1,14 @@
 """Sorting along the last axis: `sort` of several arrays by the first of them, `top_k`, search.
 
     sort     operands of one shape -> the same, their rows permuted alike so that the first
-             `num_keys` are in lexicographic order; elements that are equal keep their order
+             `num_keys` are in lexicographic order; equal elements keep their order
     top_k    x, k -> the k last elements in that order, the last one first, and their positions
 
-The order is total: NaN after all numbers, -0 equal to 0, complex numbers by their real and then
-their imaginary part, False before True. Tangents go where their elements go.
+The order is total: NaN after all numbers, -0 equal to 0, complex numbers by real and then by
+imaginary part, False before True. Tangents move with their elements.
 
-order.py: the order with NumPy, which is the meaning. keys.py: with integers, for devices, whose way
-of sorting is in lowering/sorting. searching.py: where a value belongs in sorted rows.
+order.py has the order in NumPy, which is the meaning; keys.py the order in integers, for devices,
+whose way of sorting is in lowering/sorting; searching.py the search in sorted rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Rules = tuple[list[Any], list[Any]]
 
-# Up to so many comparisons, of each element with every other of its row, compiled code is faster
+# Up to this many comparisons, of each element with every other of its row, compiled code is faster
 # than a call of NumPy: 10 to 20 us for a call, and 0.1 ns for a comparison.
 FEW_COMPARISONS = 1 << 14
 
@@ -59,7 +59,7 @@ def last_axis(name: str, x: ArrayType) -> Size:
 
 
 def _is_long(x: ArrayType, *_others: ArrayType, **_params: object) -> bool:
-    """Whether NumPy's routine is worth its call."""
+    """Whether the rows are long enough that a call of NumPy pays."""
     most = [dims.bounds(size)[1] for size in (*x.shape, x.shape[-1])]
     return None in most or math.prod(size for size in most if size is not None) > FEW_COMPARISONS
 
@@ -113,7 +113,7 @@ sort: Primitive = Primitive(
 
 
 def argsort(x: Value) -> Array:
-    """The i32 positions, along the last axis, that put `x` into order; ties keep theirs."""
+    """The i32 positions, along the last axis, that sort `x`; ties keep their order."""
     return sort(x, positions_like(x), num_keys=1)[1]
 
 

@@ -1,7 +1,7 @@
-"""Keys as integers that compare as they do, most significant first, and how they are compared.
+"""Keys as integers that compare in the same order, most significant first, and their comparison.
 
-NaN is after all numbers, -0 equal to 0; complex numbers go by their real and then their imaginary
-part. How a device sorts by them is in lowering/sorting.
+NaN is after all numbers, -0 equal to 0; complex numbers compare by real and then by imaginary
+part. lowering/sorting has the ways in which devices sort by these integers.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def ordered(key: Value) -> Sequence[Value]:
 def _float_order(x: Value, integer: np.dtype) -> Array:
     bits = bitcast(x, dtype=integer)
     most = np.iinfo(integer).max
-    # Not by comparing floats: there are devices that take the smallest ones for 0.
+    # Not by comparing floats: some devices flush the smallest ones to 0.
     is_zero = eq(logical_and(bits, literal_like(most, bits)), zero_like(bits))
     bits = select(is_zero, zero_like(bits), bits)
-    # Of negative numbers the bits grow with the size: all but the sign are turned over.
-    turned = logical_xor(bits, literal_like(most, bits))
-    order = select(lt(bits, zero_like(bits)), turned, bits)
+    # The bits of negative numbers grow with the magnitude: all but the sign are inverted.
+    inverted_bits = logical_xor(bits, literal_like(most, bits))
+    order = select(lt(bits, zero_like(bits)), inverted_bits, bits)
     return select(ne(x, x), literal_like(most, bits), order)
 
 
@@ -74,7 +74,7 @@ def less(a: Sequence[Value], b: Sequence[Value]) -> Array:
 
 
 def take_last(x: Operand, positions: Value) -> Array:
-    """For every place the element of the same row at that position.
+    """At every position, the element of the same row at the given position.
 
     Shapes: x [*B, N], positions [*B, M] -> [*B, M].
     """

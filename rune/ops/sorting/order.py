@@ -27,12 +27,12 @@ def sorted_rows(x: np.ndarray) -> np.ndarray:
         return take_rows(x, permutation([x]))
     rows = np.sort(x, axis=-1)
     if x.dtype in dtypes.FLOATING and np.signbit(x[x == 0]).any():
-        rows[rows == 0] = x[x == 0]  # a row has as many zeros as before, and keeps their order
+        rows[rows == 0] = x[x == 0]  # a row has as many zeros as before, in the same order
     return rows
 
 
 def permutation(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """The positions, along the last axis, that put the keys into order; ties keep theirs."""
+    """The positions, along the last axis, that sort by the keys; ties keep their order."""
     words = [w for key in keys for w in words_of(key)]
     order = _order(words.pop())
     while words:
@@ -42,7 +42,9 @@ def permutation(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def largest(x: np.ndarray, k: int) -> np.ndarray:
-    """The positions of the k last elements in order, the last first; of a tie the first first."""
+    """The positions of the k last elements in order, the last first; of a tie, the first comes
+    first.
+    """
     words = [~w for w in words_of(x)]
     if len(words) > 1:
         return permutation(words)[..., :k]
@@ -53,7 +55,7 @@ def largest(x: np.ndarray, k: int) -> np.ndarray:
 
 
 def search_keys(x: np.ndarray) -> np.ndarray:
-    """Numbers, or records of them, for which NumPy's searchsorted goes by the order."""
+    """Numbers, or records of numbers, whose order NumPy's searchsorted can follow."""
     if x.dtype in _NATIVE:
         return x
     words = words_of(x)
@@ -63,7 +65,7 @@ def search_keys(x: np.ndarray) -> np.ndarray:
     if len(halves) == 1:
         return halves[0]
     pairs = np.stack(halves, axis=-1).astype(">u8")
-    return pairs.view("S16")[..., 0]  # bytes compare from the first one on
+    return pairs.view("S16")[..., 0]  # bytes compare from the first to the last
 
 
 def words_of(key: np.ndarray) -> list[np.ndarray]:
@@ -81,24 +83,26 @@ def words_of(key: np.ndarray) -> list[np.ndarray]:
 
 
 def _ordered_bits(x: np.ndarray, unsigned: np.dtype) -> np.ndarray:
-    """Numbers of the width of `unsigned`, as unsigned integers in the same order."""
+    """Numbers as wide as `unsigned`, as unsigned integers in the same order."""
     if x.dtype == unsigned:
         return x
     sign = unsigned.type(1 << (8 * unsigned.itemsize - 1))
     if x.dtype.kind == "i":
         return np.ascontiguousarray(x).view(unsigned) ^ sign
-    signed = np.dtype(f"i{unsigned.itemsize}")
-    bits = np.ascontiguousarray(x + x.dtype.type(0)).view(signed)  # -0 + 0 is 0
-    turned = bits >> (8 * unsigned.itemsize - 1)  # all ones where negative
-    turned |= np.iinfo(signed).min
-    turned ^= bits
-    ordered = turned.view(unsigned)
-    ordered[np.isnan(x)] = ~unsigned.type(0)
-    return ordered
+    signed_dtype = np.dtype(f"i{unsigned.itemsize}")
+    bits = np.ascontiguousarray(x + x.dtype.type(0)).view(signed_dtype)  # -0 + 0 is 0
+    mask = bits >> (8 * unsigned.itemsize - 1)  # all ones where negative
+    mask |= np.iinfo(signed_dtype).min
+    mask ^= bits
+    result = mask.view(unsigned)
+    result[np.isnan(x)] = ~unsigned.type(0)
+    return result
 
 
 def take_rows(x: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """For every place the element of the same row at that position: take_along_axis, sooner."""
+    """At every position, the element of the same row at the given position; faster than
+    take_along_axis.
+    """
     if x.ndim > 1:
         starts = np.arange(math.prod(x.shape[:-1])) * x.shape[-1]
         positions = positions + starts.reshape(*x.shape[:-1], 1)

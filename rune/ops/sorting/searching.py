@@ -1,10 +1,10 @@
-"""search_sorted: where values belong in rows that are sorted, by halving.
+"""search_sorted: the positions of values in sorted rows, by binary search.
 
     x [*B, N] sorted, values [*B, M] -> i32 [*B, M]: how many elements of the row are less than the
     value (side "left"), or not greater (side "right")
 
 The order is that of `sort`: NaN after all numbers, complex numbers by their parts. Derivatives are
-zero; a row that is not sorted gives some number in 0…N.
+zero; for a row that is not sorted the result is some number in 0…N.
 Source: binary search, Knuth, The Art of Computer Programming 3, section 6.2.1.
 """
 
@@ -32,8 +32,8 @@ from rune.ops.sorting import keys, order
 if TYPE_CHECKING:
     from rune.array import Array
 
-BLOCK = 16_384  # values that are searched for together
-MOST_KEYS = 1 << 16  # what the cache holds
+BLOCK = 16_384  # values that are searched for at a time
+MOST_KEYS = 1 << 16  # as many as fit in the cache
 
 
 def _type(x: ArrayType, values: ArrayType, *, side: Literal["left", "right"]) -> ArrayType:
@@ -45,44 +45,46 @@ def _type(x: ArrayType, values: ArrayType, *, side: Literal["left", "right"]) ->
 
 
 def _reference(x: np.ndarray, values: np.ndarray, *, side: Literal["left", "right"]) -> np.ndarray:
-    keys, wanted = order.search_keys(x), order.search_keys(values)
+    keys, targets = order.search_keys(x), order.search_keys(values)
     positions = np.zeros(values.shape, np.int32)
     for row in np.ndindex(*values.shape[:-1]):
-        positions[row] = _searched(keys[row], wanted[row], side)
+        positions[row] = _searched(keys[row], targets[row], side)
     return positions
 
 
-def _searched(keys: np.ndarray, wanted: np.ndarray, side: Any) -> np.ndarray:
-    """np.searchsorted, whose branches cost most of its time where many values come in any order."""
-    plain = keys.dtype.kind in "iuf" and len(wanted) >= BLOCK
-    if not plain or not 0 < len(keys) <= MOST_KEYS or (wanted[1:] >= wanted[:-1]).all():
-        return np.searchsorted(keys, wanted, side)
+def _searched(keys: np.ndarray, targets: np.ndarray, side: Any) -> np.ndarray:
+    """np.searchsorted, whose mispredicted branches cost most of its time if many values are
+    unsorted.
+    """
+    plain = keys.dtype.kind in "iuf" and len(targets) >= BLOCK
+    if not plain or not 0 < len(keys) <= MOST_KEYS or (targets[1:] >= targets[:-1]).all():
+        return np.searchsorted(keys, targets, side)
     width = len(keys).bit_length()
     last = np.nan if keys.dtype.kind == "f" else np.iinfo(keys.dtype).max
     table = np.full((1 << width) - 1, last, keys.dtype)
     table[: len(keys)] = keys
     less = np.less if side == "left" else np.less_equal
-    positions = np.zeros(len(wanted), np.intp)
-    for start in range(0, len(wanted), BLOCK):
-        values, low = wanted[start : start + BLOCK], positions[start : start + BLOCK]
+    positions = np.zeros(len(targets), np.intp)
+    for start in range(0, len(targets), BLOCK):
+        values, low = targets[start : start + BLOCK], positions[start : start + BLOCK]
         for bit in reversed(range(width)):
             is_after = less(np.take(table, low + ((1 << bit) - 1)), values)
             low += np.multiply(is_after, 1 << bit, dtype=np.intp)
-    nowhere = np.flatnonzero(wanted != wanted)  # NaN, after all numbers
-    positions[nowhere] = np.searchsorted(keys, wanted[nowhere], side)
+    nowhere = np.flatnonzero(targets != targets)  # NaN, after all numbers
+    positions[nowhere] = np.searchsorted(keys, targets[nowhere], side)
     return np.minimum(positions, len(keys))
 
 
 def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value:
-    rows, wanted = keys.ordered(x), keys.ordered(values)
+    rows, targets = keys.ordered(x), keys.ordered(values)
     shape, size = type_of(values).shape, type_of(x).shape[-1]
     most, one = bounds(size)[1], literal(1, dtypes.i32)
 
     def step(i: Value, low: Value, high: Value) -> list[Array]:
         middle = add(low, shr(sub(high, low), one))
-        # A search that has ended may stand behind the last element.
-        here = [keys.take_last(row, min(middle, last)) for row in rows]
-        goes_on = _is_before(here, wanted, side)
+        # A search that has ended may point past the last element.
+        elements = [keys.take_last(row, min(middle, last)) for row in rows]
+        goes_on = _is_before(elements, targets, side)
         is_open = lt(low, high)
         after = add(middle, one)
         return [
@@ -95,10 +97,10 @@ def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value
     return repeat(31 if most is None else most.bit_length(), step, low, high)[0] if most else low
 
 
-def _is_before(here: Sequence[Value], wanted: Sequence[Value], side: Literal["left", "right"]) -> Array:
+def _is_before(elements: Sequence[Value], values: Sequence[Value], side: Literal["left", "right"]) -> Array:
     if side == "left":
-        return keys.less(here, wanted)
-    return logical_not(keys.less(wanted, here))
+        return keys.less(elements, values)
+    return logical_not(keys.less(values, elements))
 
 
 def _batch(

@@ -1,7 +1,7 @@
-"""What leaves rune.optim with release 0.2.0: Optax has all of it, and runs on rune.
+"""Names that release 0.2.0 removes from rune.optim: Optax has all of them, and runs on rune.
 
-Whoever asks rune.optim for one of these names is told so, by a DeprecationWarning, and given it;
-this package gives them without a warning. A module is loaded when one of its names is asked for.
+`rune.optim` returns each of these names with a DeprecationWarning; this package returns them
+without one. A module is loaded when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NAMES: Mapping[str, str] = {
     "rune.optim.deprecated.quasi_newton": "lbfgs scale_by_lbfgs",
 }
 MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
-# What Optax calls by another name.
+# Names that differ in Optax.
 IN_OPTAX = {
     "ExtraArgsOptimizer": "GradientTransformationExtraArgs",
     "Optimizer": "GradientTransformation",
@@ -61,7 +61,7 @@ IN_OPTAX = {
 
 
 def note(name: str) -> str:
-    """What to use instead of a name, and until when it is here.
+    """What to use instead of a name, and when rune removes it.
 
     >>> print(note("lamb"))
     rune.optim.lamb leaves with rune 0.2.0

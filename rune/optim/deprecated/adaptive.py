@@ -1,6 +1,6 @@
-"""Optimisers of Adam's kin: moments of the gradient, taken or used in another way.
+"""Optimizers related to Adam: other uses of the moments of the gradient.
 
-Each is a part, `scale_by_…`, and the optimiser built on it, under Optax's names.
+Each is a part, `scale_by_…`, and the optimizer built on it, under Optax's names.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def scale_by_belief(
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zhuang et al. 2020, arXiv:2010.07468, algorithm 2.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -115,7 +115,7 @@ def scale_by_amsgrad(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_
             i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Reddi et al. 2018, arXiv:1904.09237, with both means corrected for their start.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -163,7 +163,8 @@ def amsgrad(
 
 
 def _lengths(b2: Any, count: Array) -> tuple[Any, Any]:
-    """ρ∞ and ρ(count) of RAdam: how many gradients the mean of squares is worth, at most and now.
+    """ρ∞ and ρ(count) of RAdam: the number of gradients that the mean of squares stands for, in the
+    limit and now.
 
     ρ = ρ∞ - 2 t b2**t / (1 - b2**t) is a small difference of large numbers for b2 near 1. With
     x = -t log b2 it is [ρ∞ + 2 / log b2] + (2 t / x) (1 - x / expm1(x)), each part exact.
@@ -188,13 +189,14 @@ def scale_by_radam(
     *,
     nesterov: bool = False,
 ) -> Optimizer:
-    """Adam's direction times what its variance in the first steps calls for.
+    """Adam's direction times a correction for its variance in the first steps.
 
-    While the mean of squares is worth fewer than `threshold` gradients, the running mean alone.
+    While the mean of squares stands for fewer than `threshold` gradients, the running mean alone.
+
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError for a b2 outside 0…1, or at an end of it, and for a threshold below 4: the
-            variance of fewer gradients is not finite.
+    Errors: ArgumentError unless b2 is between 0 and 1, and for a threshold below 4: the variance of
+            fewer gradients is not finite.
     Source: Liu et al. 2019, arXiv:1908.03265, algorithm 2.
 
     >>> import rune.numpy as rnp
@@ -214,16 +216,16 @@ def scale_by_radam(
         nu = running_squares("scale_by_radam", b2, state.nu, grads)
         mean = unbiased("scale_by_radam", b1, count, nesterov)
         second = correction("scale_by_radam", b2, count)
-        most, now = _lengths(b2, count)
-        is_known = now >= threshold
-        long = rnp.where(is_known, now, 5.0)  # whose root is one of a number above 0
+        most, length = _lengths(b2, count)
+        is_known = length >= threshold
+        long = rnp.where(is_known, length, 5.0)  # where it is not known, any number with a real root
         share = (long - 4.0) * (long - 2.0) * most / ((most - 4.0) * (most - 2.0) * long)
         factor = rnp.sqrt(share)
 
         def direction(g: Array, m: Array, v: Array) -> Array:
             plain = mean(g, m)
-            rectified = factor * plain / _root(v / second, eps_root, eps)
-            return rnp.astype(rnp.where(is_known, rectified, plain), m.dtype)
+            corrected_direction = factor * plain / _root(v / second, eps_root, eps)
+            return rnp.astype(rnp.where(is_known, corrected_direction, plain), m.dtype)
 
         return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
 
@@ -331,7 +333,7 @@ def scale_by_adan(
             i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Xie et al. 2022, arXiv:2208.06677, algorithm 1.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -343,10 +345,10 @@ def scale_by_adan(
     def update(grads: Tree, state: AdanState, params: Tree = None) -> tuple[Tree, AdanState]:
         t = state.t + 1
         change = tree.map(lambda g, old: rnp.where(state.t == 0, 0, g - old), grads, state.g)
-        ahead = tree.map(lambda g, d: g + (1 - b2) * d, grads, change)
+        lookahead_gradients = tree.map(lambda g, d: g + (1 - b2) * d, grads, change)
         m = running_mean("scale_by_adan", b1, state.m, grads)
         v = running_mean("scale_by_adan", b2, state.v, change)
-        n = running_squares("scale_by_adan", b3, state.n, ahead)
+        n = running_squares("scale_by_adan", b3, state.n, lookahead_gradients)
         c1, c2, c3 = (correction("scale_by_adan", b, t) for b in (b1, b2, b3))
 
         def direction(m: Array, v: Array, n: Array) -> Array:

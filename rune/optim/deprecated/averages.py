@@ -14,7 +14,7 @@ from rune.typing import ArrayLike
 
 
 class LookaheadParams(NamedTuple):
-    """The parameters that gradients are taken of, and the slow ones, to evaluate with.
+    """The parameters at which gradients are taken, and the slow ones, for evaluation.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -38,7 +38,7 @@ class LookaheadParams(NamedTuple):
 
 
 class LookaheadState(NamedTuple):
-    """The fast optimizer's state, and steps since the copies were one."""
+    """The fast optimizer's state, and the number of steps since the copies were synchronised."""
 
     fast_state: Tree
     steps_since_sync: Array
@@ -60,8 +60,8 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     """
 
     def leaf(new: Array, old: Array) -> Array:
-        decayed = (1 - step_size) * same_shape("incremental_update", old, new)
-        return rnp.astype(step_size * new + decayed, rnp.result_type(old))
+        old_share = (1 - step_size) * same_shape("incremental_update", old, new)
+        return rnp.astype(step_size * new + old_share, rnp.result_type(old))
 
     return tree.map(leaf, new_tensors, old_tensors)
 
@@ -92,11 +92,12 @@ def _period(name: str, period: int) -> int:
 def lookahead(
     fast_optimizer: Optimizer, sync_period: int, slow_step_size: float, reset_state: bool = False
 ) -> ExtraArgsOptimizer:
-    """Slow parameters that go a share of the way that `sync_period` fast steps have gone.
+    """Slow parameters that follow the fast ones by a fraction, once every `sync_period` steps.
 
     Its parameters are `LookaheadParams`; gradients are those at `params.fast`. At the end of each
-    round the fast ones go on from where the slow ones are. reset_state: and so does their state.
-    Arguments that the fast optimizer takes by name are handed on to it.
+    round the fast parameters restart from the slow ones; with reset_state, so does their state.
+    Keyword arguments of the fast optimizer are passed on to it.
+
     Shapes: gradients as `params.fast`; updates two such trees; the state that of the fast optimizer
             and a count i32 [].
     Types:  each leaf in the dtype of its parameter.

@@ -92,7 +92,7 @@ def centralize() -> Optimizer:
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
     Source: Yong et al. 2020, arXiv:2004.01461.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -112,7 +112,7 @@ def zero_nans() -> Optimizer:
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -134,7 +134,7 @@ def ema(decay: float, debias: bool = True) -> Optimizer:
 
     Shapes: updates, and the mean in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated

@@ -27,7 +27,7 @@ class FactoredState(NamedTuple):
 
 
 def factored_axes(shape: tuple[int, ...], least: int) -> tuple[int, int] | None:
-    """The two largest axes, the larger one last, if both are at least so long."""
+    """The two largest axes, the larger one last, if both have at least `least` elements."""
     order = sorted(range(len(shape)), key=lambda a: shape[a])
     if len(shape) < 2 or shape[order[-2]] < least:
         return None
@@ -46,7 +46,7 @@ def _scaled(
         element = mean(element, square)
         return g * ops.rsqrt(element), row, column, element
     row, column = mean(row, rnp.mean(square, axes[1])), mean(column, rnp.mean(square, axes[0]))
-    # Where the first axis stands once the second is gone.
+    # The position of the first axis once the second is removed.
     place = axes[0] - (axes[0] > axes[1])
     of_row = ops.rsqrt(row / rnp.mean(row, place, keepdims=True))
     spread = rnp.expand_dims(of_row, axes[1]) * rnp.expand_dims(ops.rsqrt(column), axes[0])
@@ -66,7 +66,7 @@ def scale_by_factored_rms(
             lack one of the two factored axes, elements those of the other parameters, [1] where
             nothing is stored; the count is i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -87,8 +87,8 @@ def scale_by_factored_rms(
                 return rnp.zeros((1,), rnp.real(p).dtype)
             if axes is None:
                 return rnp.zeros_like(rnp.real(p))
-            gone = axes[1 - number]
-            shape = tuple(d for a, d in enumerate(p.shape) if a != gone)
+            factored_axis = axes[1 - number]
+            shape = tuple(d for a, d in enumerate(p.shape) if a != factored_axis)
             return rnp.zeros(shape, rnp.real(p).dtype)
 
         zeros = [tree.map(lambda p, n=n: part(n, p), params) for n in range(3)]

@@ -1,4 +1,4 @@
-"""Hyperparameters as part of the state: read, set and saved there, traced in the step."""
+"""Hyperparameters in the state: they are read, set and saved there, and traced in the step."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def inject_hyperparams(
     """The factory of an optimizer that keeps its numbers in `state.hyperparams`.
 
     Numbers and arrays among the arguments become part of the state and may be replaced there
-    between steps; schedules are evaluated at the step count. Bools, strings, None and trees of
-    flags, and what `static_args` names, stay as they are given. Other functions than schedules,
-    like masks, have to be named in `static_args`.
+    between steps; schedules are evaluated at the step count. Bools, strings, None, trees of
+    flags and the arguments named in `static_args` are passed on unchanged. Functions that are not
+    schedules, such as masks, must be named in `static_args`.
     Shapes: updates as of the factory's optimizer; the state is its state, a count i32 [], and a
             dict of numbers [], and of arrays in their shapes.
     Types:  as of the factory's optimizer; numbers f32, arrays in their dtypes.
@@ -57,19 +57,19 @@ def inject_hyperparams(
             f"(arguments are {', '.join(signature.parameters)})"
         )
 
-    def factory(*args: object, **named: object) -> ExtraArgsOptimizer:
-        bound = signature.bind(*args, **named)
+    def factory(*args: object, **keywords: object) -> ExtraArgsOptimizer:
+        bound = signature.bind(*args, **keywords)
         bound.apply_defaults()
-        schedules, numbers, fixed = _kinds(bound.arguments, static)
+        schedules, numbers, static_values = _kinds(bound.arguments, static)
 
         def optimizer_of(values: Mapping[str, object]) -> ExtraArgsOptimizer:
             call = inspect.BoundArguments(signature, type(bound.arguments)())
-            call.arguments.update({**bound.arguments, **fixed, **values})
+            call.arguments.update({**bound.arguments, **static_values, **values})
             return with_extra_args_support(inner_factory(*call.args, **call.kwargs))
 
         def at(count: Array, hyperparams: Mapping[str, object]) -> dict[str, Any]:
-            scheduled = {name: rnp.asarray(schedule(count)) for name, schedule in schedules.items()}
-            return {**hyperparams, **scheduled}
+            rates = {name: rnp.asarray(schedule(count)) for name, schedule in schedules.items()}
+            return {**hyperparams, **rates}
 
         def init(params: Tree) -> HyperparamsState:
             constants = {name: rnp.asarray(value) for name, value in numbers.items()}
@@ -89,19 +89,19 @@ def inject_hyperparams(
 
 
 def _kinds(arguments: Mapping[str, object], static: set[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Schedules, numbers, and what stays as it is."""
+    """Schedules, numbers, and arguments that do not enter the state."""
     schedules: dict[str, object] = {}
     numbers: dict[str, object] = {}
-    fixed: dict[str, object] = {}
+    static_values: dict[str, object] = {}
     for name, argument in arguments.items():
         value = opened(argument)
         is_number = isinstance(value, int | float | Array | Tracer | np.ndarray | np.generic)
         if name in static or isinstance(value, bool | Optimizer):
-            fixed[name] = value
+            static_values[name] = value
         elif callable(value):
             schedules[name] = value
         elif is_number:
             numbers[name] = value
         else:
-            fixed[name] = value
-    return schedules, numbers, fixed
+            static_values[name] = value
+    return schedules, numbers, static_values

@@ -4,9 +4,9 @@
     updates, state = optimizer.update(
         grad, state, params, value=value, grad=grad, value_fn=loss)
 
-The last part of a chain: what stands before it gives the direction. A search is one loop of the
-program, however many lengths it tries, and keeps what it found at the new point: with
-`value_and_grad_from_state` the next step need not compute that again.
+A search is the last part of a chain: the parts before it give the direction. It is one loop of the
+program, however many lengths it tries, and stores the value and gradient at the new point: with
+`value_and_grad_from_state` the next step need not compute them again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from rune.typing import ArrayLike
 
 
 class LineSearchState(NamedTuple):
-    """The last length, value and gradient at its end (None if not kept), and of the search:
-    how many lengths it tried, and whether the last one meets what was asked for."""
+    """The last length, the value and gradient at its end (None if not stored), and about the
+    search: the number of lengths tried, and whether the last one meets the conditions.
+    """
 
     learning_rate: Array
     value: Array
@@ -49,7 +50,7 @@ def _start(name: str, params: Tree, grad: Tree) -> LineSearchState:
 
 
 def _known(name: str, **arguments: object) -> None:
-    missing = [what for what, value in arguments.items() if value is None]
+    missing = [argument for argument, value in arguments.items() if value is None]
     if missing:
         raise ArgumentError(
             f"{name}: cannot search without {', '.join(missing)}",
@@ -62,10 +63,10 @@ def scale_by_zoom_linesearch(
 ) -> ExtraArgsOptimizer:
     """Updates times a length that meets the strong Wolfe conditions.
 
-    The value falls by at least slope_rtol of what the first slope promises, and the slope there is
-    at most curv_rtol of the first one. Where no such length is found, the best one that was; 0 if
-    the updates do not point downhill.
-    initial_guess_strategy: the first length tried is the last one found, "keep", or 1, "one".
+    The value falls by at least slope_rtol times the decrease along the first slope, and the slope
+    at that length is at most curv_rtol times the first one. If no such length is found, the best
+    one tried is used; 0 if the updates do not point downhill.
+    initial_guess_strategy: the first length tried is the last result ("keep"), or 1 ("one").
     Shapes: updates, grad, and a gradient that is kept, are trees like the parameters; value [], and
             the last length, the steps and whether it is met in the state [].
     Types:  each leaf in the dtype of its parameter, floating; lengths f32 or f64, the steps i32.
@@ -106,11 +107,11 @@ def scale_by_zoom_linesearch(
             return Line(length, rnp.astype(loss, number), rnp.astype(slope, number), slopes)
 
         slope = rnp.astype(inner_product(grad, updates), number)
-        here = Line(rnp.zeros((), number), rnp.astype(value, number), slope, grad)
+        start = Line(rnp.zeros((), number), rnp.astype(value, number), slope, grad)
         is_kept = (initial_guess_strategy == "keep") & (state.learning_rate > 0)
         first = rnp.where(is_kept, state.learning_rate, 1.0)
-        end, is_met, steps = strong_wolfe(at, here, first, slope_rtol, curv_rtol, max_linesearch_steps)
-        end = tree.map(lambda new, old: rnp.where(slope < 0, new, old), end, here)
+        end, is_met, steps = strong_wolfe(at, start, first, slope_rtol, curv_rtol, max_linesearch_steps)
+        end = tree.map(lambda new, old: rnp.where(slope < 0, new, old), end, start)
         return scaled(updates, end.a), LineSearchState(end.a, end.value, end.gradient, steps, is_met)
 
     def init(params: Tree) -> LineSearchState:
@@ -179,17 +180,17 @@ def scale_by_backtracking_linesearch(
     ) -> tuple[Tree, LineSearchState]:
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
         number = state.learning_rate.dtype
-        slope, here = rnp.astype(inner_product(grad, updates), number), rnp.astype(value, number)
+        slope, start_value = rnp.astype(inner_product(grad, updates), number), rnp.astype(value, number)
         value_at = _values_along(params, updates, value_fn, accepted(value_fn, extra), number)
 
         def is_enough(length: Array, loss: Array) -> Array:
-            return loss <= (1 + rtol) * here + slope_rtol * length * slope + atol
+            return loss <= (1 + rtol) * start_value + slope_rtol * length * slope + atol
 
         first = rnp.minimum(increase_factor * state.learning_rate, max_learning_rate)
         length, loss, steps = _shortened(first, decrease_factor, value_at, is_enough, max_backtracking_steps)
         is_met = is_enough(length, loss)
-        # Nothing is gained by a step that makes the value worse, or not a number.
-        length, loss = rnp.where(is_met, length, 0.0), rnp.where(is_met, loss, here)
+        # A step to a larger value, or to NaN, gains nothing.
+        length, loss = rnp.where(is_met, length, 0.0), rnp.where(is_met, loss, start_value)
         step, rate = scaled(updates, length), rnp.where(is_met, length, first)
         slopes = value_and_grad(value_fn)
         gradient = slopes(apply_updates(params, step), **accepted(value_fn, extra))[1] if store_grad else None
@@ -208,7 +209,9 @@ def _shortened(
     is_enough: Callable[[Array, Array], Array],
     most: int,
 ) -> tuple[Array, Array, Array]:
-    """The first of first, factor first, factor² first, … that is enough; value there; the count."""
+    """The first of first, factor · first, factor² · first, … that is enough; the value there; the
+    count.
+    """
 
     def goes_on(carry: tuple[Array, Array, Array]) -> Array:
         length, loss, steps = carry
@@ -235,7 +238,7 @@ def value_and_grad_from_state(value_fn: Callable[..., object]) -> Callable[..., 
     (Array(9., f32[], cpu:0), Array([6.], f32[1], cpu:0))
     """
 
-    def value_and_gradient(params: Tree, *args: object, state: Tree, **named: object) -> tuple[Array, Tree]:
+    def value_and_gradient(params: Tree, *args: object, state: Tree, **keywords: object) -> tuple[Array, Tree]:
         searches = filter(_is_search, tree.leaves(state, _is_search))
         candidates = [search for search in searches if search.grad is not None]
         if len(candidates) != 1:
@@ -248,7 +251,7 @@ def value_and_grad_from_state(value_fn: Callable[..., object]) -> Callable[..., 
         number = last.value.dtype
 
         def compute(_: object) -> tuple[Array, Tree]:
-            value, grad = value_and_grad(value_fn)(params, *args, **named)
+            value, grad = value_and_grad(value_fn)(params, *args, **keywords)
             return rnp.astype(value, number), grad
 
         return control.cond(rnp.isfinite(last.value), lambda _: (last.value, last.grad), compute, None)

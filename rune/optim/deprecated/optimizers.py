@@ -1,4 +1,4 @@
-"""The usual optimisers, as chains of parts, under Optax's names and arguments.
+"""More of the usual optimizers, as chains of parts, under Optax's names and arguments.
 
 A learning rate is a number, an array, or a schedule. `mask` says which leaves decay.
 """
@@ -90,7 +90,7 @@ def adamaxw(
     weight_decay: float = 1e-4,
     mask: object = None,
 ) -> Optimizer:
-    """`adamax` with decay of the weights beside it.
+    """`adamax` with decoupled weight decay.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
@@ -255,6 +255,6 @@ def adafactor(
 
 
 def _uphill(learning_rate: Rate) -> Optimizer:
-    """Updates times the learning rate, the sign kept."""
+    """Updates times the learning rate, without a change of sign."""
     rate: Any = learning_rate
     return scale_by_learning_rate(lambda count: -rate(count)) if callable(learning_rate) else scale(rate)

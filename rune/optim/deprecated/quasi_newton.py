@@ -1,8 +1,9 @@
-"""L-BFGS: steps of Newton's kind from the last few changes of parameters and gradients.
+"""L-BFGS: approximate Newton steps from the last few changes of parameters and gradients.
 
-The inverse of the Hessian is never formed: the direction is two walks over the remembered changes
-(the two-loop recursion), each one loop of the program. The memory is a ring: leaves get a leading
-axis of `memory_size`.
+The inverse of the Hessian is never formed: the direction comes from two passes over the stored
+changes (the two-loop recursion), each one loop of the program. The memory is a ring: leaves get a
+leading axis of `memory_size`.
+
 Source: Liu & Nocedal 1989, Mathematical Programming 45; Nocedal & Wright 2006, algorithm 7.4.
 """
 

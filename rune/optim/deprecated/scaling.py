@@ -1,4 +1,4 @@
-"""Parts that scale gradients by what they remember of earlier ones."""
+"""Parts that scale gradients by a memory of earlier ones."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     Shapes: updates, and e_g and e_x in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zeiler 2012, arXiv:1212.5701.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -109,7 +109,7 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Kingma & Ba 2014, arXiv:1412.6980, algorithm 2.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -142,7 +142,7 @@ def scale_by_yogi(
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Zaheer et al. 2018, Adaptive methods for nonconvex optimization, NeurIPS.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -209,7 +209,7 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
     Source: Shazeer & Stern 2018, arXiv:1804.04235, section 8.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated

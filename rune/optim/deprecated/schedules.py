@@ -37,8 +37,8 @@ def polynomial_schedule(
     steps = steps_of("polynomial_schedule", "transition_steps", transition_steps)
 
     def schedule(count: ArrayLike) -> Array:
-        done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
-        return end_value + (init_value - end_value) * rnp.power(1.0 - done, power)
+        fraction = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
+        return end_value + (init_value - end_value) * rnp.power(1.0 - fraction, power)
 
     return schedule
 

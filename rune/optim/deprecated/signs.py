@@ -1,4 +1,4 @@
-"""Optimisers that use little of a gradient: sign, length or change, and noise beside it."""
+"""Optimizers that use only the sign, length or change of a gradient, or add noise to it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class RpropState(NamedTuple):
 
 
 class OptimisticState(NamedTuple):
-    """Whether no step was made yet, and the last gradient."""
+    """Whether no step has been made yet, and the last gradient."""
 
     is_initial_step: Array
     previous_gradient: Tree
 
 
 class NoiseState(NamedTuple):
-    """Step count, and the key of the noise to come."""
+    """Step count, and the key of the next noise."""
 
     count: Any
     key: Array
@@ -46,7 +46,7 @@ def scale_by_sign() -> Optimizer:
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -101,7 +101,7 @@ def scale_by_rprop(
     Shapes: updates, and lengths and last updates in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating.
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -116,9 +116,9 @@ def scale_by_rprop(
         )
 
     def length(g: Array, last: Array, size: Array) -> Any:
-        scaled = rnp.where(g * last > 0, eta_plus * size, eta_minus * size)
-        scaled = rnp.clip(scaled, min_step_size, max_step_size)
-        return rnp.where(g * last == 0, size, scaled)
+        new_size = rnp.where(g * last > 0, eta_plus * size, eta_minus * size)
+        new_size = rnp.clip(new_size, min_step_size, max_step_size)
+        return rnp.where(g * last == 0, size, new_size)
 
     def update(grads: Tree, state: RpropState, params: Tree = None) -> tuple[Tree, RpropState]:
         real_leaves(name, grads)
@@ -149,7 +149,7 @@ def rprop(
     Shapes: updates, and lengths and last updates in the state, are trees like the parameters.
     Types:  each leaf in the dtype of its parameter, floating.
     Source: Riedmiller & Braun 1993, A direct adaptive method for faster backpropagation learning.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -169,7 +169,7 @@ def normalize_by_update_norm(scale_factor: float = 1.0, eps: float = 1e-6) -> Op
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -222,7 +222,7 @@ def polyak_sgd(
     Shapes: updates are a tree like the gradients; value [].
     Types:  each leaf in its dtype, floating or complex.
     Source: Loizou et al. 2021, arXiv:2002.10542.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -239,11 +239,11 @@ def polyak_sgd(
 def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optimizer:
     """(alpha + beta) times the gradient, minus beta times the last one.
 
-    Shapes: updates, and the last gradient in the state, are trees like the parameters; beside it
-            is a bool [], True before the first step.
+    Shapes: updates, and the last gradient in the state, are trees like the parameters; the
+            state also has a bool [], True before the first step.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -269,8 +269,8 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
 def optimistic_gradient_descent(learning_rate: Rate, alpha: float = 1.0, beta: float = 1.0) -> Optimizer:
     """Gradient descent that foresees the next gradient, for games of two losses.
 
-    Shapes: updates, and the last gradient in the state, are trees like the parameters; beside it
-            is a bool [], True before the first step.
+    Shapes: updates, and the last gradient in the state, are trees like the parameters; the
+            state also has a bool [], True before the first step.
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Source: Mokhtari et al. 2019, arXiv:1901.08511.
     Errors: ArgumentError if an argument is not an array.
@@ -309,11 +309,11 @@ def add_noise(eta: float, gamma: float, key: ArrayLike) -> Optimizer:
 
     def update(grads: Tree, state: NoiseState, params: Tree = None) -> tuple[Tree, NoiseState]:
         count = state.count + 1
-        following, now = random.split(state.key)
+        following, noise_key = random.split(state.key)
         size = rnp.sqrt(eta / rnp.astype(count, "f32") ** gamma)
         leaves, treedef = tree.flatten(grads)
         noise = [
-            rnp.astype(size * random.normal(random.fold_in(now, n), g.shape, _drawn(g)), g.dtype)
+            rnp.astype(size * random.normal(random.fold_in(noise_key, n), g.shape, _drawn(g)), g.dtype)
             for n, g in enumerate(leaves)
         ]
         noisy = [g + e for g, e in zip(leaves, noise, strict=True)]
@@ -323,7 +323,7 @@ def add_noise(eta: float, gamma: float, key: ArrayLike) -> Optimizer:
 
 
 def _drawn(g: Array) -> DTypeLike:
-    """The dtype in which noise is drawn: both parts of complex numbers have some."""
+    """The dtype of the noise: for complex numbers, both parts get noise."""
     return rnp.result_type(g) if rnp.iscomplexobj(g) else rnp.float32
 
 

@@ -1,4 +1,4 @@
-"""What the names that leave are made of, beside the parts of rune.optim."""
+"""States and helpers of the deprecated names, beside the parts of rune.optim."""
 
 from __future__ import annotations
 
@@ -36,25 +36,27 @@ def no_steps() -> Array:
 
 
 def filled(params: T, value: float) -> T:
-    """A tree like the parameters, of one number."""
+    """A tree like the parameters, filled with one number."""
     return tree.map(lambda p: rnp.full_like(p, value), params)
 
 
 def two_moments(params: Tree, value: float = 0.0) -> AdamState:
-    """The state before the first step, both means of one number; those of squares are real."""
+    """The state before the first step, both means filled with one number; those of squares are
+    real.
+    """
     return AdamState(no_steps(), filled(params, value), real_filled(params, value))
 
 
 def unbiased(name: str, b1: Any, count: Array, nesterov: bool) -> Callable[[Any, Any], Any]:
-    """The function (gradient, running mean) -> mean corrected for its start.
+    """The function (gradient, running mean) -> mean, corrected for its start at 0.
 
     nesterov: the mean as it will be after one more step with this gradient.
     """
     first = correction(name, b1, count)
     if not nesterov:
         return lambda g, m: m / first
-    ahead = correction(name, b1, count + 1)
-    return lambda g, m: b1 * m / ahead + (1 - b1) * g / first
+    next_correction = correction(name, b1, count + 1)
+    return lambda g, m: b1 * m / next_correction + (1 - b1) * g / first
 
 
 def inner_product(a: Tree, b: Tree) -> Array:
@@ -124,7 +126,7 @@ def identity() -> Optimizer:
     """Updates as they are.
 
     Shapes: as the gradients; no state. Types: each leaf in its dtype, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated

@@ -1,6 +1,6 @@
-"""Optimizers around optimizers: of some leaves only, of several steps, of finite gradients.
+"""Optimizers around optimizers: for some leaves, for several steps, for finite gradients.
 
-Arguments that an inner optimizer takes by name, as a line search does, are handed on.
+Keyword arguments of the inner optimizer, as of a line search, are passed on to it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EveryState(NamedTuple):
 
 
 def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
-    """`inner` on the leaves where the mask is True; the others' updates pass as they are.
+    """`inner` on the leaves where the mask is True; updates of other leaves pass unchanged.
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one.
     Shapes: updates are a tree like the gradients; the state is that of `inner`, for a list of
@@ -75,8 +75,8 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     willing = with_extra_args_support(inner)
 
     def chosen(values: Tree) -> list[bool]:
-        wanted = mask(values) if callable(mask) else mask
-        flags = tree.broadcast_prefix(wanted, values)
+        mask_tree = mask(values) if callable(mask) else mask
+        flags = tree.broadcast_prefix(mask_tree, values)
         if not all(isinstance(flag, bool | np.bool_) for flag in flags):
             raise ArgumentError("masked: cannot use the mask (a tree of bools required)")
         return [bool(flag) for flag in flags]
@@ -121,14 +121,14 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
         raise ArgumentError(f"multi_transform: cannot read {type(transforms).__name__} (label -> optimizer)")
 
     def labels_of(values: Tree) -> Tree:
-        assigned = labels(values) if callable(labels) else labels
-        unknown = [x for x in tree.leaves(assigned) if x not in transforms]
+        label_tree = labels(values) if callable(labels) else labels
+        unknown = [x for x in tree.leaves(label_tree) if x not in transforms]
         if unknown:
             raise ArgumentError(
                 f"multi_transform: cannot find an optimizer for label {unknown[0]!r} "
                 f"(labels are {', '.join(map(repr, transforms))})"
             )
-        return assigned
+        return label_tree
 
     def of(label: Hashable) -> ExtraArgsOptimizer:
         return masked(transforms[label], lambda v: tree.map(lambda x: x == label, labels_of(v)))
@@ -153,7 +153,7 @@ def set_to_zero() -> Optimizer:
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
-    Errors: ArgumentError, when it is used, for trees that are not alike.
+    Errors: ArgumentError from `update` for trees that differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.optim import deprecated
@@ -164,7 +164,7 @@ def set_to_zero() -> Optimizer:
 
 
 def freeze(mask: Mask) -> ExtraArgsOptimizer:
-    """Updates of 0 where the mask is True; the others pass as they are.
+    """Updates of 0 where the mask is True; the others pass unchanged.
 
     Shapes: updates are a tree like the gradients; the state is ().
     Types:  each leaf in its dtype, floating or complex.
@@ -203,9 +203,9 @@ def keep_params_nonnegative() -> Optimizer:
 
 
 def conditionally_transform(inner: Optimizer, should_transform_fn: Callable[[Array], ArrayLike]) -> ExtraArgsOptimizer:
-    """`inner` in the steps where the function of the step count says so; else nothing is done.
+    """`inner` in the steps for which a function of the step count is true.
 
-    In the other steps updates and the inner state pass as they are.
+    In other steps updates and the inner state pass unchanged.
     Shapes: updates as of `inner`; the state is its state and a count i32 [].
     Types:  as of `inner`, which keeps those of gradients and state.
     Errors: ArgumentError if an argument is not an optimizer, or if trees differ in structure.
@@ -264,7 +264,7 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Array], Arra
     """`inner` on the mean of every k gradients; updates are 0 in between.
 
     every_k_schedule: k, or a function from the number of full rounds to k.
-    Shapes: updates, and the mean in the state, are trees like the parameters; beside it are the
+    Shapes: updates, and the mean in the state, are trees like the parameters; there are also the
             state of `inner` and two counts i32 [].
     Types:  each leaf, of gradients too, in the dtype of its parameter.
     Errors: ArgumentError for a k below 1.
@@ -314,9 +314,9 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Array], Arra
 
 
 def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsOptimizer:
-    """`inner`, but updates 0 and its state as it was where a gradient is not finite.
+    """`inner`; where a gradient is not finite, updates are 0 and the state does not change.
 
-    After more than `max_consecutive_errors` such gradients in a row they are let through.
+    After more than `max_consecutive_errors` such gradients in a row, they are applied.
     Shapes: updates as of `inner`; the state is its state, two counts i32 [] and a bool [].
     Types:  as of `inner`.
     Errors: ArgumentError for a negative number.

@@ -1,4 +1,4 @@
-"""rune.scipy.cluster: vq, the nearest of a list of codes."""
+"""rune.scipy.cluster: vq, the nearest code of each observation."""
 
 import typing as _typing
 

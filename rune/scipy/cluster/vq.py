@@ -17,11 +17,11 @@ __all__ = ["vq", "whiten"]
 
 
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """(the number of the nearest code, the distance to it) of each observation.
+    """(the number of the nearest code, the distance to it) for each observation.
 
     Shapes: obs [M, N], code_book [K, N] (or both of rank 1, for N = 1) -> [M], [M].
-    Types:  i32, and floating, of both together. Of equal distances the first code is taken.
-    Errors: ShapeError where they do not fit, and for no codes.
+    Types:  i32, and the common floating dtype. Ties take the first code.
+    Errors: ShapeError if the shapes do not match, and for no codes.
     Source: Lloyd 1982, IEEE Transactions on Information Theory 28(2).
 
     >>> import rune.numpy as rnp
@@ -43,9 +43,10 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
 
 
 def whiten(obs: ArrayLike, check_finite: bool = True) -> Array:
-    """Observations [M, N] over the deviation of each column; a column without any stays.
+    """Observations [M, N] over the standard deviation of each column; constant columns are
+    unchanged.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp

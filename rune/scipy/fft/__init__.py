@@ -1,8 +1,7 @@
 """rune.scipy.fft: SciPy's names for Fourier, cosine and sine transforms.
 
-fft ifft rfft irfft hfft ihfft and their kinds for two and n axes are those of `rune.numpy.fft`;
-dct idct dst idst and their kinds for n axes, of the types 1 to 4, are in trigonometric.py.
-
+fft ifft rfft irfft hfft ihfft and their variants for two and n axes are those of `rune.numpy.fft`;
+dct idct dst idst and their variants for n axes, of the types 1 to 4, are in trigonometric.py.
 Not here: `fht`, whose kernel is a quotient of complex gamma functions; `workers`, `overwrite_x`
 and `plan`, which have no meaning for compiled programs of immutable arrays.
 """

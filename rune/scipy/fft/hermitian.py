@@ -17,7 +17,7 @@ def hfftn(
 
     Arguments are those of `rune.numpy.fft.irfftn`.
     Shapes: as x, with s[-1], or 2 (N - 1) from N elements, along the last of the axes.
-    Types:  f32, of f64 and c128 f64.
+    Types:  f32, or f64 for f64 and c128.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -37,7 +37,7 @@ def ihfftn(
     """The inverse of `hfftn`: half of a Hermitian signal, from its real spectrum.
 
     Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.
-    Types:  c64, of f64 c128.
+    Types:  c64, or c128 for f64.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
             complex numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -57,7 +57,7 @@ def hfft2(
     """`hfftn` along two axes.
 
     Shapes: as x, with s[-1], or 2 (N - 1) from N elements, along the last of the axes.
-    Types:  f32, of f64 and c128 f64.
+    Types:  f32, or f64 for f64 and c128.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
@@ -76,7 +76,7 @@ def ihfft2(
     """`ihfftn` along two axes.
 
     Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.
-    Types:  c64, of f64 c128.
+    Types:  c64, or c128 for f64.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; DtypeError for
             complex numbers; ShapeError for no elements; AxisError for an axis out of range.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.

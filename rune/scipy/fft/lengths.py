@@ -1,4 +1,4 @@
-"""Lengths that split into small factors, whose transforms are fastest."""
+"""Lengths with small prime factors, whose transforms are fastest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LARGEST_FACTOR = {True: 5, False: 11}  # of real transforms, and of complex one
 
 
 def next_fast_len(target: int, real: bool = False) -> int:
-    """The least length from `target` on without a prime factor above 11, or 5 if `real`.
+    """The smallest length from `target` on without a prime factor above 11 (above 5 if `real`).
 
     Errors: ArgumentError for a length below 1.
 
@@ -22,7 +22,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
 
 
 def prev_fast_len(target: int, real: bool = False) -> int:
-    """The largest length up to `target` without a prime factor above 11, or 5 if `real`.
+    """The largest length up to `target` without a prime factor above 11 (above 5 if `real`).
 
     Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers.
 

@@ -76,12 +76,12 @@ def _dct2(x: Array) -> Array:
     half = n // 2 + 1
     v = concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
     z = 2 * rfft(v) * _turns(half, 4 * n, x)
-    # Frequency N-k is the conjugate of k, turned back by a right angle.
+    # Frequency N-k is the conjugate of k, rotated back by a right angle.
     return concatenate([real(z), -imag(z)[..., 1 : n - half + 1][..., ::-1]], axis=-1)
 
 
 def _dct3(x: Array) -> Array:
-    """The steps of type 2 backwards."""
+    """The steps of type 2 in reverse."""
     n = _size(x)
     half = n // 2 + 1
     other = concatenate([x[..., :1] * 0, x[..., ::-1]], axis=-1)[..., :half]
@@ -91,7 +91,7 @@ def _dct3(x: Array) -> Array:
 
 
 def _interleaved(even: Array, odd: Array) -> Array:
-    """The elements at even places and those at odd ones, of which there may be one fewer."""
+    """The elements at even positions and those at odd ones, of which there may be one fewer."""
     n = _size(even) + _size(odd)
     odd = _cut_or_padded(odd, _size(even))
     both = concatenate([even[..., None], odd[..., None]], axis=-1)
@@ -99,10 +99,10 @@ def _interleaved(even: Array, odd: Array) -> Array:
 
 
 def _dct4(x: Array) -> Array:
-    """By the first N of 2N frequencies of x turned by quarter steps."""
+    """From the first N of 2N frequencies of x times quarter turns."""
     n = _size(x)
-    turned = x * _turns(n, 4 * n, x)
-    spectrum = fft(turned, 2 * n)[..., :n] * _turns(n, 8 * n, x, 2, 1)
+    rotated_x = x * _turns(n, 4 * n, x)
+    spectrum = fft(rotated_x, 2 * n)[..., :n] * _turns(n, 8 * n, x, 2, 1)
     return 2 * real(spectrum)
 
 
@@ -129,7 +129,7 @@ def _dst4(x: Array) -> Array:
 
 _COSINE: dict[int, Transform] = {1: _dct1, 2: _dct2, 3: _dct3, 4: _dct4}
 _SINE: dict[int, Transform] = {1: _dst1, 2: _dst2, 3: _dst3, 4: _dst4}
-# What makes the matrix orthogonal: places of the argument that are scaled by sqrt(2), and of the
+# What makes the matrix orthogonal: elements of the argument that are scaled by sqrt(2), and of the
 # result, by sqrt(1/2).
 _ENDS: dict[str, dict[int, tuple[tuple[int, ...], tuple[int, ...]]]] = {
     "cosine": {1: ((0, -1), (0, -1)), 2: ((), (0,)), 3: ((0,), ()), 4: ((), ())},
@@ -149,15 +149,16 @@ def dct(
     *,
     orthogonalize: bool | None = None,
 ) -> Array:
-    """The discrete cosine transform of a type from 1 to 4, along one axis.
+    """The discrete cosine transform of type 1 to 4, along one axis.
 
     n:      the length: x is cut or padded with zeros at its end.
-    norm:   "backward" scales the inverse, "forward" this one, by the inverse's 1/2N (1/2(N-1) for
-            type 1); "ortho" both by its root, and makes the matrix orthogonal.
-    orthogonalize: whether the first (and last) terms are weighted so; by default for "ortho".
+    norm:   "backward" scales the inverse by 1/2N (1/2(N-1) for type 1), "forward" this transform;
+            "ortho" scales both by its square root, and makes the matrix orthogonal.
+    orthogonalize: whether the first (and last) terms are weighted to that end; by default with
+            "ortho".
     Shapes: as x, with n elements along the axis.
-    Types:  in the dtype of x, complex too; bools and integers as f32.
-    Errors: ArgumentError for another type; ShapeError for an n below 1, and for type 1 of fewer
+    Types:  in the dtype of x, complex included; bools and integers become f32.
+    Errors: ArgumentError for an unknown type; ShapeError for an n below 1, and for type 1 of fewer
             than two elements.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
 
@@ -256,7 +257,7 @@ def dctn(
     """`dct` along several axes: by default all, or the last len(s).
 
     s:      the length along each of the axes; -1 keeps what there is.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
@@ -281,7 +282,7 @@ def idctn(
 ) -> Array:
     """The inverse of `dctn`.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
@@ -306,7 +307,7 @@ def dstn(
 ) -> Array:
     """`dst` along several axes: by default all, or the last len(s).
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
@@ -330,7 +331,7 @@ def idstn(
 ) -> Array:
     """The inverse of `dstn`.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array or `norm` is unknown; ShapeError for no
             elements; AxisError for an axis out of range.
     Source: by Fourier transforms of reordered numbers, Makhoul 1980.
@@ -380,7 +381,7 @@ def _one(
     orthogonalize: bool | None,
     inverse: bool,
 ) -> Array:
-    """A transform; an inverse is that of the inverse type, with the other norm."""
+    """One transform; an inverse is the transform of the inverse type, with the opposite norm."""
     if not isinstance(type, int) or type not in _INVERSE:
         raise ArgumentError(f"{name}: cannot use type={type!r} (1, 2, 3 or 4)")
     norm = checked_norm(name, norm)
@@ -397,7 +398,7 @@ def _one(
 
 
 def _prepared(name: str, x: ArrayLike, n: Size | None, axis: int) -> Array:
-    """x in a dtype that can be transformed, the axis last and of length n."""
+    """x in a dtype that can be transformed, with the axis last and of length n."""
     x = inexact(name, value(name, x))
     x = c.astype(x, wide(type_of(x).dtype))
     x = moveaxis(x, axis, -1)
@@ -412,13 +413,15 @@ def _prepared(name: str, x: ArrayLike, n: Size | None, axis: int) -> Array:
 def _cut_or_padded(x: Array, size: Size) -> Array:
     x_type = type_of(x)
     high = (*(0,) * (x_type.ndim - 1), size - x_type.shape[-1])
-    none = (0,) * x_type.ndim
+    no_padding = (0,) * x_type.ndim
     zero = np.zeros((), x_type.dtype)
-    return x if high == none else pad(x, zero, low=none, high=high, interior=none)
+    return x if high == no_padding else pad(x, zero, low=no_padding, high=high, interior=no_padding)
 
 
 def _weighted(x: Array, places: tuple[int, ...], factor: float) -> Array:
-    """x with some of its elements scaled; of two places that are the same element, once each."""
+    """x with some of its elements scaled; if two positions are the same element, it is scaled
+    once.
+    """
     if not places:
         return x
     n, k = _size(x), arange(_size(x))
@@ -429,7 +432,7 @@ def _weighted(x: Array, places: tuple[int, ...], factor: float) -> Array:
 
 
 def _normed(x: Array, family: str, kind: int, norm: str) -> Array:
-    """x scaled as `norm` says, where "backward" scales nothing."""
+    """x scaled as `norm` requires, where "backward" scales nothing."""
     if norm == "backward":
         return x
     more = {("cosine", 1): -1, ("sine", 1): 1}.get((family, kind), 0)

@@ -266,10 +266,10 @@ _DENSE = (
 
 
 def _extension() -> tuple[tuple[float, ...], ...]:
-    """For each stage the coefficients of share, share², … that it is weighed with.
+    """For each stage, the coefficients of its weight as a polynomial of share, share², ….
 
     The book's form is s (F0 + (1 - s) (F1 + s (F2 + (1 - s) (F3 + …)))), with F0 the step,
-    F1 and F2 what the slopes at its ends leave of it, and then the terms of _DENSE.
+    F1 and F2 the parts of it that the slopes at its ends leave, and then the terms of _DENSE.
     """
     step = np.zeros(16)
     step[:12] = _WEIGHTS
@@ -290,7 +290,7 @@ DORMAND_PRINCE_853 = Method(
     _FIFTH,
     8,
     _extension(),
-    beside=_THIRD,
+    second_error=_THIRD,
     more_nodes=_MORE_NODES,
     more_rows=_MORE_ROWS,
 )

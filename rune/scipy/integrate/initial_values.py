@@ -39,8 +39,10 @@ _METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE, DORMAND_PRINCE
 
 
 class OdeResult(NamedTuple):
-    """Times t [T], solution y [N, T], the solution as a function (or None), calls of the function,
-    status 0 (done) or -1 (the step became too small), and whether it is done.
+    """The result of `solve_ivp`.
+
+    Times t [T], solution y [N, T], the solution as a function (or None), the number of calls of the
+    function, status 0 (success) or -1 (the step became too small), and whether it succeeded.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.integrate import solve_ivp
@@ -110,9 +112,9 @@ def solve_ivp(
     first:  the first step; chosen by the slope there by default.
     Not for jit, vmap or derivatives (see odeint).
     Shapes: y0 [N] -> t [T], y [N, T], T times of t_eval, or as many as steps were taken.
-    Types:  y in the dtype of y0, of 32 bits at least, t in its real one; bools and integers as f32.
-    Errors: ShapeError for y0 of another rank; ArgumentError for another method, a step that is not
-            positive, and times that are not in order within t_span.
+    Types:  y in the dtype of y0, of 32 bits at least, t in its real one; integers become f32.
+    Errors: ShapeError for y0 of another rank; ArgumentError for an unknown method, a step that is
+            not positive, and times that are not in order within t_span.
     Source: Dormand & Prince 1980; Shampine 1986; Hairer, Nørsett & Wanner 1993, section II.10.
 
     >>> import rune.numpy as rnp
@@ -132,9 +134,9 @@ def solve_ivp(
         _require_within(t_span, np.asarray(t_eval))
     is_dense = dense_output or t_eval is not None
     ts, starts, stages, ends, tries = _steps(table, func, t_span, start, (rtol, atol), max_step, first, is_dense)
-    if not ends:  # the right side is NaN or infinite at once
+    if not ends:  # the right side is NaN or infinite from the start
         return OdeResult(rnp.asarray(np.asarray(ts)), start[:, None], None, tries, -1, False)
-    done = abs(ts[-1] - t_span[1]) <= 1e-12 * max(1.0, abs(t_span[1]))
+    success = abs(ts[-1] - t_span[1]) <= 1e-12 * max(1.0, abs(t_span[1]))
     real = rnp.finfo(start.dtype).dtype
     times = rnp.asarray(np.asarray(ts), real)
     solution = OdeSolution(
@@ -145,8 +147,8 @@ def solve_ivp(
         times = rnp.asarray(t_eval, real)
         values = solution(times)
     calls = tries * (len(table.nodes) - 1) + 2 + is_dense * len(ends) * len(table.more_nodes)
-    status = 0 if done else -1
-    return OdeResult(times, values, solution if dense_output else None, calls, status, done)
+    status = 0 if success else -1
+    return OdeResult(times, values, solution if dense_output else None, calls, status, success)
 
 
 def _method(name: str) -> Method:
@@ -172,7 +174,7 @@ def _steps(
     first: float | None,
     is_dense: bool,
 ) -> tuple[list[float], list[Any], list[Any], list[Any], int]:
-    """Times, starts, stages and ends of all steps, and how many were tried."""
+    """Times, starts, stages and ends of all steps, and the number of steps tried."""
     rtol, atol = tolerances
     t, end = map(float, t_span)
     sign = 1.0 if end >= t else -1.0
@@ -198,7 +200,7 @@ def _steps(
         after, stages, norm, following = attempt(number(t), y, number(sign * length), number(most))
         tries += 1
         h = float(following)
-        # After a step that failed the next one must not grow at once.
+        # After a step that failed, the next one must not grow at once.
         most = MOST if float(norm) <= 1.0 else 1.0
         if float(norm) <= 1.0:
             starts.append(y)

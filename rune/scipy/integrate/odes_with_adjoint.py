@@ -38,7 +38,7 @@ Function = Callable[..., Any]
 
 
 class _Walk(NamedTuple):
-    """Where the solver stands, and the step that led there."""
+    """The solver's position, and the step that led there."""
 
     t: Array
     y: Array
@@ -51,7 +51,9 @@ class _Walk(NamedTuple):
 
 
 def _ravelled(y: object) -> tuple[Any, Callable[[Any], Any]]:
-    """The leaves of a tree side by side as one vector; and back, of any rows of such vectors."""
+    """The leaves of a tree concatenated to one vector, and the inverse for any rows of such
+    vectors.
+    """
     leaves, treedef = tree.flatten(y)
     arrays = [rnp.asarray(v) for v in leaves]
     sizes, shapes = [a.size for a in arrays], [a.shape for a in arrays]
@@ -88,19 +90,19 @@ def _walked(func: Function, y0: Array, times: Array, rtol: float, atol: float, m
         is_accepted = norm <= 1.0
         following = next_step(rnp.abs(length), norm, method.order)
         last_stages = [rnp.where(is_accepted, a, b) for a, b in zip(stages, s.stages)]
-        chosen = (
+        next_state = (
             rnp.where(is_accepted, a, b)
             for a, b in ((s.t + length, s.t), (y, s.y), (s.t, s.before), (s.y, s.last_y), (length, s.last_h))
         )
-        t, y, before, last_y, last_h = chosen
+        t, y, before, last_y, last_h = next_state
         return _Walk(t, y, following, before, last_y, last_h, last_stages, s.n + 1)
 
     def reach(s: _Walk, target: Array) -> tuple[_Walk, Array]:
         s = while_loop(towards(target), step, s._replace(n=rnp.asarray(0)))
         share = (target - s.before) / s.last_h
-        reached = direction * (s.t - target) >= 0
+        is_at_target = direction * (s.t - target) >= 0
         value = between(method, s.last_y, s.last_h, s.stages, share)
-        return s, rnp.where(reached, value, rnp.nan)
+        return s, rnp.where(is_at_target, value, rnp.nan)
 
     _, later = scan(reach, start, times[1:])
     return rnp.concatenate([y0[None], later])
@@ -121,15 +123,15 @@ def _forward(
 
 
 def _backward(
-    settings: tuple[float, float, int, float], func: Function, saved: Residuals, cotangents: Array
+    settings: tuple[float, float, int, float], func: Function, residuals: Residuals, cotangents: Array
 ) -> tuple[Array, ...]:
-    """The adjoint equation from each time back to the one before."""
+    """The adjoint equation, solved from each time back to the one before."""
     # Devices may take different numbers of steps, so none waits for others on the way.
-    solution, times, args, cotangents = each_own((saved[0], *saved[2:], cotangents))
+    solution, times, args, cotangents = each_own((residuals[0], *residuals[2:], cotangents))
     _, back = _ravelled((solution[0], solution[0], args))
 
     def augmented(v: Array, t: Array, *extra: object) -> Array:
-        """d/d(-t) of solution, adjoint and the adjoints of args, side by side."""
+        """d/d(-t) of solution, adjoint and the adjoints of args, concatenated."""
         y, adjoint, _ = back(v)
         value, pull = vjp(lambda y, args: func(y, -t, *args), y, args)
         slopes = pull(adjoint)
@@ -151,7 +153,7 @@ def _backward(
     # A later start shortens the way to all times but the first.
     start_slope = -rnp.real(rnp.sum(func(solution[0], times[0], *args) * (adjoint - cotangents[0])))
     by_time = rnp.concatenate([rnp.reshape(start_slope, (1,)), rnp.flip(slopes, 0)])
-    return summed((adjoint, by_time, *total), (*saved[1:3], *saved[3]))
+    return summed((adjoint, by_time, *total), (*residuals[1:3], *residuals[3]))
 
 
 _solve_vjp.defvjp(_forward, _backward)
@@ -169,14 +171,15 @@ def odeint(
 ) -> Any:
     """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0, at the times `t`.
 
-    func:   gives a tree like y0.    y0: a tree of floating or complex arrays.
+    func:   returns a tree like y0.    y0: a tree of floating or complex arrays.
     t:      [T], strictly rising or falling.
-    args:   trees of arrays; derivatives are taken in y0, t, args and what func closes over.
-    rtol, atol: relative and absolute error of a step.  mxstep: steps at most from one time to the
-            next; NaN where they do not suffice.  hmax: the longest step.
+    args:   trees of arrays; derivatives are taken in y0, t, args and the values that func closes
+            over.
+    rtol, atol: relative and absolute error of a step.  mxstep: maximal number of steps from one
+            time to the next; NaN if they do not suffice.  hmax: the longest step.
     Shapes: every leaf of y0 with a leading axis T.
     Differentiable in reverse mode, by the adjoint equation; not in forward mode.
-    Errors: ShapeError for `t` of another rank, or a func that gives another number of values.
+    Errors: ShapeError for `t` of another rank, or a func that returns another number of values.
     Source: Dormand & Prince 1980; Chen et al. 2018, arXiv:1806.07366.
 
     >>> import rune.numpy as rnp
@@ -197,14 +200,14 @@ def odeint(
             raise ShapeError(f"odeint: cannot solve for {v.shape[0]} numbers (func gives {slope.shape[0]})")
         return slope.astype(start.dtype)
 
-    converted, captured = closure_convert(flat, start, times[0], *args)
+    pure_function, captures = closure_convert(flat, start, times[0], *args)
     most = 2**31 - 1 if mxstep == rnp.inf else int(mxstep)
     settings = (rtol, atol, most, hmax)
-    solution = _solve_vjp(settings, converted, start, times, *args, *captured)
+    solution = _solve_vjp(settings, pure_function, start, times, *args, *captures)
     return back(solution)
 
 
 def _alike(start: Array, times: Array) -> tuple[Array, Array]:
-    """Both in one floating dtype; times are real where numbers are complex."""
+    """Both in one floating dtype; times are real where the solution is complex."""
     dtype = rnp.result_type(start, times, rnp.float32)
     return rnp.astype(start, dtype), rnp.astype(times, rnp.finfo(dtype).dtype)

@@ -1,7 +1,7 @@
 """Explicit Runge-Kutta methods with an error estimate, as tables, and one adaptive step of them.
 
-A step works on one vector [N]. Between its ends the solution is a polynomial of the share of the
-step: the method's own continuous extension.
+A step works on one vector [N]. Within it the solution is a polynomial of the share of the step: the
+method's own continuous extension.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
 class Method:
     """nodes c, rows a, weights b, weights of the error, order, and the continuous extension.
 
-    dense[i] holds the coefficients of share, share², … that stage i is weighed with.
-    beside:  weights of a second estimate of the error, which tempers the first.
-    more_nodes, more_rows: of the stages that the continuous extension alone needs.
+    dense[i] holds the coefficients of stage i's weight as a polynomial of share, share², ….
+    second_error:  weights of a second estimate of the error, which moderates the first.
+    more_nodes, more_rows: of the stages that only the continuous extension needs.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Method:
     errors: tuple[float, ...]
     order: int
     dense: tuple[tuple[float, ...], ...]
-    beside: tuple[float, ...] = ()
+    second_error: tuple[float, ...] = ()
     more_nodes: tuple[float, ...] = ()
     more_rows: tuple[tuple[float, ...], ...] = ()
 
@@ -122,7 +122,7 @@ def between(method: Method, y: Array, h: Array, stages: Sequence[Array], share: 
 
 
 def error_norm(error: Array, before: Array, after: Array, rtol: float, atol: float) -> Array:
-    """The root mean square of the error over the tolerance: 1 is just acceptable."""
+    """The root mean square of the error over the tolerance; up to 1 it is acceptable."""
     scale = atol + rtol * rnp.maximum(rnp.abs(before), rnp.abs(after))
     return rnp.sqrt(rnp.mean(rnp.square(rnp.abs(error / scale))))
 
@@ -130,20 +130,20 @@ def error_norm(error: Array, before: Array, after: Array, rtol: float, atol: flo
 def step_norm(
     method: Method, h: Array, stages: Sequence[Array], before: Array, after: Array, rtol: float, atol: float
 ) -> Array:
-    """`error_norm` of a step, of two estimates e and f the norm of e |e| / √(|e|² + |f|²/100)."""
+    """`error_norm` of a step; for two estimates e and f, the norm of e |e| / √(|e|² + |f|²/100)."""
     first = error_norm(h * _weighed(stages, method.errors), before, after, rtol, atol)
-    if not method.beside:
+    if not method.second_error:
         return first
-    second = error_norm(h * _weighed(stages, method.beside), before, after, rtol, atol)
+    second = error_norm(h * _weighed(stages, method.second_error), before, after, rtol, atol)
     both = rnp.sqrt(rnp.square(first) + 0.01 * rnp.square(second))
     return first * first / rnp.where(both == 0, 1.0, both)
 
 
 def next_step(h: Array, norm: Array, order: int, most: ArrayLike = MOST) -> Array:
-    """The length of the next step, from the error of this one; at most so many times as long."""
+    """The length of the next step, from the error of this one; at most `most` times as long."""
     safe = rnp.maximum(norm, 1e-10)
     factor = rnp.minimum(rnp.maximum(SAFETY * safe ** (-1.0 / order), LEAST), most)
-    # A step that gives NaN is tried again, much shorter.
+    # A step that gives NaN is repeated, much shorter.
     return h * rnp.where(rnp.isfinite(norm), factor, LEAST)
 
 
@@ -156,15 +156,15 @@ def first_step(
     rtol: float,
     atol: float,
 ) -> Array:
-    """A length to begin with. Source: Hairer, Nørsett & Wanner 1993, section II.4."""
+    """A length for the first step. Source: Hairer, Nørsett & Wanner 1993, section II.4."""
     scale = atol + rtol * rnp.abs(y)
     slope = func(t, y)
     size = lambda v: rnp.sqrt(rnp.mean(rnp.square(rnp.abs(v / scale))))  # noqa: E731
     d0, d1 = size(y), size(slope)
     is_small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = rnp.where(is_small, 1e-6, 0.01 * d0 / rnp.where(is_small, 1.0, d1))
-    ahead = func(t + direction * h0, y + direction * h0 * slope)
-    d2 = size(ahead - slope) / h0
+    slope_after = func(t + direction * h0, y + direction * h0 * slope)
+    d2 = size(slope_after - slope) / h0
     largest = rnp.maximum(d1, d2)
     is_flat = largest <= 1e-15
     h1 = rnp.where(is_flat, rnp.maximum(1e-6, h0 * 1e-3), (0.01 / rnp.where(is_flat, 1.0, largest)) ** (1.0 / order))

@@ -16,7 +16,7 @@ from rune.typing import ArrayLike
 
 
 def _rows(name: str, y: ArrayLike, x: ArrayLike | None, dx: ArrayLike, axis: int) -> tuple[Array, Any]:
-    """`y` with the axis last, and the steps, which broadcast against its neighbours."""
+    """`y` with the axis last, and the steps, which broadcast against pairs of neighbours."""
     if x is None:
         return rnp.moveaxis(_inexact(y), axis, -1), dx  # a Python number takes the dtype of y
     y, x = map(_inexact, c.same_dtype(name, y, x))
@@ -29,7 +29,7 @@ def _rows(name: str, y: ArrayLike, x: ArrayLike | None, dx: ArrayLike, axis: int
 
 
 def _inexact(v: ArrayLike) -> Array:
-    """Floating or complex numbers; integers and bools are numbers, too."""
+    """Floating or complex numbers; integers and bools are converted."""
     v = rnp.asarray(v)
     return v if rnp.issubdtype(v.dtype, rnp.inexact) else rnp.true_divide(v, 1)
 
@@ -37,8 +37,8 @@ def _inexact(v: ArrayLike) -> Array:
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of straight lines through values `y` along an axis, at points `x` or dx apart.
 
-    Shapes: y with the axis gone; x has one axis, or those of y.
-    Errors: ShapeError where x and y differ in length.
+    Shapes: y without the axis; x has one axis, or those of y.
+    Errors: ShapeError if x and y differ in length.
     Source: DLMF 3.5(i) and 3.5(ii).
 
     >>> import rune.numpy as rnp
@@ -53,9 +53,9 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 def cumulative_trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1, initial: ArrayLike | None = None
 ) -> Array:
-    """The integrals of straight lines up to each point; from `initial` (0) on, if that is given.
+    """The integrals of straight lines up to each point, from `initial` on if that is given.
 
-    Shapes: y with one place less along the axis, or with `initial` as many.
+    Shapes: y with one element less along the axis, or with `initial` as many.
     Errors: ShapeError for no values along the axis.
     Source: DLMF 3.5(i) and 3.5(ii).
 
@@ -91,10 +91,11 @@ def _parabolas(y: Array, steps: Any) -> Array:
 def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of parabolas through values `y` along an axis, at points `x` or dx apart.
 
-    Of an even number of values the last step is that of the parabola through the last three.
-    Shapes: y with the axis gone; x has one axis, or those of y.
-    Types:  of y, complex too, and x together; bools and integers as f32.
-    Errors: ShapeError where x and y differ in length.
+    For an even number of values, the last step uses the parabola through the last three.
+
+    Shapes: y without the axis; x has one axis, or those of y.
+    Types:  the common dtype of y, complex included, and x; bools and integers become f32.
+    Errors: ShapeError if x and y differ in length.
     Source: DLMF 3.5(i) and 3.5(ii).
 
     >>> import rune.numpy as rnp
@@ -156,7 +157,7 @@ _GAUSS = (
 
 
 def _nodes(dtype: np.dtype) -> tuple[Array, Array, Array]:
-    """All points of [-1, 1], Kronrod's weights and Gauss' (0 where he has no point)."""
+    """All points of [-1, 1], Kronrod's weights and Gauss' (0 at points that he does not use)."""
     sides = _POINTS[:-1]
     points = [-p for p in sides] + [0.0] + list(reversed(sides))
     outer = _KRONROD[:-1]
@@ -173,10 +174,10 @@ def quad(
     """(the integral of func(x, *args) from a to b, an estimate of its error).
 
     func:  elementwise, smooth inside; a and b may be infinite.
-    limit: the interval is cut into so many equal parts of 21 points each: the points are fixed, so
-           the integral is one sum, under every transformation, and exact derivatives of it.
+    limit: the interval is divided into this many equal parts of 21 points each. The points are
+           fixed, so the integral is one sum under every transformation, with exact derivatives.
     Shapes: a, b [] -> [], [].
-    Types:  real, of a and b together; integers as f32.
+    Types:  real, the common dtype of a and b; integers become f32.
     Errors: ArgumentError for limit < 1.
     Source: Piessens et al. 1983, QUADPACK, QK21 and QK15I's substitution.
 
@@ -192,7 +193,7 @@ def quad(
     edges = rnp.arange(limit).astype(low.dtype)[:, None]
     shares = (edges + 0.5 * (nodes + 1.0)) / limit  # [limit, 21] in (0, 1)
     x, weight = _mapped(shares, low, high)
-    # Where an infinite end is mapped the weight overflows beyond what the function has left.
+    # Where an infinite end is mapped, the weight overflows where the function has underflowed to 0.
     values = func(x, *args) * weight
     values = rnp.where(rnp.isfinite(weight), values, 0.0)
     half = 0.5 / limit
@@ -203,7 +204,7 @@ def quad(
 def _mapped(shares: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Points between two ends for shares of (0, 1), and the derivative of the map."""
     from_low, to_high = rnp.isinf(low), rnp.isinf(high)
-    either, both = from_low | to_high, from_low & to_high
+    is_infinite, both = from_low | to_high, from_low & to_high
     a, b = rnp.where(from_low, 0.0, low), rnp.where(to_high, 0.0, high)
     # One infinite end: x = a + t / (1 - t);  two: x = s / (1 - s²) with s = 2 t - 1.
     complement = 1.0 - shares
@@ -212,8 +213,8 @@ def _mapped(shares: Array, low: Array, high: Array) -> tuple[Array, Array]:
     below = 4.0 * shares * complement
     sign = rnp.where(from_low, -1.0, 1.0)
     half = rnp.where(from_low, b, a) + sign * one
-    x = rnp.where(both, s / below, rnp.where(either, half, a + (b - a) * shares))
+    x = rnp.where(both, s / below, rnp.where(is_infinite, half, a + (b - a) * shares))
     flip = rnp.where(from_low & (low > 0), -1.0, 1.0) * rnp.where(to_high & (high < 0), -1.0, 1.0)
     slope_of_half = 1.0 / (complement * complement)
     slope = rnp.where(both, 2.0 * (1.0 + s * s) / (below * below), slope_of_half)
-    return x, rnp.where(either, flip * slope, b - a)
+    return x, rnp.where(is_infinite, flip * slope, b - a)

@@ -1,4 +1,4 @@
-"""rune.scipy.interpolate: functions through given values, as trees that may be traced.
+"""rune.scipy.interpolate: functions through given values, as trees whose leaves may be traced.
 
 piecewise  PPoly, CubicSpline, CubicHermiteSpline, PchipInterpolator, Akima1DInterpolator
 bsplines   BSpline, make_interp_spline

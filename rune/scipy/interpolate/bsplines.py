@@ -24,14 +24,14 @@ def _basis(t: Array, k: int, points: Array, count: Size) -> tuple[Array, list[Ar
     interval = rnp.clip(rnp.searchsorted(t, points, side="right") - 1, k, count - 1)
     values = [rnp.ones_like(points)]
     for degree in range(1, k + 1):
-        raised: list[Array] = [rnp.zeros_like(points)] * (degree + 1)
+        higher_degree: list[Array] = [rnp.zeros_like(points)] * (degree + 1)
         for j in range(degree):
             high, low = t[interval + j + 1], t[interval + j + 1 - degree]
             gap = high - low
             share = values[j] / rnp.where(gap == 0, 1.0, gap)
-            raised[j] = raised[j] + (high - points) * share
-            raised[j + 1] = raised[j + 1] + (points - low) * share
-        values = raised
+            higher_degree[j] = higher_degree[j] + (high - points) * share
+            higher_degree[j + 1] = higher_degree[j + 1] + (points - low) * share
+        values = higher_degree
     return interval, values
 
 
@@ -42,7 +42,7 @@ class BSpline:
     t: [N + k + 1], not falling;  c: [N, *S], N at `axis`;  k: the degree.
     extrapolate: True continues the first and last piece, False gives NaN outside of
           [t[k], t[N]], "periodic" repeats.
-    axis: where the axes of the points stand in a result; the field c has N in front.
+    axis: where the axes of the points go in a result; the field c has N in front.
     Errors: ShapeError for fewer than 2k + 2 knots, or coefficients that do not fit;
             ArgumentError for a negative degree, and for known knots that fall.
 
@@ -122,10 +122,11 @@ tree.register_node(
 def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | None = None, axis: int = 0) -> BSpline:
     """The B-spline of degree k through y at x.
 
-    Shapes: x [N], N > k, rising; y with N along the axis, where the points stand in results.
+    Shapes: x [N], N > k, rising; y with N along the axis, where the axes of the points go in
+            results.
     t:      knots [N + k + 1]; by default those of "not a knot".
     Cost:   one dense system [N, N]. Differentiable in x and y.
-    Errors: ShapeError where x, y and t do not fit; ArgumentError for known x that do not rise.
+    Errors: ShapeError if x, y and t do not match; ArgumentError for known x that do not rise.
     Source: de Boor 2001, A Practical Guide to Splines, chapter XIII.
 
     >>> import rune.numpy as rnp

@@ -1,8 +1,8 @@
-"""Piecewise polynomials, and the interpolants that are ones: cubic splines, PCHIP, Akima.
+"""Piecewise polynomials, and the interpolants made of them: cubic splines, PCHIP, Akima.
 
 A piecewise polynomial is a tree: its coefficients may be traced and differentiated, so that a
-spline of traced values can be made and evaluated inside of a function. Breakpoints must rise: where
-their values are known others are refused; what traced ones give that do not rise is meaningless.
+spline of traced values can be made and evaluated inside a function. Breakpoints must rise: known
+ones that do not are refused; with traced ones that do not, results are meaningless.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class PPoly:
     c: [K, M, *S], highest power first, K and M at `axis`;  x: [M + 1], rising.
     extrapolate: True continues the first and last piece, False gives NaN outside, "periodic"
                  repeats.
-    axis: where the axes of the points stand in a result; the field c has K and M in front.
-    Errors: ShapeError where c and x do not fit; ArgumentError for known x that do not rise.
+    axis: where the axes of the points go in a result; the field c has K and M in front.
+    Errors: ShapeError if c and x do not match; ArgumentError for known x that do not rise.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import PPoly
@@ -87,7 +87,7 @@ class PPoly:
         return unchecked(PPoly, (c, self.x, self.extrapolate, self.axis))
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The nu-fold integral from x[0] on; that of a periodic one is not continued."""
+        """The nu-fold integral from x[0] on; that of a periodic function is not continued."""
         if nu < 0:
             return self.derivative(-nu)
         polynomial = self._extrapolated(self.extrapolate != "periodic" and self.extrapolate)
@@ -126,7 +126,7 @@ class PPoly:
 
 
 def unchecked(kind: type[Curve], values: tuple[Array | int | str, ...]) -> Curve:
-    """Of any values for the fields of a dataclass: the leaves of a tree need not be arrays."""
+    """Any values for the fields of a dataclass: the leaves of a tree need not be arrays."""
     instance = object.__new__(kind)
     for field, value in zip(fields(kind), values, strict=True):  # type: ignore[arg-type]
         object.__setattr__(instance, field.name, value)
@@ -150,14 +150,14 @@ def require_rising(name: str, x: Array) -> None:
 
 
 def points_at(values: Array, rank: int, axis: int) -> Array:
-    """The result with its first `rank` axes, those of the points, at an axis of its own."""
+    """The result with its first `rank` axes, those of the points, moved to `axis`."""
     if axis == 0:
         return values
     return rnp.moveaxis(values, tuple(range(rank)), tuple(range(axis, axis + rank)))
 
 
 def samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
-    """Points [N] and values [N, *S]. Errors: ShapeError where they do not fit, or are too few."""
+    """Points [N] and values [N, *S]. Errors: ShapeError if they do not match, or are too few."""
     (x,) = reals(name, x)
     (y,) = reals(name, rnp.moveaxis(rnp.asarray(y), axis, 0))
     if x.ndim != 1 or y.shape[0] != x.shape[0] or x.shape[0] < least:
@@ -176,7 +176,7 @@ def rising_samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int)
 
 
 def _columns(v: Array, like: Array) -> Array:
-    """[N] with axes of size 1 behind, as `like` has axes."""
+    """[N] with axes of size 1 appended, to the rank of `like`."""
     return rnp.reshape(v, (-1, *(1,) * (like.ndim - 1)))
 
 
@@ -194,7 +194,7 @@ def CubicHermiteSpline(
 ) -> PPoly:
     """The piecewise cubic with values y and slopes dydx at x.
 
-    Shapes: x [N], y and dydx with N along the axis, where the points stand in results.
+    Shapes: x [N], y and dydx with N along the axis, where the axes of the points go in results.
     Errors: ShapeError; ArgumentError for known x that do not rise.
 
     >>> import rune.numpy as rnp
@@ -217,11 +217,12 @@ def CubicSpline(
 ) -> PPoly:
     """The cubic spline through y at x: two continuous derivatives.
 
-    Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
+    Shapes: x [N], N >= 2, rising; y with N along the axis, where the axes of the points go in
+            results.
     bc_type: "not-a-knot" (the first two and last two pieces are one cubic each), "natural" (no
              curvature at the ends), "clamped" (no slope there) or "periodic" (y[0] == y[-1]).
     Cost:   one dense system [N, N]. Differentiable in x and y.
-    Errors: ShapeError; ArgumentError for another bc_type, for known x that do not rise, and for
+    Errors: ShapeError; ArgumentError for an unknown bc_type, for known x that do not rise, and for
             known y that are periodic and end on another value. Of traced ones nothing is known:
             falling or repeated points give what means nothing, often NaN.
     Source: de Boor 2001, A Practical Guide to Splines, chapter IV.
@@ -247,7 +248,7 @@ def CubicSpline(
 
 def _require_closed(y: Array) -> None:
     values = seen(y)
-    # As SciPy's 1e-15 in f64: what a few roundings make of equal values.
+    # SciPy's 1e-15 in f64: a few roundings between equal values.
     limit = 8 * float(rnp.finfo(y.dtype).eps)
     if values is None or np.allclose(values[0], values[-1], rtol=limit, atol=limit):
         return
@@ -297,7 +298,7 @@ def _ends(h: Array, chords: Array, n: Size, bc_type: str) -> tuple[tuple[Array, 
 
 
 def _not_a_knot(h: Array, chords: Array, row: Callable[..., Array], i: int, j: int) -> tuple[Array, Array]:
-    """One cubic over the two pieces next to an end; i and j are these pieces, and points."""
+    """One cubic over the two pieces next to an end; i and j number these pieces, and points."""
     both = h[i] + h[j]
     above = (h[i] + 2.0 * both) * h[j] * chords[i] + h[i] * h[i] * chords[j]
     return row((i, h[j]), (j, both)), above / both
@@ -310,17 +311,17 @@ def _periodic(h: Array, chords: Array, n: Size) -> tuple[Array, Array]:
     right = 3.0 * (h[1:, None] * chords[:-1] + h[:-1, None] * chords[1:])
     at = lambda i: (column == i).astype(h.dtype)  # noqa: E731
     around = h[-1] * (2.0 * at(0) + at(1)) + h[0] * (2.0 * at(n - 1) + at(n - 2))
-    wrapped = 3.0 * (h[-1] * chords[0] + h[0] * chords[-1])
+    closing = 3.0 * (h[-1] * chords[0] + h[0] * chords[-1])
     zero = rnp.zeros_like(chords[0])
     matrix = rnp.concatenate([around[None], inner, (at(0) - at(n - 1))[None]])
-    return matrix, rnp.concatenate([wrapped[None], right, zero[None]])
+    return matrix, rnp.concatenate([closing[None], right, zero[None]])
 
 
 # --- local slopes -----------------------------------------------------------------------------
 
 
 def _end_slope(h0: Array, h1: Array, d0: Array, d1: Array) -> Array:
-    """A slope at an end of three points, kept from overshooting."""
+    """The slope at an end, from three points, limited so that it does not overshoot."""
     slope = ((2.0 * h0 + h1) * d0 - h0 * d1) / (h0 + h1)
     turns = rnp.sign(slope) != rnp.sign(d0)
     steep = (rnp.sign(d0) != rnp.sign(d1)) & (rnp.abs(slope) > 3.0 * rnp.abs(d0))
@@ -330,7 +331,8 @@ def _end_slope(h0: Array, h1: Array, d0: Array, d1: Array) -> Array:
 def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x that is monotone where y is.
 
-    Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
+    Shapes: x [N], N >= 2, rising; y with N along the axis, where the axes of the points go in
+            results.
     Errors: ShapeError; ArgumentError for known x that do not rise.
     Source: Fritsch & Butland 1984, SIAM J. Sci. Stat. Comput. 5.
 
@@ -356,8 +358,9 @@ def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bo
 def Akima1DInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x with Akima's slopes, which outliers disturb little.
 
-    Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results. NaN
-    outside of x, unless `extrapolate`.
+    Shapes: x [N], N >= 2, rising; y with N along the axis, where the axes of the points go in
+            results. NaN
+    outside x, unless `extrapolate`.
     Errors: ShapeError; ArgumentError for known x that do not rise.
     Source: Akima 1970, Journal of the ACM 17.
 
@@ -378,6 +381,6 @@ def Akima1DInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, *, extrapolat
     total = low + high
     is_even = total <= 1e-9 * rnp.max(total, initial=0.0)
     share = low / rnp.where(is_even, 1.0, total)
-    weighed = (1.0 - share) * m[1:-2] + share * m[2:-1]
-    slopes = rnp.where(is_even, 0.5 * (m[3:] + m[:-3]), weighed)
+    weighted_slopes = (1.0 - share) * m[1:-2] + share * m[2:-1]
+    slopes = rnp.where(is_even, 0.5 * (m[3:] + m[:-3]), weighted_slopes)
     return hermite(x, y, slopes, bool(extrapolate), axis)

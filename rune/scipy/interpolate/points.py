@@ -33,12 +33,12 @@ def interp1d(
 ) -> Callable[[ArrayLike], Array]:
     """A function through y at x.
 
-    Shapes: x [N]; y with N along the axis, where the points stand in results.
+    Shapes: x [N]; y with N along the axis, where the axes of the points go in results.
     kind:   "linear", "nearest", "previous", "next", "slinear", "quadratic", "cubic".
-    fill_value: the value outside of x, a pair of values below and above, or "extrapolate".
+    fill_value: the value outside x, a pair of values below and above, or "extrapolate".
     assume_sorted: x rises; otherwise it is sorted first.
-    Errors: ShapeError; ArgumentError for another kind, and where a spline is to go through known x
-            of which two are equal.
+    Errors: ShapeError; ArgumentError for an unknown kind, and where a spline is to go through known
+            x of which two are equal.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import interp1d
@@ -100,9 +100,9 @@ class RegularGridInterpolator:
     points: one array for each of the first D axes, rising, or falling where it is not traced;
             values: [N1, …, ND, *S], real or complex.
     method: "linear" or "nearest".   bounds_error: must be False; there are no errors under jit.
-    fill_value: outside of the grid; None extrapolates.
-    Errors: ShapeError; ArgumentError for another method, and for known points that neither rise nor
-            fall.
+    fill_value: outside the grid; None extrapolates.
+    Errors: ShapeError; ArgumentError for an unknown method, and for known points that neither rise
+            nor fall.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.interpolate import RegularGridInterpolator
@@ -145,14 +145,14 @@ class RegularGridInterpolator:
             cells.append(cell)
             shares.append(share)
             is_outside = is_outside | (at < grid[0]) | (at > grid[-1])
-        ones = (1,) * (self.values.ndim - len(self.points))
-        values = self._near(cells, shares, ones, method or self.method)
+        value_axes = (1,) * (self.values.ndim - len(self.points))
+        values = self._near(cells, shares, value_axes, method or self.method)
         if self.fill_value is None:
             return values
-        shape = (*where[0].shape, *ones)
+        shape = (*where[0].shape, *value_axes)
         return rnp.where(rnp.reshape(is_outside, shape), self.fill_value, values)
 
-    def _near(self, cells: list, shares: list, ones: tuple[int, ...], method: str) -> Array:
+    def _near(self, cells: list, shares: list, value_axes: tuple[int, ...], method: str) -> Array:
         if method == "nearest":
             places = (rnp.where(s <= 0.5, c, c + 1) for c, s in zip(cells, shares))
             return self.values[tuple(self._within(places))]
@@ -163,11 +163,11 @@ class RegularGridInterpolator:
                 weight = weight * (share if side else 1.0 - share)
             places = (c + side for c, side in zip(cells, corner))
             value = self.values[tuple(self._within(places))]
-            total = total + value * rnp.reshape(weight, (*weight.shape, *ones))
+            total = total + value * rnp.reshape(weight, (*weight.shape, *value_axes))
         return total
 
     def _within(self, places: Iterable[Any]) -> list[Array]:
-        """The places, where an axis of one point has no second one."""
+        """The positions, with a second neighbour only along axes of more than one point."""
         return [rnp.minimum(p, n - 1) for p, n in zip(places, self.values.shape)]
 
     def _coordinates(self, xi: Array | tuple[Array, ...]) -> list[Array]:
@@ -187,7 +187,7 @@ def _is_falling(at: Array) -> bool:
 
 
 def _cell(grid: Array, at: Array) -> tuple[Array, Array]:
-    """The piece of the grid in which a point is, and how far in it; 0 of a single point."""
+    """The cell of the grid in which a point is, and how far in it; 0 for a single point."""
     last = max(grid.shape[0] - 2, 0)
     cell = rnp.clip(rnp.searchsorted(grid, at) - 1, 0, last)
     if grid.shape[0] == 1:
@@ -229,7 +229,7 @@ class BarycentricInterpolator:
         apart = points[..., None] - self.xi
         is_hit = apart == 0
         terms = rnp.where(is_hit, 0.0, self.weights / rnp.where(is_hit, 1.0, apart))
-        # At a point of its own only that term counts.
+        # At one of the given points only its term counts.
         is_any = rnp.any(is_hit, -1, keepdims=True)
         terms = rnp.where(is_any, is_hit.astype(terms.dtype), terms)
         shares = terms / rnp.sum(terms, -1, keepdims=True)
@@ -240,9 +240,9 @@ def barycentric_interpolate(xi: ArrayLike, yi: ArrayLike, x: ArrayLike) -> Array
     """The polynomial through yi at xi, at x.
 
     Shapes: xi [N], yi [N, *V], x [*S] -> [*S, *V].
-    Types:  real, of all three together; bools and integers as f32.
+    Types:  real, the common dtype of all three; bools and integers become f32.
     Errors: ArgumentError if an argument is not an array; DtypeError if an argument is not an array
-            or is complex; ShapeError for shapes that do not fit; AxisError for an axis out of
+            or is complex; ShapeError if the shapes do not match; AxisError for an axis out of
             range.
     Source: Berrut & Trefethen 2004, SIAM Review 46(3).
 

@@ -1,10 +1,11 @@
-"""Banded systems in SciPy's spelling: matrices given by their diagonals, solved within them.
+"""Banded systems with SciPy's signatures: matrices given by their diagonals, solved within the
+band.
 
-Elimination walks down the matrix with the rows, or columns, that its band reaches: N steps of
+Elimination proceeds down the matrix, over the rows or columns that its band reaches: N steps of
 l (l + u) operations for l diagonals below the main one and u above, in a loop that compiles to one
-and has derivatives in both directions. Nothing is written out as a whole matrix.
+kernel and has derivatives in both directions. No full matrix is formed.
 
-What stands in `ab` outside of the matrix is not read. Leading axes are those of a stack.
+Elements of `ab` outside the matrix are not read. Leading axes are those of a stack.
 Source: Golub & Van Loan 4e, §4.3.
 """
 
@@ -46,7 +47,7 @@ def solve_banded(
     Rows change places where that is needed. A singular `a` gives infinities or NaN.
     ab:     holds a[i, j] at ab[u + i - j, j].
     Shapes: ab [*B, l + u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
-    Types:  of ab and b together, complex too; bools and integers as f32.
+    Types:  the common dtype of ab and b, complex included; bools and integers become f32.
     Errors: ShapeError where the number of rows is not l + u + 1, or sizes do not fit.
     Source: Golub & Van Loan 4e, §4.3.3.
 
@@ -56,7 +57,7 @@ def solve_banded(
     Array([1., 2.], f32[2], cpu:0)
     """
     below, above = (static_int("solve_banded", "a number of diagonals", n) for n in l_and_u)
-    (bands, y), narrowed = computing("solve_banded", ab, b)
+    (bands, y), narrow = computing("solve_banded", ab, b)
     bands_type = _bands("solve_banded", bands)
     if below < 0 or above < 0 or bands_type.shape[-2] != below + above + 1:
         raise ShapeError(
@@ -64,7 +65,7 @@ def solve_banded(
             f"the diagonal: {below + above + 1} rows required)"
         )
     bands, columns = _same_batch("solve_banded", bands, y)
-    return narrowed(rnp.reshape(_solved(bands, columns, below), _result_shape(columns, y)))
+    return narrow(rnp.reshape(_solved(bands, columns, below), _result_shape(columns, y)))
 
 
 def _solved(bands: Array, columns: Array, below: int) -> Array:
@@ -78,23 +79,23 @@ def _solved(bands: Array, columns: Array, below: int) -> Array:
 
 
 def _eliminated(rows: Array, sides: Array, below: int) -> tuple[Array, Array]:
-    """U from its diagonal on, and the right-hand sides that belong to it, row after row.
+    """U from its diagonal on, and the right-hand sides after elimination, row by row.
 
     Shapes: rows [N, *B, W] with a[i, i - below + c] = rows[i, c], sides [N, *B, K].
     """
-    behind = [(0, below), *((0, 0),) * (rows.ndim - 1)]
-    rows, sides = rnp.pad(rows, behind), rnp.pad(sides, behind)
-    # Row i of those that wait at first has its column 0 in place below - i.
+    padding = [(0, below), *((0, 0),) * (rows.ndim - 1)]
+    rows, sides = rnp.pad(rows, padding), rnp.pad(sides, padding)
+    # Row i of the first window starts with column 0 at position below - i.
     first = rnp.moveaxis(rows[:below], 0, -2)[..., ::-1, 1:]
     first = _sheared(rnp.pad(first, [(0, 0)] * (first.ndim - 1) + [(0, 1)]))[..., ::-1, :]
     place = np.arange(below + 1)
 
     def step(waiting: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         window, side = (rnp.concatenate([w, rnp.expand_dims(r, -2)], -2) for w, r in zip(waiting, row, strict=True))
-        chosen = rnp.argmax(rnp.abs(window[..., 0]), -1, keepdims=True) == place
-        chosen = rnp.expand_dims(chosen, -1)
-        pivot, pivot_side = (rnp.sum(rnp.where(chosen, x, 0), -2, keepdims=True) for x in (window, side))
-        window, side = (rnp.where(chosen, x[..., :1, :], x)[..., 1:, :] for x in (window, side))
+        is_pivot = rnp.argmax(rnp.abs(window[..., 0]), -1, keepdims=True) == place
+        is_pivot = rnp.expand_dims(is_pivot, -1)
+        pivot, pivot_side = (rnp.sum(rnp.where(is_pivot, x, 0), -2, keepdims=True) for x in (window, side))
+        window, side = (rnp.where(is_pivot, x[..., :1, :], x)[..., 1:, :] for x in (window, side))
         factor = window[..., :1] / pivot[..., :1]
         window, side = window - factor * pivot, side - factor * pivot_side
         window = rnp.concatenate([window[..., 1:], rnp.zeros_like(window[..., :1])], -1)
@@ -105,9 +106,10 @@ def _eliminated(rows: Array, sides: Array, below: int) -> tuple[Array, Array]:
 
 
 def _substituted(rows: Array, sides: Array, forwards: bool) -> Array:
-    """x with T x = sides, T given by rows [N, *B, W] that begin with the diagonal, to either side.
+    """x with T x = sides, for T given by rows [N, *B, W] that begin with the diagonal, in either
+    direction.
 
-    The other elements stand for the unknowns found before, the last one first.
+    Further elements multiply the unknowns computed before, the last one first.
     """
     width = rows.shape[-1] - 1
     if width == 0:
@@ -139,8 +141,8 @@ def solveh_banded(
 
     ab:     holds a[i, j] at ab[u + i - j, j], i <= j; if lower at ab[i - j, j], i >= j.
     Shapes: ab [*B, u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
-    Types:  of ab and b together, complex too; bools and integers as f32.
-    Errors: ShapeError where sizes do not fit. NaN where `a` is not positive definite.
+    Types:  the common dtype of ab and b, complex included; bools and integers become f32.
+    Errors: ShapeError if sizes do not match. NaN where `a` is not positive definite.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 
     >>> import rune.numpy as rnp
@@ -148,15 +150,15 @@ def solveh_banded(
     >>> linalg.solveh_banded(2.0 * rnp.ones((1, 2)), rnp.array([2.0, 4.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    (bands, y), narrowed = computing("solveh_banded", ab, b)
+    (bands, y), narrow = computing("solveh_banded", ab, b)
     factor = _factor(_lower_columns("solveh_banded", bands, lower))
-    return narrowed(_solved_by_factor("solveh_banded", factor, y))
+    return narrow(_solved_by_factor("solveh_banded", factor, y))
 
 
 def cholesky_banded(ab: ArrayLike, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Array:
     """The Cholesky factor of a banded matrix, in the same form (`solveh_banded`) and side.
 
-    Shapes: [*B, u + 1, N] -> [*B, u + 1, N], with zeros outside of the matrix.
+    Shapes: [*B, u + 1, N] -> [*B, u + 1, N], with zeros outside the matrix.
     NaN from the first column on that shows `ab` not to be positive definite.
     Types:  bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
@@ -167,9 +169,9 @@ def cholesky_banded(ab: ArrayLike, overwrite_ab: bool = False, lower: bool = Fal
     >>> linalg.cholesky_banded(4.0 * rnp.ones((1, 2)))
     Array([[2., 2.]], f32[1,2], cpu:0)
     """
-    (bands,), narrowed = computing("cholesky_banded", ab)
+    (bands,), narrow = computing("cholesky_banded", ab)
     factor = _factor(_lower_columns("cholesky_banded", bands, lower))
-    return narrowed(factor if lower else _upper_bands(factor))
+    return narrow(factor if lower else _upper_bands(factor))
 
 
 def cho_solve_banded(
@@ -179,7 +181,8 @@ def cho_solve_banded(
 
     Shapes: cb [*B, u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match
+            exactly.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.5, band Cholesky.
 
     >>> import rune.numpy as rnp
@@ -188,17 +191,17 @@ def cho_solve_banded(
     >>> linalg.cho_solve_banded((factor, False), rnp.array([4.0, 8.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    what = "(cb, lower), with cb as cholesky_banded gives it"
-    bands, lower = pair("cho_solve_banded", cb_and_lower, what)
-    (x, y), narrowed = computing("cho_solve_banded", bands, b)
+    description = "(cb, lower), with cb as cholesky_banded gives it"
+    bands, lower = pair("cho_solve_banded", cb_and_lower, description)
+    (x, y), narrow = computing("cho_solve_banded", bands, b)
     columns = _lower_columns("cho_solve_banded", x, lower)
-    return narrowed(_solved_by_factor("cho_solve_banded", columns, y))
+    return narrow(_solved_by_factor("cho_solve_banded", columns, y))
 
 
 def _factor(bands: Array) -> Array:
     """L's diagonals, from those of L Lᴴ: every column takes its part off those that it reaches."""
     *lead, count, _ = bands.shape
-    diagonal = rnp.real(bands[..., :1, :]).astype(bands.dtype)  # whatever is given, as in LAPACK
+    diagonal = rnp.real(bands[..., :1, :]).astype(bands.dtype)  # whatever they contain, as in LAPACK
     bands = rnp.concatenate([diagonal, bands[..., 1:, :]], -2)
 
     def step(products: Array, column: Array) -> tuple[Array, Array]:
@@ -226,7 +229,7 @@ def _solved_by_factor(name: str, bands: Array, b: Array) -> Array:
 
 
 def _bands(name: str, bands: Array) -> ArrayType:
-    """The type of bands. Errors: ShapeError below rank 2."""
+    """The type of bands. Errors: ShapeError for a rank below 2."""
     bands_type = type_of(bands)
     if bands_type.ndim < 2:
         raise ShapeError(f"{name}: cannot take the bands {bands_type} (rows of diagonals required)")
@@ -251,11 +254,11 @@ def _result_shape(columns: Array, b: Array) -> Shape:
 
 
 def _sheared(a: Array) -> Array:
-    """Row k moved k places to the left, zeros behind. Shapes: [*B, W, N] -> [*B, W, N]."""
+    """Row k moved k places to the left, with zeros after it. Shapes: [*B, W, N] -> [*B, W, N]."""
     *lead, count, size = a.shape
-    none = [(0, 0)] * len(lead)
-    wide = rnp.pad(a, [*none, (0, 0), (0, count)])
-    flat = rnp.pad(rnp.reshape(wide, (*lead, count * (size + count))), [*none, (0, count)])
+    no_padding = [(0, 0)] * len(lead)
+    wide = rnp.pad(a, [*no_padding, (0, 0), (0, count)])
+    flat = rnp.pad(rnp.reshape(wide, (*lead, count * (size + count))), [*no_padding, (0, count)])
     return rnp.reshape(flat, (*lead, count, size + count + 1))[..., :size]
 
 
@@ -279,5 +282,5 @@ def _lower_columns(name: str, bands: Array, lower: bool) -> Array:
 
 
 def _upper_bands(columns: Array) -> Array:
-    """Back from the lower columns to SciPy's upper form."""
+    """The inverse of `_lower_columns`: SciPy's upper form."""
     return rnp.conj(_sheared(columns[..., ::-1])[..., ::-1, ::-1])

@@ -1,8 +1,8 @@
-"""Matrices of binomial coefficients as floats, in NumPy: beyond what 64-bit integers hold.
+"""Matrices of binomial coefficients as floats, in NumPy: beyond 64-bit integers.
 
-A column of coefficients is its neighbour times a column of quotients, in the widest float that
-there is, so that it is right to a rounding or two. What leaves the range is infinite, and by far
-the most do: of 1,030 and more, no more than 515 columns from either end are computed.
+A column of coefficients is its neighbour times a column of quotients, in the widest available
+float, so that it is correct to a rounding or two. Coefficients out of range are infinite, and most
+are: of 1,030 columns and more, no more than 515 from either end are computed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ def _columns(tops: int) -> Iterator[np.ndarray]:
     """C(s, k) of all s below `tops` for k = 0, 1, ..., until all from s = 2k on are infinite."""
     s, column = np.arange(tops, dtype=np.longdouble), np.ones(tops, np.longdouble)
     for k in range(tops):
-        rounded = column.astype(np.float64)
-        if not np.isfinite(rounded[min(2 * k, tops - 1)]):
+        floats = column.astype(np.float64)
+        if not np.isfinite(floats[min(2 * k, tops - 1)]):
             break
-        yield rounded
+        yield floats
         column = column * (s - k) / (k + 1)
 
 

@@ -1,7 +1,7 @@
 """Linear matrix equations: Sylvester's and Lyapunov's.
 
-All go through the Schur forms of the coefficients, and have the implicit derivative: one more
-equation with the same forms. Without a unique solution the result is infinite or NaN.
+All use the Schur forms of the coefficients, and have the implicit derivative: one more equation
+with the same forms. Without a unique solution the result is infinite or NaN.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     method:  accepted as in JAX, "schur" or "eigen"; tol likewise. The Schur form serves both.
 
     Shapes: [*B, M, M], [*B, N, N], [*B, M, N] -> [*B, M, N]; leading axes broadcast.
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ShapeError for sizes that do not fit; ArgumentError for another method. Where A and -B
-            share an eigenvalue the result is infinite or NaN.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ShapeError if the sizes do not match; ArgumentError for an unknown method. Where A and
+            -B share an eigenvalue the result is infinite or NaN.
     Source: Bartels & Stewart 1972, Comm. ACM 15(9).
 
     >>> import rune.numpy as rnp
@@ -45,22 +45,22 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     """
     if method not in ("schur", "eigen"):
         raise ArgumentError(f"solve_sylvester: cannot use method={method!r} ('schur' or 'eigen' required)")
-    (a, b, c), narrowed = computing("solve_sylvester", A, B, C)
+    (a, b, c), narrow = computing("solve_sylvester", A, B, C)
     m, n = square("solve_sylvester", a).shape[-1], square("solve_sylvester", b).shape[-1]
     if type_of(c).shape[-2:] != (m, n):
         raise ShapeError(
             f"solve_sylvester: cannot solve {type_of(a)}, {type_of(b)} for {type_of(c)} "
             f"({m} rows and {n} columns required)"
         )
-    return narrowed(_solved(a, b, c))
+    return narrow(_solved(a, b, c))
 
 
 def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
     """X with a X + X aᴴ = q.
 
     Shapes: [*B, N, N] both -> [*B, N, N].
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ShapeError for sizes that do not fit.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ShapeError if the sizes do not match.
     Source: Sylvester's equation with B = aᴴ.
 
     >>> import rune.numpy as rnp
@@ -69,9 +69,9 @@ def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
     Array([[2., 0.],
            [0., 2.]], f32[2,2], cpu:0)
     """
-    (x, y), narrowed = computing("solve_continuous_lyapunov", a, q)
+    (x, y), narrow = computing("solve_continuous_lyapunov", a, q)
     _same_sizes("solve_continuous_lyapunov", x, y)
-    return narrowed(_solved(x, adjoint(x), y))
+    return narrow(_solved(x, adjoint(x), y))
 
 
 def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = None) -> Array:
@@ -80,8 +80,8 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
     method:  accepted as in SciPy, "direct" or "bilinear"; the bilinear map serves both.
 
     Shapes: [*B, N, N] both -> [*B, N, N].
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ShapeError for sizes that do not fit; ArgumentError for another method.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ShapeError if the sizes do not match; ArgumentError for an unknown method.
     Source: the continuous equation of (aᴴ - 1)(aᴴ + 1)⁻¹, for which -1 may be no eigenvalue;
             Gajic & Qureshi 1995, Lyapunov Matrix Equation in System Stability and Control, §5.
 
@@ -93,14 +93,14 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
     """
     if method not in (None, "direct", "bilinear"):
         raise ArgumentError(f"solve_discrete_lyapunov: cannot use method={method!r} ('direct' or 'bilinear')")
-    (x, y), narrowed = computing("solve_discrete_lyapunov", a, q)
+    (x, y), narrow = computing("solve_discrete_lyapunov", a, q)
     _same_sizes("solve_discrete_lyapunov", x, y)
     identity = eye(type_of(x).shape, type_of(x).dtype)
     upper = adjoint(x)
     inverse = inv(ops.add(upper, identity))
-    transformed = matmul(ops.sub(upper, identity), inverse)
+    cayley = matmul(ops.sub(upper, identity), inverse)
     right = matmul(matmul(adjoint(inverse), y), inverse)
-    return narrowed(_solved(adjoint(transformed), transformed, ops.mul(right, number(-2, right))))
+    return narrow(_solved(adjoint(cayley), cayley, ops.mul(right, number(-2, right))))
 
 
 def _same_sizes(name: str, a: Array, q: Array) -> None:

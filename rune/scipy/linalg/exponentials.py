@@ -2,7 +2,7 @@
 
 exp(A) = r(A / 2^s)^(2^s), r the diagonal Padé approximant whose error is below rounding where the
 scaled norm is: of degree 7 in single precision, 13 in double. Every lane of a batch has its own s,
-and squares as often as that says. All of it is differentiable as it stands.
+and is squared s times. Derivatives are those of the algorithm itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     max_squarings:     a matrix that needs more gives NaN.
 
     Shapes: [*B, N, N] -> [*B, N, N].
-    Types:  f32, f64, c64, c128 kept; half types by way of f32; integers become f32.
+    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square.
     Source: scaling and squaring, Higham 2005, SIAM J. Matrix Anal. 26(4).
 
@@ -47,9 +47,9 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Array([[1., 1.],
            [0., 1.]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("expm", A)
+    (x,), narrow = computing("expm", A)
     square("expm", x)
-    return narrowed(_expm(x, upper_triangular, max_squarings))
+    return narrow(_expm(x, upper_triangular, max_squarings))
 
 
 def _expm(x: Array, upper: bool = False, max_squarings: int = 16) -> Array:
@@ -72,7 +72,7 @@ def _expm(x: Array, upper: bool = False, max_squarings: int = 16) -> Array:
 
 
 def _squarings(x: Array, limit: float) -> Array:
-    """How often to halve every matrix until its norm is below `limit`. i32[*B]"""
+    """The number of halvings that bring every matrix's norm below `limit`. i32[*B]"""
     size = ops.abs(ops.stop_gradient(x))
     rank = len(type_of(size).shape)
     norm = ops.reduce_max(ops.reduce_sum(size, axes=(rank - 2,)), axes=(rank - 2,))
@@ -130,8 +130,8 @@ def expm_frechet(
     method:  accepted as in SciPy; the derivative is always that of the algorithm of `expm`.
 
     Shapes: [*B, N, N] both, leading axes broadcast.
-    Types:  complex numbers too; bools and integers become floats.
-    Errors: ShapeError for matrices that are not square; ArgumentError for another method.
+    Types:  complex included; bools and integers become floats.
+    Errors: ShapeError for matrices that are not square; ArgumentError for an unknown method.
     Source: Al-Mohy & Higham 2009, SIAM J. Matrix Anal. 30(4).
 
     >>> import rune.numpy as rnp
@@ -142,21 +142,21 @@ def expm_frechet(
     """
     if method not in (None, "SPS", "blockEnlarge"):
         raise ArgumentError(f"expm_frechet: cannot use method={method!r} ('SPS' or 'blockEnlarge' required)")
-    (a, e), narrowed = computing("expm_frechet", A, E)
+    (a, e), narrow = computing("expm_frechet", A, E)
     square("expm_frechet", a)
     square("expm_frechet", e)
     a, e = same_batch("expm_frechet", a, e)
     (exponential,), (derivative,) = jvp_flat(lambda x: [_expm(x)], [a], [e])
-    return narrowed((exponential, derivative)) if compute_expm else narrowed(derivative)
+    return narrow((exponential, derivative)) if compute_expm else narrow(derivative)
 
 
 # --- circular and hyperbolic functions --------------------------------------------------------
 
 
 def _pair(name: str, A: ArrayLike) -> tuple[Any, Any]:
-    (x,), narrowed = computing(name, A)
+    (x,), narrow = computing(name, A)
     square(name, x)
-    return x, narrowed
+    return x, narrow
 
 
 def _turned(x: Array) -> Array:
@@ -193,7 +193,7 @@ def _sinh(x: Array) -> Array:
 def cosm(A: ArrayLike) -> Array:
     """The cosine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §12.1: by exponentials.
 
@@ -203,14 +203,14 @@ def cosm(A: ArrayLike) -> Array:
     Array([[1., 0.],
            [0., 1.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _pair("cosm", A)
-    return narrowed(_cos(x))
+    x, narrow = _pair("cosm", A)
+    return narrow(_cos(x))
 
 
 def sinm(A: ArrayLike) -> Array:
     """The sine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §12.1: by exponentials.
 
@@ -220,14 +220,14 @@ def sinm(A: ArrayLike) -> Array:
     Array([[0., 2.],
            [0., 0.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _pair("sinm", A)
-    return narrowed(_sin(x))
+    x, narrow = _pair("sinm", A)
+    return narrow(_sin(x))
 
 
 def tanm(A: ArrayLike) -> Array:
     """The tangent of square matrices: cos(A)⁻¹ sin(A). Shapes: [*B, N, N] -> [*B, N, N].
 
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: as `cosm`.
 
@@ -237,14 +237,14 @@ def tanm(A: ArrayLike) -> Array:
     Array([[0., 2.],
            [0., 0.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _pair("tanm", A)
-    return narrowed(solve(_cos(x), _sin(x)))
+    x, narrow = _pair("tanm", A)
+    return narrow(solve(_cos(x), _sin(x)))
 
 
 def coshm(A: ArrayLike) -> Array:
     """The hyperbolic cosine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §12.5: by exponentials.
 
@@ -254,14 +254,14 @@ def coshm(A: ArrayLike) -> Array:
     Array([[1., 0.],
            [0., 1.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _pair("coshm", A)
-    return narrowed(_cosh(x))
+    x, narrow = _pair("coshm", A)
+    return narrow(_cosh(x))
 
 
 def sinhm(A: ArrayLike) -> Array:
     """The hyperbolic sine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: as `coshm`.
 
@@ -271,14 +271,14 @@ def sinhm(A: ArrayLike) -> Array:
     Array([[0., 2.],
            [0., 0.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _pair("sinhm", A)
-    return narrowed(_sinh(x))
+    x, narrow = _pair("sinhm", A)
+    return narrow(_sinh(x))
 
 
 def tanhm(A: ArrayLike) -> Array:
     """The hyperbolic tangent of square matrices: cosh(A)⁻¹ sinh(A). Shapes: [*B, N, N] the same.
 
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: as `coshm`.
 
@@ -288,5 +288,5 @@ def tanhm(A: ArrayLike) -> Array:
     Array([[0., 2.],
            [0., 0.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _pair("tanhm", A)
-    return narrowed(solve(_cosh(x), _sinh(x)))
+    x, narrow = _pair("tanhm", A)
+    return narrow(solve(_cosh(x), _sinh(x)))

@@ -1,7 +1,7 @@
-"""Factorisations in SciPy's spelling: Cholesky, LU and QR.
+"""Factorisations with SciPy's signatures: Cholesky, LU and QR.
 
-`overwrite_*`, `lwork` and `check_finite` are taken and have nothing to do: arrays are immutable,
-and input that is not finite gives NaN. Matrices are the last two axes, with any leading ones.
+`overwrite_*`, `lwork` and `check_finite` are accepted without effect: arrays are immutable, and
+input that is not finite gives NaN. Matrices are the last two axes, after any leading axes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     Only the triangle of that name is read. NaN where `a` is not positive definite.
     Shapes: [*B, N, N] -> [*B, N, N].
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match
+            exactly.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -49,10 +50,10 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     Array([[2., 1.],
            [0., 2.]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("cholesky", a)
+    (x,), narrow = computing("cholesky", a)
     square("cholesky", x)
     factor = ops.linalg.cholesky(x if lower else adjoint(x))
-    return narrowed(factor if lower else adjoint(factor))
+    return narrow(factor if lower else adjoint(factor))
 
 
 def cho_factor(
@@ -61,8 +62,9 @@ def cho_factor(
     """The factor that `cholesky` gives, and which one it is, for `cho_solve`.
 
     Shapes: a [*B, M, M] -> [*B, M, M] and a Python bool.
-    Types:  in the dtype of a, complex too; bools and integers as f32.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
+    Types:  in the dtype of a, complex included; bools and integers become f32.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match
+            exactly.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -84,7 +86,7 @@ def lu(
 
     permute_l:  gives P L and U instead; p_indices: gives numbers p with a = L[p] U instead of P.
     Shapes: [*B, M, N] -> [*B, M, M], [*B, M, K], [*B, K, N], K = min(M, N).
-    Types:  P real, L and U complex of complex numbers; bools and integers become floats.
+    Types:  P real, L and U complex for complex input; bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
@@ -96,19 +98,19 @@ def lu(
     Array([[1., 2.],
            [4., 4.]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("lu", a)
+    (x,), narrow = computing("lu", a)
     m, n = matrices("lu", x).shape[-2:]
     k = smaller(m, n)
     factors, _, order = ops.linalg.lu(x)
     low = with_unit_diagonal(lower_triangle(part(factors, -1, 0, k), -1))
     up = upper_triangle(part(factors, -2, 0, k))
     if permute_l:
-        return narrowed((permuted_rows(low, _inverse(order)), up))
+        return narrow((permuted_rows(low, _inverse(order)), up))
     if p_indices:
-        return (_inverse(order), *narrowed((low, up)))
+        return (_inverse(order), *narrow((low, up)))
     shape = (*type_of(x).shape[:-1], m)
     place = swapped(permuted_rows(eye(shape, real_dtype(type_of(x).dtype)), order))
-    return narrowed((place, low, up))
+    return narrow((place, low, up))
 
 
 def _inverse(order: Array) -> Array:
@@ -119,7 +121,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     """L and U in one array, and the pivots, for `lu_solve`.
 
     Shapes: [*B, M, N] -> [*B, M, N], i32[*B, min(M, N)].
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; ShapeError for rank 0.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
@@ -129,10 +131,10 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     >>> linalg.lu_factor(rnp.array([[1.0, 2.0], [4.0, 4.0]]))[1]
     Array([1, 1], i32[2], cpu:0)
     """
-    (x,), narrowed = computing("lu_factor", a)
+    (x,), narrow = computing("lu_factor", a)
     matrices("lu_factor", x)
     factors, pivots, _ = ops.linalg.lu(x)
-    return narrowed((factors, pivots))
+    return narrow((factors, pivots))
 
 
 def lu_solve(
@@ -145,8 +147,8 @@ def lu_solve(
     """x with a x = b from `lu_factor`'s answer; trans 1: aᵀ x = b; trans 2: aᴴ x = b.
 
     Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K], or vectors [*B, N] or [N].
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ArgumentError for an unknown trans; ShapeError if sizes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -157,7 +159,7 @@ def lu_solve(
     Array([1., 2.], f32[2], cpu:0)
     """
     factors, pivots = pair("lu_solve", lu_and_piv, "(lu, piv), as lu_factor gives it")
-    (x, y), narrowed = computing("lu_solve", factors, b)
+    (x, y), narrow = computing("lu_solve", factors, b)
     size = square("lu_solve", x).shape[-1]
     is_vector = type_of(y).ndim in (1, type_of(x).ndim - 1)
     y = rnp.expand_dims(y, -1) if is_vector else y
@@ -170,13 +172,13 @@ def lu_solve(
         below = solve(x, permuted_rows(y, order), lower=True, unit_diagonal=True)
         solution = solve(x, below, lower=False, unit_diagonal=False)
     elif trans in (1, 2):
-        turned = swapped(x) if trans == 1 else adjoint(x)
-        below = solve(turned, y, lower=True, unit_diagonal=False)
-        solution = solve(turned, below, lower=False, unit_diagonal=True)
+        transpose = swapped(x) if trans == 1 else adjoint(x)
+        below = solve(transpose, y, lower=True, unit_diagonal=False)
+        solution = solve(transpose, below, lower=False, unit_diagonal=True)
         solution = permuted_rows(solution, _inverse(order))
     else:
         raise ArgumentError(f"lu_solve: cannot use trans={trans!r} (0, 1 or 2 required)")
-    return narrowed(rnp.squeeze(solution, -1) if is_vector else solution)
+    return narrow(rnp.squeeze(solution, -1) if is_vector else solution)
 
 
 # --- QR ---------------------------------------------------------------------------------------
@@ -197,8 +199,8 @@ def qr(
     pivoting:  gives numbers p [*B, N] of columns as well, with a[:, p] = Q R and the size of R's
                diagonal falling: where it drops to rounding, the rank of `a` ends.
     Shapes: a [*B, M, N] -> as `mode` says.
-    Types:  in the dtype of a, complex too; bools and integers as f32; p i32.
-    Errors: ArgumentError for another mode.
+    Types:  in the dtype of a, complex included; bools and integers become f32; p i32.
+    Errors: ArgumentError for an unknown mode.
     Source: pivoting, Businger & Golub 1965, Numer. Math. 7.
 
     >>> import rune.numpy as rnp
@@ -210,17 +212,17 @@ def qr(
     """
     if mode not in ("full", "economic", "r", "raw"):
         raise ArgumentError(f"qr: cannot use mode {mode!r} (one of 'full', 'economic', 'r', 'raw' required)")
-    (x,), narrowed = computing("qr", a)
+    (x,), narrow = computing("qr", a)
     m, n = matrices("qr", x).shape[-2:]
     if not pivoting and mode != "raw":
-        q, r = narrowed(tuple(ops.linalg.qr(x, full_matrices=mode != "economic")))
+        q, r = narrow(tuple(ops.linalg.qr(x, full_matrices=mode != "economic")))
         return (r,) if mode == "r" else (q, r)
-    packed, taus, *order = (ops.linalg.geqp3 if pivoting else ops.linalg.geqrf)(x)
+    reflectors, taus, *order = (ops.linalg.geqp3 if pivoting else ops.linalg.geqrf)(x)
     if mode == "raw":
-        r = upper_triangle(part(packed, -2, 0, smaller(m, n)))
-        packed, taus, r = narrowed((packed, taus, r))
-        return ((packed, taus), r, *order)
-    q, r = narrowed(reflected(packed, taus, full_matrices=mode != "economic"))
+        r = upper_triangle(part(reflectors, -2, 0, smaller(m, n)))
+        reflectors, taus, r = narrow((reflectors, taus, r))
+        return ((reflectors, taus), r, *order)
+    q, r = narrow(reflected(reflectors, taus, full_matrices=mode != "economic"))
     return (r, *order) if mode == "r" else (q, r, *order)
 
 
@@ -233,13 +235,13 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Any, ...]:
-    """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; Q conjugated if asked for.
+    """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; Q conjugated if `conjugate`.
 
     pivoting:  as in `qr`, with the numbers of the columns as a third result.
     Shapes: a [*B, M, N], K = min(M, N): "left", c [K] or [*B, K, P] -> [M] or [*B, M, P]; "right",
             c [M] or [*B, P, M] -> [K] or [*B, P, K]; R [*B, K, N].
-    Types:  of a and c together, complex too; bools and integers as f32.
-    Errors: ArgumentError for another mode.
+    Types:  the common dtype of a and c, complex included; bools and integers become f32.
+    Errors: ArgumentError for an unknown mode.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
             SIAM J. Sci. Stat. Comput. 10(1).
 

@@ -1,8 +1,8 @@
 """Similar matrices of simpler form: schur, rsf2csf, hessenberg, cdf2rdf.
 
 Derivatives are those of the primitives (rune/ops/linalg/schur.py, hessenberg.py): of schur where
-the eigenvalues are simple, with the phases of its vectors at rest; of hessenberg where its
-subdiagonal has no zero. Elsewhere they are infinite or NaN.
+the eigenvalues are simple, with the phases of its vectors held constant; of hessenberg where
+its subdiagonal has no zero. Elsewhere they are infinite or NaN.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     output:  "real" or "complex", of a real matrix.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N].
-    Types:  complex numbers too; bools and integers become floats.
-    Errors: ShapeError for matrices that are not square; ArgumentError for another output.
-    It is computed by the host on every device.
+    Types:  complex included; bools and integers become floats.
+    Errors: ShapeError for matrices that are not square; ArgumentError for an unknown output.
+    The host computes it for every device.
     Source: shifted QR steps, Golub & Van Loan 4e, §7.5.
 
     >>> import rune.numpy as rnp
@@ -46,18 +46,18 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """
     if output not in ("real", "r", "complex", "c"):
         raise ArgumentError(f"schur: cannot give output={output!r} ('real' or 'complex' required)")
-    (x,), narrowed = computing("schur", a)
+    (x,), narrow = computing("schur", a)
     square("schur", x)
     if output in ("complex", "c"):
         x = ops.cast(x, COMPLEX.get(type_of(x).dtype, type_of(x).dtype))
-    return narrowed(tuple(ops.linalg.schur(x, vectors=True)))
+    return narrow(tuple(ops.linalg.schur(x, vectors=True)))
 
 
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form from the real one.
 
     Shapes: [*B, N, N] both -> [*B, N, N] both, complex.
-    Types:  c64, of 64 bits c128.
+    Types:  c64, or c128 for 64-bit dtypes.
     Errors: ShapeError for matrices that are not square.
     Every 2 × 2 block is turned by one rotation; they do not overlap, so all are turned at once.
     Source: Golub & Van Loan 4e, §7.4.1.
@@ -68,12 +68,12 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     >>> rnp.round(rnp.sort(rnp.diag(t).imag), 5)
     Array([-2.,  2.], f32[2], cpu:0)
     """
-    (t, z), narrowed = computing("rsf2csf", T, Z)
+    (t, z), narrow = computing("rsf2csf", T, Z)
     square("rsf2csf", t)
     square("rsf2csf", z)
     dtype = COMPLEX.get(type_of(t).dtype, type_of(t).dtype)
     t, z = ops.cast(t, dtype), ops.cast(z, dtype)
-    return narrowed(triangular_form(t, z))
+    return narrow(triangular_form(t, z))
 
 
 @overload
@@ -92,7 +92,7 @@ def hessenberg(
     """H, zero below its first subdiagonal, with a = Q H Qᴴ; with calc_q the pair of H and Q.
 
     Shapes: [*B, N, N] -> [*B, N, N].
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for matrices that are not square.
     Source: Golub & Van Loan 4e, §7.4.2.
 
@@ -102,20 +102,20 @@ def hessenberg(
     Array([[1., 2.],
            [3., 4.]], f32[2,2], cpu:0)
     """
-    (x,), narrowed = computing("hessenberg", a)
+    (x,), narrow = computing("hessenberg", a)
     n = square("hessenberg", x).shape[-1]
-    packed, taus = ops.linalg.hessenberg(x)
-    h = upper_triangle(packed, -1)
+    reflectors, taus = ops.linalg.hessenberg(x)
+    h = upper_triangle(reflectors, -1)
     if not calc_q:
-        return narrowed(h)
+        return narrow(h)
     if n == 0:
-        return narrowed((h, packed))
-    q = ops.linalg.householder_product(packed[..., 1:, :-1], taus)
-    pad = [(0, 0)] * (packed.ndim - 2)
+        return narrow((h, reflectors))
+    q = ops.linalg.householder_product(reflectors[..., 1:, :-1], taus)
+    pad = [(0, 0)] * (reflectors.ndim - 2)
     corner = np.zeros((n, n), bool)
     corner[0, 0] = True
     one = np.ones((), type_of(x).dtype)
-    return narrowed((h, rnp.where(corner, one, rnp.pad(q, [*pad, (1, 0), (1, 0)]))))
+    return narrow((h, rnp.where(corner, one, rnp.pad(q, [*pad, (1, 0), (1, 0)]))))
 
 
 def cdf2rdf(w: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
@@ -125,7 +125,7 @@ def cdf2rdf(w: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     minus the imaginary part of the first, and its real part.
 
     Shapes: [*B, N], [*B, M, N] -> [*B, N, N], [*B, M, N], real.
-    Types:  f32, of 64 bits f64.
+    Types:  f32, or f64 for 64-bit dtypes.
     Errors: ShapeError for other shapes, ArgumentError for real eigenvectors with complex values.
     Eigenvalues without an adjacent conjugate count as real.
     Source: Golub & Van Loan 4e, §7.4.1.
@@ -150,11 +150,11 @@ def cdf2rdf(w: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     shape = (*w.shape, w.shape[-1])
     rows, columns = row_numbers(shape), column_numbers(shape)
     part = rnp.expand_dims(w.imag, -1)
-    beside = ((rows + 1 == columns) & rnp.expand_dims(first, -1)) | (
+    is_off_diagonal = ((rows + 1 == columns) & rnp.expand_dims(first, -1)) | (
         (rows == columns + 1) & rnp.expand_dims(second, -1)
     )
     vectors = rnp.where(rnp.expand_dims(first, -2), -v.imag, v.real)
-    return rnp.where(beside, part, real), vectors
+    return rnp.where(is_off_diagonal, part, real), vectors
 
 
 def _pairs(w: Array) -> tuple[Array, Array]:

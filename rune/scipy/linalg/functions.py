@@ -1,8 +1,8 @@
-"""Functions of matrices: roots, logarithms, powers, signs, and those of a function of numbers.
+"""Functions of matrices: roots, logarithms, powers, signs, and any function of numbers.
 
-Results of sqrtm, logm, powers and funm are complex, since a real matrix need not have real ones
+Results of sqrtm, logm, powers and funm are complex, since a real matrix need not have a real result
 and types do not depend on values; where the principal one is real its imaginary part is zero.
-Derivatives are written in equations that hold for degenerate eigenvalues as well: A root's solves a
+Derivatives are written as equations that hold for degenerate eigenvalues too: a root's solves a
 Sylvester equation, funm's uses divided differences.
 """
 
@@ -45,10 +45,10 @@ from rune.typing import ArrayLike
 
 
 def _prepared(name: str, A: ArrayLike) -> tuple[Any, Any]:
-    """The matrices as complex numbers, and what narrows results."""
-    (x,), narrowed = computing(name, A)
+    """The matrices as complex numbers, and the function that narrows results."""
+    (x,), narrow = computing(name, A)
     square(name, x)
-    return ops.cast(x, COMPLEX.get(type_of(x).dtype, type_of(x).dtype)), narrowed
+    return ops.cast(x, COMPLEX.get(type_of(x).dtype, type_of(x).dtype)), narrow
 
 
 # --- square roots -----------------------------------------------------------------------------
@@ -75,10 +75,10 @@ _sqrtm.defjvp(_sqrtm_jvp)
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of square matrices: X X = A, eigenvalues in the right half plane.
 
-    blocksize:  taken as in SciPy, and has nothing to do.
+    blocksize:  accepted as in SciPy, without effect.
 
     Shapes: [*B, N, N] -> [*B, N, N], complex.
-    Types:  c64, of 64 bits c128.
+    Types:  c64, or c128 for 64-bit dtypes.
     Errors: ShapeError for matrices that are not square. A matrix without a root gives NaN.
     Source: by the Schur form, Björck & Hammarling 1983, Linear Algebra Appl. 52; derivative:
             Higham 2008, Functions of Matrices, §6.1.
@@ -89,8 +89,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     Array([[2., 0.],
            [0., 3.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _prepared("sqrtm", A)
-    return narrowed(_sqrtm(x))
+    x, narrow = _prepared("sqrtm", A)
+    return narrow(_sqrtm(x))
 
 
 # --- logarithms and powers --------------------------------------------------------------------
@@ -103,11 +103,11 @@ ROOTS = 60  # more than any finite matrix needs
 def logm(A: ArrayLike) -> Array:
     """The principal logarithm of square matrices: exp(X) = A.
 
-    Roots are taken until the matrix is near 1, where log(1 + Y) = ∫ Y (1 + s Y)⁻¹ ds is a sum over
-    a few points; then everything is doubled as often.
+    Square roots are taken until the matrix is near 1, where log(1 + Y) = ∫ Y (1 + s Y)⁻¹ ds is a
+    sum over a few points; the result is then doubled once for each root.
 
     Shapes: [*B, N, N] -> [*B, N, N], complex.
-    Types:  c64, of 64 bits c128.
+    Types:  c64, or c128 for 64-bit dtypes.
     Errors: ShapeError for matrices that are not square. A singular matrix gives NaN.
     Source: inverse scaling and squaring, Higham 2008, Functions of Matrices, §11.5.
 
@@ -117,8 +117,8 @@ def logm(A: ArrayLike) -> Array:
     Array([[0., 0.],
            [0., 0.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _prepared("logm", A)
-    return narrowed(_logm(x))
+    x, narrow = _prepared("logm", A)
+    return narrow(_logm(x))
 
 
 def _logm(a: Array) -> Array:
@@ -135,17 +135,17 @@ def _logm(a: Array) -> Array:
 
     def more(state: tuple[Array, Array]) -> Array:
         x, count = state
-        unfinished = ops.logical_not(near_one(x))
+        is_far = ops.logical_not(near_one(x))
         few = ops.lt(count, np.int32(ROOTS))
-        return ops.reduce_or(ops.logical_and(unfinished, few), axes=tuple(range(len(lead))))
+        return ops.reduce_or(ops.logical_and(is_far, few), axes=tuple(range(len(lead))))
 
     def rooted(state: tuple[Array, Array]) -> tuple[Array, Array]:
         x, count = state
-        done = near_one(x)
-        is_done = over_matrices(done, shape)
+        is_near_one = near_one(x)
+        is_done = over_matrices(is_near_one, shape)
         safe = ops.select(is_done, eye(shape, type_of(x).dtype), x)
-        grown = ops.add(count, ops.select(done, np.int32(0), np.int32(1)))
-        return ops.select(is_done, x, _sqrtm(safe)), grown
+        new_count = ops.add(count, ops.select(is_near_one, np.int32(0), np.int32(1)))
+        return ops.select(is_done, x, _sqrtm(safe)), new_count
 
     start = a, ops.fit(np.int32(0), lead) if lead else ops.cast(np.int32(0), dtypes.i32)
     x, count = while_loop(more, rooted, start)
@@ -163,10 +163,10 @@ def _log_near_one(x: Array) -> Array:
         return ops.broadcast(values.astype(dtype), shape=shape, axes=(0,))
 
     y = ops.sub(x, eye(shape[1:], dtype))
-    each = ops.broadcast(y, shape=shape, axes=tuple(range(1, len(shape))))
-    # One solve for all points: seven of them would be seven times the code.
-    divisors = ops.add(eye(shape, dtype), ops.mul(each, of_points((nodes + 1) / 2)))
-    terms = ops.mul(solve(divisors, each), of_points(weights / 2))
+    at_points = ops.broadcast(y, shape=shape, axes=tuple(range(1, len(shape))))
+    # One solve for all points: a solve for each would compile to seven times the code.
+    divisors = ops.add(eye(shape, dtype), ops.mul(at_points, of_points((nodes + 1) / 2)))
+    terms = ops.mul(solve(divisors, at_points), of_points(weights / 2))
     return ops.reduce_sum(terms, axes=(0,))
 
 
@@ -177,7 +177,7 @@ def fractional_matrix_power(A: ArrayLike, t: float) -> Array:
     results, A^⌊t⌋ exp((t - ⌊t⌋) log A).
 
     Shapes: [*B, N, N] -> [*B, N, N].
-    Types:  c64, of 64 bits c128.
+    Types:  c64, or c128 for 64-bit dtypes.
     Errors: ShapeError for matrices that are not square.
     Source: Higham 2008, Functions of Matrices, §1.7 and problem 1.34.
 
@@ -192,15 +192,15 @@ def fractional_matrix_power(A: ArrayLike, t: float) -> Array:
     exponent = int(np.floor(t))
     if exponent == t:
         return matrix_power(A, exponent)
-    x, narrowed = _prepared("fractional_matrix_power", A)
+    x, narrow = _prepared("fractional_matrix_power", A)
     fractional = _expm(ops.mul(_logm(x), number(t - exponent, x)))
-    return narrowed(matmul(matrix_power(x, exponent), fractional) if exponent else fractional)
+    return narrow(matmul(matrix_power(x, exponent), fractional) if exponent else fractional)
 
 
 def signm(A: ArrayLike) -> Array:
     """The sign of square matrices: A (A²)^(-1/2), eigenvalues 1 and -1 by the half plane.
 
-    Shapes: [*B, N, N] -> [*B, N, N]. Types: kept.
+    Shapes: [*B, N, N] -> [*B, N, N]. Types: unchanged.
     Errors: ShapeError for matrices that are not square. Eigenvalues on the imaginary axis give
             infinities or NaN.
     Source: Higham 2008, Functions of Matrices, §5.1.
@@ -211,26 +211,26 @@ def signm(A: ArrayLike) -> Array:
     Array([[ 1.,  0.],
            [ 0., -1.]], f32[2,2], cpu:0)
     """
-    (matrix,), narrowed = computing("signm", A)
+    (matrix,), narrow = computing("signm", A)
     x, _ = _prepared("signm", matrix)
     sign = solve(_sqrtm(matmul(x, x)), x)
-    return narrowed(sign if is_complex(matrix) else real_part(sign))
+    return narrow(sign if is_complex(matrix) else real_part(sign))
 
 
 # --- functions of numbers ---------------------------------------------------------------------
 
 
 def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
-    """A function of numbers, applied to square matrices by way of their eigenvalues.
+    """A function of numbers, applied to square matrices through their eigenvalues.
 
-    func:  of an array of complex numbers, element by element; analytic at the eigenvalues.
-    disp:  without it, the pair of the result and an estimate of its relative error.
-
+    func:  maps an array of complex numbers elementwise; analytic at the eigenvalues.
+    disp:  if False, the result is paired with an estimate of its relative error.
     Shapes: [*B, N, N] -> [*B, N, N], complex.
-    Types:  c64, of 64 bits c128.
-    Errors: ShapeError for matrices that are not square; ArgumentError where `func` changes shapes.
-    A matrix that is not diagonalisable gives infinities, NaN or few correct digits, which the
-    estimate tells. The derivative holds for equal eigenvalues too.
+    Types:  c64, or c128 for 64-bit dtypes.
+    Errors: ShapeError for matrices that are not square; ArgumentError if `func` changes shapes.
+
+    A matrix that is not diagonalisable gives infinities, NaN or few correct digits, as the
+    estimate shows. The derivative holds for equal eigenvalues too.
     Source: Higham 2008, Functions of Matrices, §1.2; derivative: Daleckii & Krein 1965.
 
     >>> import rune.numpy as rnp
@@ -239,10 +239,10 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     Array([[1., 0.],
            [0., 9.]], f32[2,2], cpu:0)
     """
-    x, narrowed = _prepared("funm", A)
+    x, narrow = _prepared("funm", A)
     _check_function(func, x)
-    value = narrowed(_funm(func, x))
-    return value if disp else (value, narrowed(_error(x)))
+    value = narrow(_funm(func, x))
+    return value if disp else (value, narrow(_error(x)))
 
 
 def _check_function(func: Callable[[Array], Array], x: Array) -> None:
@@ -296,7 +296,7 @@ def _divided(func: Callable[[Array], Array], w: Array) -> Array:
 
 
 def _with_slopes(func: Callable[[Array], Array], w: Array) -> tuple[Array, Array]:
-    """f(w) and f'(w), element by element."""
+    """f(w) and f'(w), elementwise."""
     one = broadcast(number(1, w), shape=type_of(w).shape, axes=())
     (values,), (slopes,) = jvp_flat(lambda x: [func(x)], [w], [one])
     values = ops.cast(values, type_of(w).dtype)
@@ -304,7 +304,7 @@ def _with_slopes(func: Callable[[Array], Array], w: Array) -> tuple[Array, Array
 
 
 def _error(a: Array) -> Any:
-    """The rounding of V f V⁻¹: eps times the condition of V."""
+    """The rounding error of V f V⁻¹: eps times the condition of V."""
     v = ops.linalg.eig(a, left=False, right=True)[1]
     (s,) = ops.linalg.svd(v, full_matrices=False, vectors=False)
     last = len(type_of(s).shape) - 1

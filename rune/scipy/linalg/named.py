@@ -1,7 +1,7 @@
-"""Matrices of a name and a size, and products that put matrices together.
+"""Matrices with a name and a size, and products that assemble matrices.
 
-Those of a size alone are constants. Whole numbers that 64 bits hold are computed in Python, larger
-ones in NumPy (binomials.py), in f32 where SciPy has f64.
+Those that depend only on a size are constants. Whole numbers that fit in 64 bits are computed in
+Python, larger ones in NumPy (binomials.py), in f32 where SciPy has f64.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _exact(numbers: list[list[int]]) -> Array:
 
 
 def _in_dtype(matrix: Callable[[int, np.dtype], np.ndarray], size: int) -> Array:
-    """A matrix worked out in the floating dtype that is the default."""
+    """A matrix of floats, in the default floating dtype."""
     dtype = dtypes.canonical(dtypes.f64)
     with np.errstate(over="ignore"):
         return rnp.asarray(matrix(size, dtype), dtype)
@@ -107,7 +107,7 @@ def _in_dtype(matrix: Callable[[int, np.dtype], np.ndarray], size: int) -> Array
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One whole number of a matrix, of size, row and column, and all of them in a dtype."""
+    """An integer of a matrix, from size, row and column, and all of them in a dtype."""
 
     entry: Callable[[int, int, int], int]
     matrix: Callable[[int, np.dtype], np.ndarray]
@@ -130,7 +130,7 @@ def _signed(n: int, i: int, j: int) -> int:
 
 
 def _gram(n: int, i: int, j: int) -> int:
-    # The lower factor's inverse stands on the right.
+    # The inverse of the lower factor is on the right.
     return sum(_signed(n, k, i) * _signed(n, k, j) for k in range(n))
 
 
@@ -151,7 +151,7 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
 
     Shapes: [n, n].
     Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 34); what leaves that is inf.
-    Errors: ArgumentError for another kind.
+    Errors: ArgumentError for an unknown kind.
 
     >>> from rune.scipy import linalg
     >>> linalg.pascal(3, "lower")
@@ -168,7 +168,7 @@ def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
 
     Shapes: [n, n].
     Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 30); what leaves that is ±inf.
-    Errors: ArgumentError for another kind.
+    Errors: ArgumentError for an unknown kind.
 
     >>> from rune.scipy import linalg
     >>> linalg.invpascal(2)
@@ -184,7 +184,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 
     scale:  None; "sqrtn" divides by √n, "n" by n.
     Shapes: [n, n]. Types: complex, c64 by default.
-    Errors: ArgumentError for another scale; DtypeError for a dtype that is not complex.
+    Errors: ArgumentError for an unknown scale; DtypeError for a dtype that is not complex.
 
     >>> from rune.scipy import linalg
     >>> linalg.dft(2).real.round(4)
@@ -226,7 +226,7 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
-    """The matrices along the diagonal of one that is zero elsewhere; vectors count as rows.
+    """The matrices along the diagonal of a matrix that is zero elsewhere; vectors count as rows.
 
     Shapes: [*B, M_k, N_k] each -> [*B, ΣM, ΣN].
     Types:  bools and integers become floats.
@@ -255,10 +255,10 @@ def block_diag(*arrs: ArrayLike) -> Array:
 
 
 def khatri_rao(a: ArrayLike, b: ArrayLike) -> Array:
-    """Column by column the Kronecker product. Shapes: [*B, M, K], [*B, N, K] -> [*B, M N, K].
+    """The Kronecker products of columns. Shapes: [*B, M, K], [*B, N, K] -> [*B, M N, K].
 
-    Types:  any, kept.
-    Errors: ShapeError where the numbers of columns differ.
+    Types:  any, unchanged.
+    Errors: ShapeError if the numbers of columns differ.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg

@@ -1,7 +1,7 @@
 """Matrices with a pattern: given numbers along diagonals, antidiagonals, or in a first row.
 
-They are one gather or one selection each, so they go through every transformation. Matrices made of
-a size alone are in named.py.
+Each is one gather or one selection, so all transformations apply. Matrices that depend only on a
+size are in named.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _vector(name: str, x: ArrayLike) -> Array:
 
 
 def length(x: Array) -> int:
-    """The size of the last axis. Errors: ArgumentError where it is symbolic."""
+    """The size of the last axis. Errors: ArgumentError if it is symbolic."""
     return static_int("linalg", "the size of a pattern", type_of(x).shape[-1])
 
 
@@ -31,7 +31,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     r:      conj(c) by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
-    Types:  any, kept.
+    Types:  any, unchanged.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -65,7 +65,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     r:      zeros by default; its first element is not read.
     Shapes: [*B, M], [*B, N] -> [*B, M, N].
-    Types:  any, kept.
+    Types:  any, unchanged.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -84,10 +84,9 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def circulant(c: ArrayLike) -> Array:
-    """A matrix whose columns are c turned round by one more place each. [*B, N] -> [*B, N, N].
+    """A matrix whose columns are c, rotated by one more place each. [*B, N] -> [*B, N, N].
 
-    Types:  that of `c`.
-    Errors: ArgumentError if an argument is not an array.
+    Types:  that of `c`. Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -128,16 +127,16 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     zeros = rnp.broadcast_to(nothing, (*type_of(taps).shape[:-1], count - 1))
     top = rnp.concatenate([taps[..., :1], zeros], -1)
     full = toeplitz(rnp.concatenate([taps, zeros], -1), top)
-    skipped = {"full": 0, "valid": min(m, count) - 1, "same": (min(m, count) - 1) // 2}[mode]
+    first_row = {"full": 0, "valid": min(m, count) - 1, "same": (min(m, count) - 1) // 2}[mode]
     rows = {"full": m + count - 1, "valid": abs(m - count) + 1, "same": max(m, count)}[mode]
-    return full[..., skipped : skipped + rows, :]
+    return full[..., first_row : first_row + rows, :]
 
 
 def companion(a: ArrayLike) -> Array:
     """The matrix whose eigenvalues are the roots of the polynomial a, highest power first.
 
     Shapes: [*B, N] -> [*B, N - 1, N - 1].
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError for fewer than two coefficients.
 
     >>> import rune.numpy as rnp
@@ -158,7 +157,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie's matrix of a population: births f in the first row, survivals s below the diagonal.
 
     Shapes: [*B, N], [*B, N - 1] -> [*B, N, N].
-    Types:  any, kept.
+    Types:  any, unchanged.
     Errors: ShapeError unless s has one element less.
 
     >>> import rune.numpy as rnp
@@ -183,9 +182,9 @@ def _with_subdiagonal(top: Array, below: Array) -> Array:
     size = length(top)
     is_top, is_below = np.zeros((size, size), bool), np.eye(size, k=-1, dtype=bool)
     is_top[:1] = True
-    padded = rnp.concatenate([below, rnp.zeros_like(top[..., :1])], axis=-1)
+    subdiagonal = rnp.concatenate([below, rnp.zeros_like(top[..., :1])], axis=-1)
     zero = rnp.zeros((), type_of(top).dtype)
-    lower = rnp.where(is_below, rnp.expand_dims(padded, -2), zero)
+    lower = rnp.where(is_below, rnp.expand_dims(subdiagonal, -2), zero)
     return rnp.where(is_top, rnp.expand_dims(top, -2), lower)
 
 
@@ -208,7 +207,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     """Fiedler's companion matrix: that of five diagonals, with the same eigenvalues.
 
     Shapes: [N] -> [N - 1, N - 1]; [1] -> [0], as in SciPy.
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ArgumentError for a size that is symbolic.
     Source: Fiedler 2003, Linear Algebra Appl. 372.
 
@@ -222,20 +221,20 @@ def fiedler_companion(a: ArrayLike) -> Array:
     size = length(coefficients) - 1
     if size < 1:
         return coefficients[..., 1:]
-    scaled = rnp.negative(rnp.divide(coefficients, coefficients[..., :1]))
-    which, ones = _fiedler_places(size)
-    chosen = scaled[..., which]
-    return rnp.where(which > 0, chosen, rnp.asarray(ones, type_of(scaled).dtype))
+    quotients = rnp.negative(rnp.divide(coefficients, coefficients[..., :1]))
+    which, unit_matrix = _fiedler_places(size)
+    entries = quotients[..., which]
+    return rnp.where(which > 0, entries, rnp.asarray(unit_matrix, type_of(quotients).dtype))
 
 
 def _fiedler_places(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which coefficient stands where, 0 for none; and where the ones are."""
-    which, ones = np.zeros((n, n), int), np.zeros((n, n))
+    """Which coefficient is at which position, 0 for none; and the positions of the ones."""
+    which, unit_matrix = np.zeros((n, n), int), np.zeros((n, n))
     which[0, 0] = 1
-    ones[1:2, 0] = 1
+    unit_matrix[1:2, 0] = 1
     for i in range(0, n, 2):
         which[i, i + 1 : i + 2] = i + 2
         which[i, max(i - 1, 0) : i] = i + 1
-        ones[i, i + 2 : i + 3] = 1
-        ones[i + 1 : i + 2, max(i - 1, 0) : i] = 1
-    return which, ones
+        unit_matrix[i, i + 2 : i + 3] = 1
+        unit_matrix[i + 1 : i + 2, max(i - 1, 0) : i] = 1
+    return which, unit_matrix

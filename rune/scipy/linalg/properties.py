@@ -22,7 +22,7 @@ def norm(
 
     Shapes: the axes are removed, or are 1 with keepdims.
     Types:  real; bools and integers become floats.
-    Errors: ArgumentError for another order.
+    Errors: ArgumentError for an unknown order.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import linalg
@@ -40,7 +40,7 @@ def _matrix(name: str, a: ArrayLike) -> Array:
 
 
 def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
-    """How many diagonals below and above the main one reach the last that is not zero.
+    """How many diagonals below and above the main one are needed to hold all nonzero elements.
 
     Shapes: [M, N] -> [], []; i32.
     Types:  i32.

@@ -1,6 +1,7 @@
-"""Linear systems in SciPy's spelling. Singular matrices give infinities or NaN; nothing is raised.
+"""Linear systems with SciPy's signatures. Singular matrices give infinities or NaN; nothing is
+raised.
 
-`overwrite_*` and `check_finite` are taken and have nothing to do (factorisations.py).
+`overwrite_*` and `check_finite` are accepted without effect (factorisations.py).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def solve_triangular(
     """x with a x = b for a triangular `a`; trans 1 or "T": aᵀ x = b; trans 2 or "C": aᴴ x = b.
 
     Shapes: a [*B, N, N], b [*B, N, K], or vectors [*B, N] or [N]; leading axes broadcast.
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ArgumentError for another trans; ShapeError where sizes do not fit.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ArgumentError for an unknown trans; ShapeError if sizes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.1; inverted diagonal blocks:
             Du Croz & Higham 1992.
 
@@ -47,14 +48,14 @@ def solve_triangular(
     >>> linalg.solve_triangular(a, rnp.array([2.0, 9.0]), lower=True)
     Array([1., 2.], f32[2], cpu:0)
     """
-    (x, y), narrowed = computing("solve_triangular", a, b)
+    (x, y), narrow = computing("solve_triangular", a, b)
     if trans in (1, "T"):
         x, lower = swapped(x), not lower
     elif trans in (2, "C"):
         x, lower = adjoint(x), not lower
     elif trans not in (0, "N"):
         raise ArgumentError(f"solve_triangular: cannot use trans={trans!r} (0, 1, 2, 'N', 'T' or 'C' required)")
-    return narrowed(_triangular("solve_triangular", x, y, lower, unit_diagonal))
+    return narrow(_triangular("solve_triangular", x, y, lower, unit_diagonal))
 
 
 def _triangular(name: str, a: Array, b: Array, lower: bool, unit: bool = False) -> Array:
@@ -65,8 +66,9 @@ def _triangular(name: str, a: Array, b: Array, lower: bool, unit: bool = False) 
 
 
 def _columns(name: str, a: Array, b: Array) -> tuple[Array, bool]:
-    """Right-hand sides as columns, and whether they were vectors: of one axis less than `a`, as JAX
-    has it, or of one axis."""
+    """Right-hand sides as columns, and whether they were vectors: of one axis less than `a`, as in
+    JAX, or of one axis.
+    """
     is_vector = type_of(b).ndim in (1, type_of(a).ndim - 1)
     if type_of(b).ndim == 0:
         raise ShapeError(f"{name}: cannot solve for {type_of(b)} (a vector or columns required)")
@@ -86,7 +88,8 @@ def cho_solve(
 
     Shapes: factor [*B, N, N], b [*B, N, K], or vectors [*B, N] or [N].
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match
+            exactly.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -96,10 +99,10 @@ def cho_solve(
     Array([1., 2.], f32[2], cpu:0)
     """
     factor, lower = pair("cho_solve", c_and_lower, "(c, lower), as cho_factor gives it")
-    (x, y), narrowed = computing("cho_solve", factor, b)
+    (x, y), narrow = computing("cho_solve", factor, b)
     low = x if lower else adjoint(x)
     below = _triangular("cho_solve", low, y, True)
-    return narrowed(_triangular("cho_solve", adjoint(low), below, False))
+    return narrow(_triangular("cho_solve", adjoint(low), below, False))
 
 
 def solve(
@@ -118,8 +121,8 @@ def solve(
                triangular", "lower triangular"; "gen" and every other promise means LU.
 
     Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ArgumentError for another assume_a; ShapeError where sizes do not fit.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ArgumentError for an unknown assume_a; ShapeError if sizes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -144,21 +147,21 @@ def solve(
     return rnp.linalg.solve(_completed(x, assume_a, lower != transposed), b)
 
 
-def _completed(a: Array, assumed: str | None, lower: bool) -> Array:
+def _completed(a: Array, structure: str | None, lower: bool) -> Array:
     """A symmetric or Hermitian matrix, read from one triangle."""
-    if assumed not in ("sym", "symmetric", "her", "hermitian"):
+    if structure not in ("sym", "symmetric", "her", "hermitian"):
         return a
-    turned = swapped(a) if assumed.startswith("s") else adjoint(a)
+    transpose = swapped(a) if structure.startswith("s") else adjoint(a)
     if lower:
-        return ops.add(lower_triangle(a), upper_triangle(turned, 1))
-    return ops.add(upper_triangle(a), lower_triangle(turned, -1))
+        return ops.add(lower_triangle(a), upper_triangle(transpose, 1))
+    return ops.add(upper_triangle(a), lower_triangle(transpose, -1))
 
 
 def _divided(a: Array, b: ArrayLike) -> Array:
-    (x, y), narrowed = computing("solve", a, b)
+    (x, y), narrow = computing("solve", a, b)
     columns, is_vector = _columns("solve", x, y)
     quotient = rnp.divide(columns, rnp.expand_dims(diagonal(x), -1))
-    return narrowed(rnp.squeeze(quotient, -1) if is_vector else quotient)
+    return narrow(rnp.squeeze(quotient, -1) if is_vector else quotient)
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -166,7 +169,8 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Shapes: a [*B, M, M] -> [*B, M, M].
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match
+            exactly.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -183,7 +187,8 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Shapes: a [*B, M, M] -> [*B].
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match
+            exactly.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.4; by recursion: Toledo 1997,
             SIAM J. Matrix Anal. 18(4).
 
@@ -206,13 +211,13 @@ def lstsq(
 ) -> LstsqResult:
     """x of least |x| among those of least |a x - b|, the residuals, the rank, the singular values.
 
-    cond:   singular values up to cond times the greatest count as zero; max(M, N) eps for None.
-    There is one way, the singular values; the residuals are there for every rank.
+    cond:   singular values up to cond times the largest count as zero; max(M, N) eps for None.
+    The singular values serve every `lapack_driver`; residuals are returned for every rank.
     Shapes: a [M, N], b [M] or [M, K] -> x [N] or [N, K], residuals [] or [K], rank [], singular
             values [min(M, N)].
-    Types:  x of a and b together, complex too, the residuals and singular values in its real dtype,
-            the rank i32; bools and integers as f32.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Types:  x in the common dtype of a and b, complex included, the residuals and singular values in
+            its real dtype, the rank i32; bools and integers become f32.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.
 
@@ -260,10 +265,10 @@ def pinv(
     return_rank: bool = False,
     check_finite: bool = True,
 ) -> Array | tuple[Array, Array]:
-    """The Moore–Penrose inverse: singular values up to atol + rtol × the greatest count as zero.
+    """The Moore–Penrose inverse: singular values up to atol + rtol × the largest count as zero.
 
-    rtol:   max(M, N) eps by default, or 0 where atol is given.
-    return_rank:  whether the number of the others is given as well.
+    rtol:   max(M, N) eps by default, or 0 if atol is given.
+    return_rank:  whether the number of the other singular values is returned too.
     Shapes: a [*B, M, N] -> [*B, N, M].
     Types:  bools and integers become floats.
     Errors: DtypeError if an argument is not an array; ShapeError for rank 0.

@@ -1,7 +1,7 @@
-"""Eigenvalues and singular values in SciPy's spelling, of bands and of pairs of matrices as well.
+"""Eigenvalues and singular values with SciPy's signatures, also of bands and of pairs of matrices.
 
-`overwrite_*`, `check_finite`, `turbo` and drivers are taken and have nothing to do: arrays are
-immutable, input that is not finite gives NaN, and there is one algorithm for each device.
+`overwrite_*`, `check_finite`, `turbo` and drivers are accepted without effect: arrays are
+immutable, input that is not finite gives NaN, and each device has one algorithm.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def svd(
     """U, s and Vh with a = U diag(s) Vh; s alone without compute_uv. As `rune.numpy.linalg.svd`.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
-    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
-    Errors: ShapeError below rank 2.
+    Types:  values real, vectors complex for complex input; bools and integers become floats.
+    Errors: ShapeError for a rank below 2.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.
 
@@ -83,7 +83,7 @@ def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) 
     """Singular values, descending. Shapes: [*B, M, N] -> [*B, min(M, N)], real.
 
     Types:  real; bools and integers become floats.
-    Errors: ShapeError below rank 2.
+    Errors: ShapeError for a rank below 2.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §8.6, one-sided rotations after
             QR.
 
@@ -99,7 +99,7 @@ def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
     """The M × N matrix with the singular values s on its diagonal.
 
     Shapes: [*B, min(M, N)] -> [*B, M, N].
-    Types:  any, kept.
+    Types:  any, unchanged.
     Errors: ShapeError for a number of rank 0, ArgumentError for another number of values.
 
     >>> import rune.numpy as rnp
@@ -163,8 +163,8 @@ def eigh(
     subset_by_index:  (first, last), both included: which of the values and vectors to return.
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
-    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
-    Errors: ShapeError for matrices that are not square; ArgumentError for another type.
+    Types:  values real, vectors complex for complex input; bools and integers become floats.
+    Errors: ShapeError for matrices that are not square; ArgumentError for an unknown type.
     Source: as `rune.numpy.linalg.eigh`; pairs by Cholesky, Golub & Van Loan 4e, §8.7.
 
     >>> import rune.numpy as rnp
@@ -178,18 +178,18 @@ def eigh(
             hint="subset_by_index= chooses eigenvalues",
         )
     if b is None:
-        (x,), narrowed = computing("eigh", a)
+        (x,), narrow = computing("eigh", a)
         square("eigh", x)
         w, v = ops.linalg.eigh(x, lower=bool(lower), vectors=True)
     else:
-        (x, y), narrowed = computing("eigh", a, b)
+        (x, y), narrow = computing("eigh", a, b)
         square("eigh", x)
         square("eigh", y)
         w, v = _of_pair(*same_batch("eigh", hermitian(x, lower), hermitian(y, lower)), type)
     if subset_by_index is not None:
         first, last = subset_by_index
         w, v = part(w, -1, first, last + 1), part(v, -1, first, last + 1)
-    return narrowed(w if eigvals_only else (w, v))
+    return narrow(w if eigvals_only else (w, v))
 
 
 def _of_pair(a: Array, b: Array, kind: int) -> tuple[Array, Array]:
@@ -241,21 +241,21 @@ def eigvalsh(
 
 
 def _tridiagonal(name: str, d: ArrayLike, e: ArrayLike) -> tuple[Any, Any]:
-    (on, beside), narrowed = computing(name, d, e)
-    if 0 in (type_of(on).ndim, type_of(beside).ndim):
-        raise ArgumentError(f"{name}: cannot take {type_of(on)} and {type_of(beside)} as diagonals")
+    (on, off), narrow = computing(name, d, e)
+    if 0 in (type_of(on).ndim, type_of(off).ndim):
+        raise ArgumentError(f"{name}: cannot take {type_of(on)} and {type_of(off)} as diagonals")
     n = type_of(on).shape[-1]
-    if type_of(beside).shape[-1] != n - 1:
+    if type_of(off).shape[-1] != n - 1:
         raise ArgumentError(
-            f"{name}: cannot take {type_of(on)} and {type_of(beside)} (one element fewer off the diagonal required)"
+            f"{name}: cannot take {type_of(on)} and {type_of(off)} (one element fewer off the diagonal required)"
         )
-    lead = broadcast_shape(name, type_of(on).shape[:-1], type_of(beside).shape[:-1])
-    below = rnp.pad(beside, [(0, 0)] * (beside.ndim - 1) + [(1, 0)])
+    lead = broadcast_shape(name, type_of(on).shape[:-1], type_of(off).shape[:-1])
+    below = rnp.pad(off, [(0, 0)] * (off.ndim - 1) + [(1, 0)])
     rows = rnp.arange(n)
     is_below = rnp.expand_dims(rows, -1) == rows + 1
     matrix = rnp.eye(n, dtype=on.dtype) * rnp.expand_dims(on, -1)
     matrix = matrix + rnp.where(is_below, rnp.expand_dims(below, -1), number_zero(on))
-    return rnp.broadcast_to(matrix, (*lead, n, n)), narrowed
+    return rnp.broadcast_to(matrix, (*lead, n, n)), narrow
 
 
 def number_zero(like: Array) -> np.ndarray:
@@ -312,11 +312,11 @@ def eigh_tridiagonal(
     d, e:    the diagonal, and the first diagonal on either side of it.
     select:  "a" all; "i" those numbered select_range, both included; "v" those greater than the
              first of select_range and up to the second, which needs concrete values.
-    tol:     taken as in SciPy, and has nothing to do.
+    tol:     accepted as in SciPy, without effect.
 
     Shapes: [*B, N], [*B, N-1] -> [*B, K], [*B, N, K].
-    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
-    Errors: ArgumentError for sizes that do not fit, or another selection.
+    Types:  values real, vectors complex for complex input; bools and integers become floats.
+    Errors: ArgumentError if the sizes do not match, or another selection.
     Source: the whole matrix by `eigh`; Golub & Van Loan 4e, §8.3.
 
     >>> import rune.numpy as rnp
@@ -324,9 +324,9 @@ def eigh_tridiagonal(
     >>> linalg.eigh_tridiagonal(rnp.array([0.0, 0.0]), rnp.array([1.0]), eigvals_only=True)
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    matrix, narrowed = _tridiagonal("eigh_tridiagonal", d, e)
+    matrix, narrow = _tridiagonal("eigh_tridiagonal", d, e)
     w, v = ops.linalg.eigh(matrix, lower=True, vectors=True)
-    return narrowed(_selected("eigh_tridiagonal", w, v, eigvals_only, select, select_range))
+    return narrow(_selected("eigh_tridiagonal", w, v, eigvals_only, select, select_range))
 
 
 def _selected(name: str, w: Array, v: Array, values_only: bool, select: str, among: Selection) -> Any:
@@ -340,8 +340,8 @@ def _selected(name: str, w: Array, v: Array, values_only: bool, select: str, amo
         first, last = (int(x) for x in among)
         w, v = part(w, -1, first, last + 1), part(v, -1, first, last + 1)
     if kind == "v" and among is not None:
-        chosen = np.flatnonzero(np.asarray((w > among[0]) & (w <= among[1])))
-        w, v = w[..., chosen], v[..., chosen]
+        positions = np.flatnonzero(np.asarray((w > among[0]) & (w <= among[1])))
+        w, v = w[..., positions], v[..., positions]
     return w if values_only else (w, v)
 
 
@@ -401,11 +401,11 @@ def eig_banded(
 
     a_band:  the diagonal and those on one side, as rows: for `lower` element (i, j) of the matrix
              stands at (i - j, j), else at (U + i - j, j), U the number of diagonals above.
-    select:  as of `eigh_tridiagonal`. max_ev is taken, and has nothing to do.
+    select:  as of `eigh_tridiagonal`. max_ev is accepted, without effect.
 
     Shapes: [U+1, N] -> [K], [N, K].
-    Types:  values real, vectors complex of complex numbers; bools and integers become floats.
-    Errors: ArgumentError for another selection; ShapeError for anything but one matrix.
+    Types:  values real, vectors complex for complex input; bools and integers become floats.
+    Errors: ArgumentError for an unknown selection; ShapeError for anything but one matrix.
     Source: the whole matrix by `eigh`.
 
     >>> import rune.numpy as rnp
@@ -413,7 +413,7 @@ def eig_banded(
     >>> linalg.eig_banded(rnp.array([[0.0, 1.0], [0.0, 0.0]]), eigvals_only=True)
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    (band,), narrowed = computing("eig_banded", a_band)
+    (band,), narrow = computing("eig_banded", a_band)
     if type_of(band).ndim != 2:
         raise ShapeError(f"eig_banded: cannot take the bands {type_of(band)} (one matrix required)")
     count, n = type_of(band).shape
@@ -423,7 +423,7 @@ def eig_banded(
     entries = band[rnp.clip(at, 0, count - 1), rnp.broadcast_to(column, (n, n))]
     matrix = rnp.where(inside, entries, number_zero(band))
     w, v = ops.linalg.eigh(matrix, lower=bool(lower), vectors=True)
-    return narrowed(_selected("eig_banded", w, v, eigvals_only, select, select_range))
+    return narrow(_selected("eig_banded", w, v, eigvals_only, select, select_range))
 
 
 # --- square matrices --------------------------------------------------------------------------
@@ -444,9 +444,9 @@ def eig(
     b:  regular: a v = w b v, and vlᴴ a = w vlᴴ b.
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N]; complex, vectors of length one.
-    Types:  c64, of 64 bits c128.
+    Types:  c64, or c128 for 64-bit dtypes.
     Errors: ShapeError for matrices that are not square; ArgumentError for homogeneous_eigvals.
-    It is computed by the host on every device.
+    The host computes it for every device.
     Source: as `rune.numpy.linalg.eig`.
 
     >>> import rune.numpy as rnp
@@ -457,18 +457,18 @@ def eig(
     if homogeneous_eigvals:
         raise ArgumentError("eig: cannot give homogeneous eigenvalues (they are not computed)")
     if b is None:
-        (x,), narrowed = computing("eig", a)
+        (x,), narrow = computing("eig", a)
         square("eig", x)
         out = ops.linalg.eig(x, left=left, right=right)
     else:
-        (x, y), narrowed = computing("eig", a, b)
+        (x, y), narrow = computing("eig", a, b)
         square("eig", x)
         square("eig", y)
         out = ops.linalg.eig(solve(y, x), left=left, right=right)
         if left:  # uᴴ b⁻¹ a = w uᴴ with u = bᴴ vl
             u = solve(adjoint(ops.cast(y, type_of(out[1]).dtype)), out[1])
             out[1] = u / rnp.linalg.norm(u, axis=-2, keepdims=True)
-    return narrowed(tuple(out) if left or right else out[0])
+    return narrow(tuple(out) if left or right else out[0])
 
 
 def eigvals(
@@ -481,7 +481,7 @@ def eigvals(
     """Eigenvalues of square matrices, complex, in no particular order; of pairs with b.
 
     Shapes: [*B, N, N] -> [*B, N].
-    Types:  c64, of 64 bits c128.
+    Types:  c64, or c128 for 64-bit dtypes.
     Errors: as `eig`.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §7.5 and §7.6; derivative:
             Boeddeker et al. 2017, arXiv:1701.00392.

@@ -1,8 +1,8 @@
-"""Toeplitz and circulant systems, given by the numbers they have.
+"""Toeplitz and circulant systems, given by the numbers that define them.
 
-A circulant matrix is divided out by Fourier transforms; a Toeplitz matrix grows by a row and a
-column in each step of Levinson's recursion, N² operations in all. Its leading minors have to be
-regular, and its solution has the digits that the condition of these leaves; a symmetric positive
+A circulant system is a division of Fourier transforms; a Toeplitz system grows by a row and a
+column in each step of Levinson's recursion, N² operations in all. Its leading minors must be
+regular, and its solution has as many digits as their condition allows; a symmetric positive
 definite one is safe. Banded systems are in banded.py.
 """
 
@@ -31,8 +31,8 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike, check_finite: bool = True) -> Arr
 
     Without a row it is the conjugated column. The row's first element is not read.
     Shapes: column and row [*B, N], b [N] or [*B, N, K].
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ShapeError where sizes do not fit. A zero leading minor gives infinities or NaN.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ShapeError if sizes do not match. A zero leading minor gives infinities or NaN.
     Source: Levinson's recursion, Golub & Van Loan 4e, §4.7.3; derivative: the implicit one, T x' =
             b' - T' x, by products through Fourier transforms.
 
@@ -41,10 +41,10 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike, check_finite: bool = True) -> Arr
     >>> linalg.solve_toeplitz(rnp.array([2.0, 0.0]), rnp.array([2.0, 4.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    first, second, y, narrowed = _arguments("solve_toeplitz", c_or_cr, b)
+    first, second, y, narrow = _arguments("solve_toeplitz", c_or_cr, b)
     if length(first) != length(second):
         raise ShapeError(f"solve_toeplitz: cannot solve {type_of(first)}, {type_of(second)} (sizes differ)")
-    return narrowed(_over_lanes(_solved, first, second, y))
+    return narrow(_over_lanes(_solved, first, second, y))
 
 
 def _solved(column: Array, row: Array, b: Array) -> Array:
@@ -64,12 +64,12 @@ def _with_head(row: Array, column: Array) -> Array:
 
 
 def _levinson(column: Array, row: Array, b: Array) -> Array:
-    """x of growing leading systems, with the solutions f and g for the first and last unit vector.
+    """x for growing leading systems, with the solutions f and g for the first and last unit vector.
 
-    Shapes: [N], [N], [N, K] -> [N, K]. What a leading system does not have yet is zero.
+    Shapes: [N], [N], [N, K] -> [N, K]. Elements beyond a leading system are zero.
     """
     n = length(column)
-    # Row k of T up to its diagonal is a window of the column, backwards.
+    # Row k of T up to its diagonal is a window of the column, reversed.
     backwards = rnp.concatenate([column[::-1], rnp.zeros_like(column)])
     above, place = rnp.concatenate([row[1:], rnp.zeros_like(row[:1])]), np.arange(n)
 
@@ -81,8 +81,8 @@ def _levinson(column: Array, row: Array, b: Array) -> Array:
         of_f, of_g = rnp.sum(below * f), rnp.sum(above * g)
         scale = 1 / (1 - of_f * of_g)
         f, g = scale * (f - of_f * late), scale * (late - of_g * f)
-        here = rnp.expand_dims(place == k, -1)
-        missing = rnp.sum(rnp.where(here, b, 0), 0) - rnp.matmul(below, x)
+        is_step_row = rnp.expand_dims(place == k, -1)
+        missing = rnp.sum(rnp.where(is_step_row, b, 0), 0) - rnp.matmul(below, x)
         return f, g, x + rnp.expand_dims(g, -1) * missing
 
     unit = rnp.where(place == 0, 1 / column[0], 0)
@@ -94,8 +94,8 @@ def matmul_toeplitz(c_or_cr: Any, x: ArrayLike, check_finite: bool = False) -> A
     """T x for a Toeplitz matrix, by Fourier transforms: O(N log N) for each column.
 
     Shapes: column [*B, M], row [*B, N], x [N] or [*B, N, K] -> [*B, M] or [*B, M, K].
-    Types:  of all together, complex too; bools and integers become floats.
-    Errors: ShapeError where sizes do not fit.
+    Types:  the common dtype, complex included; bools and integers become floats.
+    Errors: ShapeError if sizes do not match.
     Source: Golub & Van Loan 4e, §4.8.
 
     >>> import rune.numpy as rnp
@@ -103,22 +103,22 @@ def matmul_toeplitz(c_or_cr: Any, x: ArrayLike, check_finite: bool = False) -> A
     >>> linalg.matmul_toeplitz(rnp.array([2.0, 0.0]), rnp.array([1.0, 2.0])).round(4)
     Array([2., 4.], f32[2], cpu:0)
     """
-    first, second, y, narrowed = _arguments("matmul_toeplitz", c_or_cr, x)
-    return narrowed(_over_lanes(_product, first, second, y))
+    first, second, y, narrow = _arguments("matmul_toeplitz", c_or_cr, x)
+    return narrow(_over_lanes(_product, first, second, y))
 
 
 def _arguments(name: str, c_or_cr: Array | tuple[Array, Array], b: ArrayLike) -> tuple[Any, Any, Any, Any]:
-    """Column, row and right-hand sides in one dtype. Errors: ShapeError where sizes do not fit."""
+    """Column, row and right-hand sides in one dtype. Errors: ShapeError if sizes do not match."""
     pair = isinstance(c_or_cr, tuple)
     column, row = (rnp.atleast_1d(x) for x in (c_or_cr if pair else (c_or_cr, c_or_cr)))
-    (first, second, y), narrowed = computing(name, column, row if pair else rnp.conj(row), b)
+    (first, second, y), narrow = computing(name, column, row if pair else rnp.conj(row), b)
     y_type = type_of(y)
     if y_type.ndim == 0 or y_type.shape[0 if y_type.ndim == 1 else -2] != length(second):
         raise ShapeError(
             f"{name}: cannot take {y_type} beside {type_of(first)} and {type_of(second)} "
             f"({length(second)} rows required)"
         )
-    return first, second, y, narrowed
+    return first, second, y, narrow
 
 
 def _over_lanes(function: Callable[..., Array], column: Array, row: Array, b: Array) -> Array:
@@ -137,7 +137,7 @@ def _over_lanes(function: Callable[..., Array], column: Array, row: Array, b: Ar
 
 
 def _product(column: Array, row: Array, x: Array) -> Array:
-    """T x, as a part of the product with the circulant matrix that T is a part of."""
+    """T x, as a part of the product with the circulant matrix in which T is embedded."""
     m, n = type_of(column).shape[0], type_of(row).shape[0]
     if m == 0 or n == 0:
         return rnp.zeros((m, type_of(x).shape[1]), type_of(x).dtype)
@@ -161,11 +161,11 @@ def solve_circulant(
 ) -> Array:
     """x with C x = b, C the circulant matrix of the first column c, by Fourier transforms.
 
-    caxis, baxis, outaxis:  where the vectors lie in c, b and the result; other axes broadcast.
-    singular:  "lstsq" leaves out the frequencies whose size is up to tol (N eps times the greatest
-               one for None); otherwise a singular C gives infinities or NaN.
+    caxis, baxis, outaxis:  the axes of the vectors in c, b and the result; other axes broadcast.
+    singular:  "lstsq" leaves out frequencies whose magnitude is at most tol (for None, N eps times
+               the largest); otherwise a singular C gives infinities or NaN.
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit;
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match;
             AxisError for an axis out of range.
     Source: two Fourier transforms, Golub & Van Loan 4e, §4.8.2.
 
@@ -174,23 +174,23 @@ def solve_circulant(
     >>> linalg.solve_circulant(rnp.array([2.0, 0.0]), rnp.array([2.0, 4.0]))
     Array([1., 2.], f32[2], cpu:0)
     """
-    (first, sides), narrowed = computing("solve_circulant", c, b)
+    (first, sides), narrow = computing("solve_circulant", c, b)
     if 0 in type_of(sides).shape:
-        return narrowed(sides)
+        return narrow(sides)
     spectrum = rnp.fft.fft(rnp.moveaxis(first, caxis, -1), axis=-1)
-    wanted = rnp.fft.fft(rnp.moveaxis(sides, baxis, -1), axis=-1)
-    if type_of(spectrum).shape[-1] != type_of(wanted).shape[-1]:
+    right_side = rnp.fft.fft(rnp.moveaxis(sides, baxis, -1), axis=-1)
+    if type_of(spectrum).shape[-1] != type_of(right_side).shape[-1]:
         raise ShapeError(f"solve_circulant: cannot solve {type_of(first)} for {type_of(sides)}")
-    quotient = _quotient(spectrum, wanted, tol) if singular == "lstsq" else wanted / spectrum
+    quotient = _quotient(spectrum, right_side, tol) if singular == "lstsq" else right_side / spectrum
     solution = rnp.fft.ifft(quotient, axis=-1)
     solution = solution if type_of(first).dtype in dtypes.COMPLEX else rnp.real(solution)
-    return narrowed(rnp.moveaxis(solution, -1, outaxis))
+    return narrow(rnp.moveaxis(solution, -1, outaxis))
 
 
-def _quotient(spectrum: Array, wanted: Array, tol: ArrayLike | None) -> Array:
+def _quotient(spectrum: Array, right_side: Array, tol: ArrayLike | None) -> Array:
     size = rnp.abs(spectrum)
     if tol is None:
         eps = float(rnp.finfo(size.dtype).eps)
         tol = rnp.max(size, axis=-1, keepdims=True) * (size.shape[-1] * eps)
     is_regular = size > tol
-    return rnp.where(is_regular, wanted / rnp.where(is_regular, spectrum, 1), 0)
+    return rnp.where(is_regular, right_side / rnp.where(is_regular, spectrum, 1), 0)

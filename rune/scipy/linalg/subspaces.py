@@ -1,7 +1,7 @@
 """Bases and angles of subspaces, and the nearest unitary matrix: all by singular values.
 
-The number of columns that null_space and orth return depends on values. Under jit, `size=` says how
-many there are to be: more are zero columns, fewer are the first.
+The number of columns that null_space and orth return depends on values. Under jit, `size=` gives
+the number to return: further columns are zero, and of too many only the first are returned.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from rune.typing import ArrayLike, Shape
 
 @custom_jvp
 def _polar(a: Array) -> tuple[Array, Array]:
-    """U with orthonormal columns and P = (Aᴴ A)^½, A = U P, of at least as many rows as columns."""
+    """U with orthonormal columns and P = (Aᴴ A)^½, A = U P, for at least as many rows as
+    columns.
+    """
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
     v = adjoint(vh)
     return matmul(u, vh), matmul(scaled_columns(v, as_dtype_of(s, v)), vh)
@@ -69,8 +71,8 @@ def polar(
              serve both.
 
     Shapes: [*B, M, N] -> [*B, M, N] and [*B, N, N], or [*B, M, M] on the left.
-    Types:  complex numbers too; bools and integers become floats.
-    Errors: ArgumentError for another side or method; ShapeError below rank 2.
+    Types:  complex included; bools and integers become floats.
+    Errors: ArgumentError for an unknown side or method; ShapeError for a rank below 2.
     The derivative holds for equal singular values; it is infinite or NaN where the smallest is 0.
     Source: Higham 2008, Functions of Matrices, §8.1; derivative: its theorem 8.9.
 
@@ -85,25 +87,25 @@ def polar(
         raise ArgumentError(
             f"polar: cannot use side={side!r} and method={method!r} ('left' or 'right'; 'qdwh' or 'svd')"
         )
-    (x,), narrowed = computing("polar", a)
+    (x,), narrow = computing("polar", a)
     m, n = matrices("polar", x).shape[-2:]
     if m >= n:
         u, p = _polar(x)
     else:
         u, p = _polar(adjoint(x))
         u = adjoint(u)
-    # Of A = U P the other factor is U P Uᴴ; of its adjoint it is Uᴴ P U.
+    # For A = U P the other factor is U P Uᴴ; for its adjoint it is Uᴴ P U.
     if side == ("left" if m >= n else "right"):
         over = u if m >= n else adjoint(u)
         p = matmul(matmul(over, p), adjoint(over))
-    return narrowed((u, p))
+    return narrow((u, p))
 
 
 def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The unitary R for which A R is nearest to B, and the sum of singular values of Aᴴ B.
 
     Shapes: [M, N] both -> [N, N], [].
-    Types:  R complex of complex numbers, the scale real; bools and integers become floats.
+    Types:  R complex for complex input, the scale real; bools and integers become floats.
     Errors: ShapeError for shapes that differ.
     The derivative is that of the polar decomposition.
     Source: Golub & Van Loan 4e, §6.4.1.
@@ -115,21 +117,21 @@ def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, check_finite: bool = True)
     (Array([[ 0.,  1.],
            [-1.,  0.]], f32[2,2], cpu:0), Array(2., f32[], cpu:0))
     """
-    (a, b), narrowed = computing("orthogonal_procrustes", A, B)
+    (a, b), narrow = computing("orthogonal_procrustes", A, B)
     if type_of(a).shape != type_of(b).shape or type_of(a).ndim != 2:
         raise ShapeError(
             f"orthogonal_procrustes: cannot align {type_of(a)} with {type_of(b)} (matrices of one shape required)"
         )
     product = matmul(adjoint(a), b)
     u, p = _polar(product)
-    return narrowed((u, rnp.trace(p).real))
+    return narrow((u, rnp.trace(p).real))
 
 
 # --- bases ------------------------------------------------------------------------------------
 
 
 def _rank(s: Array, rcond: object, shape: Shape) -> Array:
-    """How many singular values are above rcond times the greatest."""
+    """The number of singular values above rcond times the largest."""
     if rcond is None:
         rcond = float(np.finfo(type_of(s).dtype).eps) * max(shape)
     greatest = rnp.max(s) if s.shape[-1] else np.zeros((), type_of(s).dtype)
@@ -137,10 +139,10 @@ def _rank(s: Array, rcond: object, shape: Shape) -> Array:
 
 
 def _columns(name: str, q: Array, first: ArrayLike, count: Array | Size, size: int | None) -> Array:
-    """`count` columns of q from `first` on; of a given size, with zeros behind them."""
+    """`count` columns of q from `first` on; if `size` is given, that many, padded with zeros."""
     if size is None:
-        start, wanted = (int(known(name, n, "size")) for n in (first, count))
-        return part(q, -1, start, start + wanted)
+        start, column_count = (int(known(name, n, "size")) for n in (first, count))
+        return part(q, -1, start, start + column_count)
     if not isinstance(size, int) or size < 0:
         raise ArgumentError(f"{name}: cannot return size={size!r} columns (integer required)")
     number = rnp.arange(size)
@@ -152,13 +154,13 @@ def _columns(name: str, q: Array, first: ArrayLike, count: Array | Size, size: i
 def null_space(A: ArrayLike, rcond: float | None = None, *, size: int | None = None) -> Array:
     """An orthonormal basis of all x with A x = 0, as columns.
 
-    rcond:  singular values up to rcond times the greatest count as zero; max(M, N) eps by default.
-    size:   how many columns to return, for use under jit; as many as there are by default.
-
+    rcond:  singular values up to rcond times the largest count as zero; max(M, N) eps by default.
+    size:   the number of columns to return, for use under jit; by default all of them.
     Shapes: [M, N] -> [N, N - rank], or [N, size].
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError unless A is a matrix; under jit an error without `size`.
-    The basis is not determined by A alone; what is, its projector, has the true derivative.
+
+    A does not determine the basis, only its projector, which has the correct derivative.
     Source: Golub & Van Loan 4e, §5.4.1.
 
     >>> import rune.numpy as rnp
@@ -167,18 +169,18 @@ def null_space(A: ArrayLike, rcond: float | None = None, *, size: int | None = N
     Array([[0.],
            [1.]], f32[2,1], cpu:0)
     """
-    (x,), narrowed = _matrix("null_space", A)
+    (x,), narrow = _matrix("null_space", A)
     n = type_of(x).shape[-1]
     _, s, vh = svd(x, full_matrices=True)
     rank = _rank(s, rcond, type_of(x).shape)
-    return narrowed(_columns("null_space", adjoint(vh), rank, n - rank, size))
+    return narrow(_columns("null_space", adjoint(vh), rank, n - rank, size))
 
 
 def orth(A: ArrayLike, rcond: float | None = None, *, size: int | None = None) -> Array:
     """An orthonormal basis of the range of A, as columns; arguments as of `null_space`.
 
     Shapes: [M, N] -> [M, rank], or [M, size].
-    Types:  complex numbers too; bools and integers become floats.
+    Types:  complex included; bools and integers become floats.
     Errors: ShapeError unless A is a matrix; under jit an error without `size`.
     Source: Golub & Van Loan 4e, §5.4.1.
 
@@ -188,16 +190,16 @@ def orth(A: ArrayLike, rcond: float | None = None, *, size: int | None = None) -
     Array([[1.],
            [0.]], f32[2,1], cpu:0)
     """
-    (x,), narrowed = _matrix("orth", A)
+    (x,), narrow = _matrix("orth", A)
     u, s, _ = svd(x, full_matrices=False)
-    return narrowed(_columns("orth", u, 0, _rank(s, rcond, type_of(x).shape), size))
+    return narrow(_columns("orth", u, 0, _rank(s, rcond, type_of(x).shape), size))
 
 
 def _matrix(name: str, A: ArrayLike) -> Any:
-    (x,), narrowed = computing(name, A)
+    (x,), narrow = computing(name, A)
     if type_of(x).ndim != 2:
         raise ShapeError(f"{name}: cannot take {type_of(x)} (one matrix required)")
-    return (x,), narrowed
+    return (x,), narrow
 
 
 def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
@@ -215,7 +217,7 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     >>> linalg.subspace_angles(rnp.array([[1.0], [0.0]]), rnp.array([[0.0], [1.0]])) * 2 / rnp.pi
     Array([1.], f32[1], cpu:0)
     """
-    (a, b), narrowed = computing("subspace_angles", A, B)
+    (a, b), narrow = computing("subspace_angles", A, B)
     if type_of(a).ndim != 2 or type_of(b).ndim != 2 or type_of(a).shape[0] != type_of(b).shape[0]:
         raise ShapeError(
             f"subspace_angles: cannot compare {type_of(a)} with {type_of(b)} (matrices of as many rows required)"
@@ -229,4 +231,4 @@ def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     by_sine = rnp.arcsin(rnp.minimum(sines, np.ones((), real_dtype(type_of(a).dtype))))
     by_cosine = rnp.arccos(rnp.clip(cosines, -1.0, 1.0))
     small = rnp.flip(cosines) ** 2 >= 0.5
-    return narrowed(rnp.where(small, by_sine, rnp.flip(by_cosine)))
+    return narrow(rnp.where(small, by_sine, rnp.flip(by_cosine)))

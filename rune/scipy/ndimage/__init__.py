@@ -1,4 +1,4 @@
-"""rune.scipy.ndimage: filters of arrays of any rank, and values between their elements.
+"""rune.scipy.ndimage: filters of arrays of any rank, and interpolation between their elements.
 
 filters     correlate, convolve, gaussian_filter, sobel, maximum_filter, …
 resampling  map_coordinates, affine_transform, shift, zoom, rotate, of order 0 and 1

@@ -1,4 +1,4 @@
-"""What lies beyond the border of an array, by SciPy's modes.
+"""The elements beyond the border of an array, by SciPy's modes.
 
 reflect   d c b a | a b c d | d c b a          mirror    d c b | a b c d | c b a
 nearest   a a a a | a b c d | d d d d          wrap      a b c d | a b c d | a b c d
@@ -29,7 +29,7 @@ _PADS = {
 
 
 def require_mode(name: str, mode: str) -> None:
-    """Errors: ArgumentError for a mode that is not known."""
+    """Errors: ArgumentError for an unknown mode."""
     if mode not in _PADS:
         raise ArgumentError(
             f"{name}: cannot use mode={mode!r}", hint="'reflect', 'mirror', 'nearest', 'wrap' or 'constant'"
@@ -37,7 +37,9 @@ def require_mode(name: str, mode: str) -> None:
 
 
 def padded(name: str, x: Array, widths: Sequence[tuple[Size, Size]], mode: str, cval: ArrayLike) -> Array:
-    """`x` with so many elements before and after each axis; any ones beside no elements."""
+    """`x` padded by `widths` before and after each axis; an axis without elements gets arbitrary
+    ones.
+    """
     require_mode(name, mode)
     if not any(a or b for a, b in widths):
         return x
@@ -47,7 +49,9 @@ def padded(name: str, x: Array, widths: Sequence[tuple[Size, Size]], mode: str, 
 
 
 def inside(mode: str, index: Array, size: Size) -> Array:
-    """The place in [0, size) that a whole place beyond the border stands for."""
+    """The index in [0, size) of the element that a mode puts at an integer position beyond the
+    border.
+    """
     if mode in ("wrap", "grid-wrap"):
         return rnp.remainder(index, size)
     if mode in ("reflect", "grid-mirror"):
@@ -63,7 +67,7 @@ def inside(mode: str, index: Array, size: Size) -> Array:
 def reach(name: str, size: Size, origin: int) -> tuple[Size, Size]:
     """How many elements a window of `size` reads before and after its own.
 
-    Errors: ArgumentError for a window of no elements, and one that does not hold its own.
+    Errors: ArgumentError for an empty window, or one that does not contain its own element.
     """
     if size < 1:
         raise ArgumentError(f"{name}: cannot use a window of {size} elements (1 or more)")
@@ -75,18 +79,18 @@ def reach(name: str, size: Size, origin: int) -> tuple[Size, Size]:
     return before, size - 1 - before
 
 
-def number(name: str, what: str, x: float | str) -> float:
+def number(name: str, argument: str, x: float | str) -> float:
     """A Python number. Errors: ArgumentError; ConcretizationTypeError for a traced one."""
     try:
         return float(x)
     except (TypeError, ValueError) as error:
         if isinstance(error, RuneError):
             raise
-        raise ArgumentError(f"{name}: cannot use {what}={x!r} (a number required)") from None
+        raise ArgumentError(f"{name}: cannot use {argument}={x!r} (a number required)") from None
 
 
-def per_axis(name: str, what: str, setting: Any, axes: Sequence[int]) -> list[Any]:
-    """One value for each axis, from one for all or a sequence.
+def per_axis(name: str, argument: str, setting: Any, axes: Sequence[int]) -> list[Any]:
+    """One value for each axis, from one for all axes or a sequence.
 
     Errors: ShapeError for a sequence of another length.
     """
@@ -94,5 +98,5 @@ def per_axis(name: str, what: str, setting: Any, axes: Sequence[int]) -> list[An
     if isinstance(setting, str) or (not is_list and rnp.ndim(setting) == 0):
         return [setting] * len(axes)
     if len(setting) != len(axes):
-        raise ShapeError(f"{name}: cannot use {len(setting)} of {what} for {len(axes)} axes")
+        raise ShapeError(f"{name}: cannot use {len(setting)} of {argument} for {len(axes)} axes")
     return list(setting)

@@ -1,7 +1,7 @@
-"""Linear and extremal filters, as sums and extremes of shifted copies of a padded array.
+"""Linear and extremal filters, as sums and extrema of shifted copies of a padded array.
 
-A filter of k weights reads k shifted views, which become index expressions of one kernel; filters
-that are products over axes go axis by axis. Weights may be traced; sizes may not.
+A filter of k weights reads k shifted views, which become index expressions of one kernel; separable
+filters go axis by axis. Weights may be traced; sizes may not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Combine = Callable[[Array, Array], Array]
 
 
 def image(name: str, x: ArrayLike) -> Array:
-    """A floating or complex array; integers as f32, unlike SciPy's, which keeps them."""
+    """A floating or complex array; integers become f32, whereas SciPy keeps them."""
     x = rnp.asarray(x)
     return x if rnp.issubdtype(x.dtype, rnp.complexfloating) else reals(name, x)[0]
 
@@ -41,10 +41,11 @@ def correlate1d(
 ) -> Array:
     """Σ weights[k] input[i + k - K // 2 + origin] along an axis; complex weights are conjugated.
 
-    Shapes: input, weights [K] -> as input.  mode, cval: what lies beyond the border (borders.py).
-    Types:  floating and complex; integers count as f32, where SciPy cuts sums off to integers.
-    Errors: ShapeError for weights of another rank, ArgumentError for another mode and for an origin
-            outside of the window.
+    Shapes: input, weights [K] -> as input.  mode, cval: the elements beyond the border
+            (borders.py).
+    Types:  floating and complex; integers count as f32, whereas SciPy truncates sums to integers.
+    Errors: ShapeError for weights of another rank, ArgumentError for an unknown mode and for an
+            origin outside the window.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import correlate1d
@@ -72,8 +73,8 @@ def convolve1d(
 
     Shapes: as input.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
-            for shapes that do not fit; AxisError for an axis out of range.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            ShapeError if the shapes do not match; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import convolve1d
@@ -96,7 +97,7 @@ def correlate(
     """Σ weights[k] input[i + k - K // 2 + origin] over all axes; complex weights are conjugated.
 
     Shapes: input and weights of one rank -> as input.  Types: as correlate1d.
-    Errors: ShapeError for ranks that differ, ArgumentError for an origin outside of the window.
+    Errors: ShapeError for ranks that differ, ArgumentError for an origin outside the window.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import correlate
@@ -131,8 +132,8 @@ def convolve(
 
     Shapes: as input.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
-            for shapes that do not fit.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import convolve
@@ -142,8 +143,8 @@ def convolve(
     """
     x, weights = rnp.asarray(input), rnp.flip(rnp.conj(rnp.asarray(weights)))
     origins = per_axis("convolve", "origin", origin, range(x.ndim))
-    turned = [-o - (1 if k % 2 == 0 else 0) for o, k in zip(origins, weights.shape)]
-    return correlate(x, weights, None, mode, cval, turned)
+    reversed_origins = [-o - (1 if k % 2 == 0 else 0) for o, k in zip(origins, weights.shape)]
+    return correlate(x, weights, None, mode, cval, reversed_origins)
 
 
 def total(name: str, x: Array, one: Callable[[Array, int], Array]) -> Array:
@@ -157,9 +158,9 @@ def total(name: str, x: Array, one: Callable[[Array, int], Array]) -> Array:
 def laplace(input: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The sum of second differences along all axes.
 
-    Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
-            for rank 0.
+    Shapes: any, unchanged. Types: bools and integers become floats.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import laplace
@@ -174,22 +175,22 @@ def laplace(input: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> A
 # --- differences ------------------------------------------------------------------------------
 
 
-def _edges(name: str, x: ArrayLike, axis: int, beside: Sequence[float], mode: str, cval: ArrayLike) -> Array:
-    """Differences along one axis, weighed sums along the others."""
+def _edges(name: str, x: ArrayLike, axis: int, smoothing: Sequence[float], mode: str, cval: ArrayLike) -> Array:
+    """Differences along one axis, weighted sums along the others."""
     x = image(name, x)
     axis = normalised_axis(name, axis, x.type)
     out = correlate1d(x, rnp.asarray(np.array([-1.0, 0.0, 1.0]), x.dtype), axis, mode, cval)
     for other in (i for i in range(x.ndim) if i != axis):
-        out = correlate1d(out, rnp.asarray(np.array(beside), x.dtype), other, mode, cval)
+        out = correlate1d(out, rnp.asarray(np.array(smoothing), x.dtype), other, mode, cval)
     return out
 
 
 def sobel(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Sobel's differences along an axis, smoothed by (1, 2, 1) along the others.
 
-    Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
-            for an axis out of range.
+    Shapes: any, unchanged. Types: bools and integers become floats.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import sobel
@@ -202,9 +203,9 @@ def sobel(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLi
 def prewitt(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Prewitt's differences along an axis, smoothed by (1, 1, 1) along the others.
 
-    Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
-            for an axis out of range.
+    Shapes: any, unchanged. Types: bools and integers become floats.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import prewitt
@@ -222,9 +223,9 @@ def uniform_filter1d(
 ) -> Array:
     """The mean of `size` elements around each along an axis.
 
-    Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
-            for an axis out of range.
+    Shapes: any, unchanged. Types: bools and integers become floats.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import uniform_filter1d
@@ -248,9 +249,9 @@ def uniform_filter(
 ) -> Array:
     """The mean of a box of elements around each.
 
-    Shapes: any, kept. Types: bools and integers become floats.
-    Errors: ArgumentError for another `mode` and another `size`; DtypeError if an argument is not an
-            array; AxisError for an axis out of range.
+    Shapes: any, unchanged. Types: bools and integers become floats.
+    Errors: ArgumentError for an unknown `mode` and another `size`; DtypeError if an argument is not
+            an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import uniform_filter
@@ -275,7 +276,7 @@ def _extreme1d(
     axis = normalised_axis(name, axis, x.type)
     around = reach(name, size, origin)
     wide = padded(name, x, [around if i == axis else (0, 0) for i in range(x.ndim)], mode, cval)
-    # Windows double until they are as long as asked for: log₂(size) comparisons.
+    # Windows double until they are as long as requested: log₂(size) comparisons.
     length, count = 1, x.shape[axis] + size - 1
     while 2 * length <= size:
         count -= length
@@ -313,10 +314,10 @@ def maximum_filter(
     *,
     axes: Axis = None,
 ) -> Array:
-    """The largest of a box of elements around each; equal ones share the derivative.
+    """The maximum of a box of elements around each; elements that tie share the derivative.
 
-    Shapes: any, kept. Types: that of `input`.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array or is
+    Shapes: any, unchanged. Types: that of `input`.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array or is
             complex; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -336,10 +337,10 @@ def minimum_filter(
     *,
     axes: Axis = None,
 ) -> Array:
-    """The smallest of a box of elements around each; equal ones share the derivative.
+    """The minimum of a box of elements around each; elements that tie share the derivative.
 
-    Shapes: any, kept. Types: that of `input`.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array or is
+    Shapes: any, unchanged. Types: that of `input`.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array or is
             complex; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -353,7 +354,7 @@ def minimum_filter(
 def median_filter(
     input: ArrayLike, size: Counts = 3, mode: str = "reflect", cval: ArrayLike = 0.0, origin: Counts = 0
 ) -> Array:
-    """The middle one (of an even number the upper) of a box of elements around each.
+    """The median of a box of elements around each; for an even number, the upper of the middle two.
 
     Shapes: as input. Types: as input.
     Errors: DtypeError for complex numbers, ArgumentError for a size below 1.

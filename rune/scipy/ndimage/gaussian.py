@@ -16,7 +16,7 @@ from rune.typing import ArrayLike, Axis
 
 
 def _weights(sigma: float, order: int, truncate: float, radius: int | None) -> np.ndarray:
-    """exp(-x²/2σ²), of sum 1, times the polynomial of its order-th derivative."""
+    """exp(-x²/2σ²), normalised to sum 1, times the polynomial of its order-th derivative."""
     reach = int(truncate * sigma + 0.5) if radius is None else radius
     x = np.arange(-reach, reach + 1)
     bell = np.exp(-0.5 / (sigma * sigma) * x**2)
@@ -25,10 +25,10 @@ def _weights(sigma: float, order: int, truncate: float, radius: int | None) -> n
     q = np.zeros(order + 1)
     q[0] = 1.0
     for _ in range(order):
-        grown = np.zeros(order + 1)
-        grown[:-1] += q[1:] * np.arange(1, order + 1)
-        grown[1:] -= q[:-1] / (sigma * sigma)
-        q = grown
+        next_q = np.zeros(order + 1)
+        next_q[:-1] += q[1:] * np.arange(1, order + 1)
+        next_q[1:] -= q[:-1] / (sigma * sigma)
+        q = next_q
     return sum(c * x.astype(float) ** k for k, c in enumerate(q)) * bell
 
 
@@ -43,11 +43,12 @@ def gaussian_filter1d(
     *,
     radius: int | None = None,
 ) -> Array:
-    """The convolution with a normal density of deviation sigma, or its order-th derivative.
+    """The convolution with a normal density of standard deviation sigma, or its order-th
+    derivative.
 
     sigma, order, truncate, radius: known while tracing; the density is cut off after `truncate`
             deviations, or `radius` elements.
-    Shapes: as input. Types: as input, complex too; bools and integers as f32.
+    Shapes: as input. Types: as input, complex included; bools and integers become f32.
     Errors: ArgumentError for a sigma that is not positive, a negative order or radius.
 
     >>> import rune.numpy as rnp
@@ -80,7 +81,7 @@ def gaussian_filter(
     """gaussian_filter1d along each of the axes, all by default.
 
     sigma, order, mode, radius: one for all axes, or one for each; an axis of sigma 0 stays.
-    Shapes: as input. Types: as input, complex too; bools and integers as f32.
+    Shapes: as input. Types: as input, complex included; bools and integers become f32.
     Errors: ArgumentError for a negative sigma, and those of gaussian_filter1d.
 
     >>> import rune.numpy as rnp
@@ -91,7 +92,7 @@ def gaussian_filter(
     x = image("gaussian_filter", input)
     along = normalised_axes("gaussian_filter", axes, x.type)
     arguments = (("sigma", sigma), ("order", order), ("mode", mode))
-    settings = [per_axis("gaussian_filter", what, v, along) for what, v in arguments]
+    settings = [per_axis("gaussian_filter", argument, v, along) for argument, v in arguments]
     settings.append([None] * len(along))
     if radius is not None:
         settings[-1] = per_axis("gaussian_filter", "radius", radius, along)
@@ -111,9 +112,9 @@ def _deviation(name: str, sigma: float | str) -> float:
 def gaussian_laplace(input: ArrayLike, sigma: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The sum over axes of the second derivative of gaussian_filter.
 
-    Shapes: as input. Types: as input, complex too; bools and integers as f32.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
-            for rank 0.
+    Shapes: as input. Types: as input, complex included; bools and integers become f32.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import gaussian_laplace
@@ -134,9 +135,9 @@ def gaussian_gradient_magnitude(
 ) -> Array:
     """The length of the gradient of gaussian_filter; its derivative is NaN where that is 0.
 
-    Shapes: as input. Types: as input, complex too; bools and integers as f32.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; ShapeError
-            for rank 0.
+    Shapes: as input. Types: as input, complex included; bools and integers become f32.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            ShapeError for rank 0.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import gaussian_gradient_magnitude

@@ -1,7 +1,7 @@
-"""Values between the elements of an array, and images moved, turned and stretched by them.
+"""Interpolation between the elements of an array, and images shifted, rotated and scaled by it.
 
 Modes are those of borders.py; "wrap" and "constant" mean what SciPy calls "grid-wrap" and
-"grid-constant", as in JAX: between the last element and what lies beyond it is interpolated.
+"grid-constant", as in JAX: between the last element and the one beyond it there is interpolation.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ def map_coordinates(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
 ) -> Array:
-    """The values of `input` between its elements.
+    """The values of `input` at coordinates between its elements.
 
     Shapes: input [N1, …, ND], coordinates D arrays [*T] (or one [D, *T]) -> [*T].
     order:  1 linear, 0 the nearest element.
-    mode, cval: what lies beyond the border. "constant" is SciPy's "grid-constant", as in JAX:
-            beyond the last element values go over into `cval`; SciPy's "constant" gives `cval`.
+    mode, cval: the elements beyond the border. "constant" is SciPy's "grid-constant", as in JAX:
+            beyond the last element, values change linearly to `cval`; SciPy's "constant" jumps to
+            it.
     Types:  of `input`; integers are rounded, halves away from 0.
-    Errors: ShapeError where coordinates do not fit, and for an input of no elements beyond which
-            there is no `cval`; ArgumentError for another order or mode.
+    Errors: ShapeError if coordinates do not match, and for an empty input in a mode without `cval`;
+            ArgumentError for an unknown order or mode.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import map_coordinates
@@ -78,12 +79,12 @@ def _as_whole(x: Array, dtype: DTypeLike) -> Array:
 
 def _rounded(x: Array) -> Array:
     """The nearest whole numbers, halves away from 0. The sum x + 0.5 is itself rounded."""
-    truncated = rnp.trunc(x)
-    return truncated + rnp.where(rnp.abs(x - truncated) >= 0.5, rnp.sign(x), 0.0)
+    integral = rnp.trunc(x)
+    return integral + rnp.where(rnp.abs(x - integral) >= 0.5, rnp.sign(x), 0.0)
 
 
 def _of_nothing(x: Array, where: Sequence[Array], mode: str, cval: ArrayLike) -> Array:
-    """The values beyond an input of no elements."""
+    """The values beyond an empty input."""
     shape = rnp.broadcast_shapes(*(at.shape for at in where))
     if mode not in ("constant", "grid-constant") and 0 not in shape:
         raise ShapeError(f"map_coordinates: cannot interpolate {x.shape} (no elements)")
@@ -91,7 +92,7 @@ def _of_nothing(x: Array, where: Sequence[Array], mode: str, cval: ArrayLike) ->
 
 
 def _neighbours(at: Array, size: Size, order: int, mode: str) -> list[tuple[Array, Array, Array | bool]]:
-    """Places to read along an axis, their weights, and whether they are inside."""
+    """Positions to read along an axis, their weights, and whether they are in bounds."""
     low = _rounded(at) if order == 0 else rnp.floor(at)
     shares = [rnp.ones_like(at)] if order == 0 else [1.0 - (at - low), at - low]
     neighbours = []
@@ -157,12 +158,12 @@ def affine_transform(
 def shift(
     input: ArrayLike, shift: ArrayLike | Sequence[float], order: int = 1, mode: str = "constant", cval: ArrayLike = 0.0
 ) -> Array:
-    """`input` moved by so many elements, whole or not, along each axis.
+    """`input` shifted by a number of elements, whole or not, along each axis.
 
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
     Shapes: as input; shift [] or [D], one for each axis. Types: as input.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import shift
@@ -184,10 +185,10 @@ def zoom(
     *,
     grid_mode: bool = False,
 ) -> Array:
-    """`input` with round(size * zoom) elements along each axis.
+    """`input` resampled to round(size * zoom) elements along each axis.
 
     zoom:  known while tracing, for all axes or each.   grid_mode: the distance that is stretched is
-           that of the borders of the elements, instead of that of their centres.
+           that between the borders of the elements, instead of their centres.
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
     Shapes: [N1, …, ND] -> [round(N1 zoom), …, round(ND zoom)]. Types: as input.
@@ -221,14 +222,14 @@ def rotate(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
 ) -> Array:
-    """`input` turned by so many degrees in the plane of two axes.
+    """`input` rotated by an angle in degrees in the plane of two axes.
 
     angle:   known while tracing.   reshape: the result is large enough for all of `input`.
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
             once beyond the last element.
-    Shapes: as input; with `reshape` both axes as long as that takes. Types: as input.
-    Errors: ArgumentError for another `mode`; DtypeError if an argument is not an array; AxisError
-            for an axis out of range.
+    Shapes: as input; with `reshape` both axes as long as needed. Types: as input.
+    Errors: ArgumentError for an unknown `mode`; DtypeError if an argument is not an array;
+            AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.ndimage import rotate
@@ -256,7 +257,7 @@ def rotate(
 
 
 def _extent(plane: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The sizes of the smallest box around a turned one."""
+    """The sizes of the smallest box around a rotated one."""
     rows, columns = sizes
     corners = plane @ np.array([[0, 0, rows, rows], [0, columns, 0, columns]])
     return (np.ptp(corners, axis=1) + 0.5).astype(int)

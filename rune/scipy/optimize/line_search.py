@@ -1,8 +1,10 @@
 """A step length that meets the strong Wolfe conditions, by bracketing and zooming in.
 
-First the step grows until an interval surely holds such a length, then the interval shrinks by
-minima of cubics through its ends, or its middle where that would shrink it too little. Both parts
-are one loop with a state, so that it is one equation under jit and works lane by lane under vmap.
+First the step grows until an interval is certain to contain such a length; then the interval
+shrinks by minima of cubics through its ends, or by its middle where those would shrink it too
+little. Both parts are one loop with a state, so that it is one equation under jit and works lane by
+lane under vmap.
+
 Source: Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6.
 """
 
@@ -40,10 +42,10 @@ class _Search(NamedTuple):
 def strong_wolfe(
     at: Callable[[Array], Line], start: Line, first: Array, c1: float = 1e-4, c2: float = 0.9, steps: int = STEPS
 ) -> tuple[Line, Array, Array]:
-    """(the point, whether the conditions hold there, how often `at` was called).
+    """(the point, whether the conditions hold there, the number of calls of `at`).
 
-    at(a) evaluates the function at the length a; `start` is a = 0, with a negative slope. Where
-    none is found, it returns the best point so far.
+    at(a) evaluates the function at the length a; `start` is a = 0, with a negative slope. If no
+    such length is found, it returns the best point so far.
     """
 
     def goes_on(s: _Search) -> Array:

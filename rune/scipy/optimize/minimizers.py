@@ -18,7 +18,7 @@ from rune.transforms.arguments import require_callable
 from rune.transforms.derivatives.jacobian import jacfwd
 from rune.typing import ArrayLike
 
-# The method, the option that `tol` stands for, and its options.
+# The method, the option that `tol` sets, and its options.
 _METHODS: Mapping[str, tuple[Callable[..., OptimizeResults], str, tuple[str, ...]]] = {
     "bfgs": (bfgs, "gtol", ("gtol", "maxiter")),
     "l-bfgs": (l_bfgs, "gtol", ("gtol", "maxiter", "maxcor")),
@@ -39,16 +39,16 @@ def minimize(
 ) -> OptimizeResults:
     """A local minimum of fun(x, *args) near x0.
 
-    fun:     gives a floating number of rank 0; gradients are those of rune.
+    fun:     returns a floating number of rank 0; its gradients are taken by rune.
     x0:      [N].
     method:  "BFGS", "L-BFGS", "Newton-CG" (which need derivatives) or "Nelder-Mead".
-    tol:     how small the largest part of the gradient (of Nelder-Mead: the simplex) is to become.
+    tol:     the bound for the largest component of the gradient (for Nelder-Mead: the simplex).
     options: maxiter; gtol; maxcor of L-BFGS; xatol and fatol of Nelder-Mead.
     Works under jit and vmap. The result is not meant to be differentiated: it is a point where the
     gradient is nearly 0, so use implicit differentiation there.
     Shapes: x0 [N] -> x, jac [N], fun, status and the counts [], hess_inv of BFGS [N, N].
-    Types:  real, in the dtype of x0; bools and integers as f32; the counts i32.
-    Errors: ShapeError for x0 of another rank, ArgumentError for another method or option.
+    Types:  real, in the dtype of x0; bools and integers become f32; the counts i32.
+    Errors: ShapeError for x0 of another rank, ArgumentError for an unknown method or option.
     Source: Nocedal & Wright 2006, Numerical Optimization.
 
     >>> import rune.numpy as rnp
@@ -119,15 +119,15 @@ def least_squares(
     gtol: float = 1e-8,
     max_nfev: int | None = None,
 ) -> LeastSquaresResults:
-    """The x that makes the sum of the squares of fun(x, *args) smallest, by Levenberg and
-    Marquardt's method.
+    """The x that minimises the sum of squares of fun(x, *args), by Levenberg and Marquardt's
+    method.
 
-    fun:   gives residuals [M]; the Jacobian is rune's.  x0: [N].
-    ftol, xtol, gtol: relative change of the cost, relative change of x, gradient to end at (none
-           is taken below the precision of the dtype).
+    fun:   returns residuals [M]; rune takes the Jacobian.  x0: [N].
+    ftol, xtol, gtol: it stops at this relative change of the cost or of x, or this gradient; none
+           is taken below the precision of the dtype.
     Works under jit and vmap. Errors: ShapeError for x0 of another rank.
     Shapes: x0 [N], fun(x) [M] -> x, grad [N], cost [], fun [M], jac [M, N].
-    Types:  real, in the dtype of x0; bools and integers as f32; nfev i32.
+    Types:  real, in the dtype of x0; bools and integers become f32; nfev i32.
     Source: Nocedal & Wright 2006, section 10.3; damping by Nielsen 1999.
 
     >>> import rune.numpy as rnp
@@ -161,8 +161,8 @@ def least_squares(
         is_flat = rnp.max(rnp.abs(gradient)) <= g_tol
         damping = rnp.where(is_better, s.damping * 0.2, s.damping * 4.0)
         residuals = rnp.where(is_better, trial, s.residuals)
-        done = is_small | is_still | is_flat
-        return _Fit(x, residuals, jacfwd(residuals_at)(x), damping, done, s.n + 1)
+        has_converged = is_small | is_still | is_flat
+        return _Fit(x, residuals, jacfwd(residuals_at)(x), damping, has_converged, s.n + 1)
 
     no = rnp.zeros((), bool)
     first = _Fit(x, residuals_at(x), jacfwd(residuals_at)(x), rnp.asarray(1e-3, x.dtype), no, rnp.asarray(1))

@@ -42,7 +42,7 @@ def _first(fun: Callable[[Array], Array], x0: Array) -> _Simplex:
 
 
 def _replaced(s: _Simplex, point: Array, value: Array, calls: int) -> _Simplex:
-    """The simplex with another point for its worst."""
+    """The simplex with another point in place of its worst."""
     points = rnp.concatenate([s.points[:-1], point[None]])
     values = rnp.concatenate([s.values[:-1], rnp.reshape(value, (1,))])
     return s._replace(points=points, values=values, calls=s.calls + calls)
@@ -52,21 +52,21 @@ def _step(fun: Callable[[Array], Array], s: _Simplex) -> _Simplex:
     """Reflect the worst point; expand, contract or shrink by the value there."""
     size = s.points.shape[1]
     centre, worst = rnp.mean(s.points[:-1], 0), s.points[-1]
-    reflected = 2.0 * centre - worst
-    value = fun(reflected)
+    reflection = 2.0 * centre - worst
+    value = fun(reflection)
 
     def expand() -> _Simplex:
         farther = 3.0 * centre - 2.0 * worst
-        expanded = fun(farther)
-        is_better = expanded < value
-        return _replaced(s, rnp.where(is_better, farther, reflected), rnp.where(is_better, expanded, value), 2)
+        farther_value = fun(farther)
+        is_better = farther_value < value
+        return _replaced(s, rnp.where(is_better, farther, reflection), rnp.where(is_better, farther_value, value), 2)
 
     def contract() -> _Simplex:
         is_outside = value < s.values[-1]
         point = rnp.where(is_outside, 1.5 * centre - 0.5 * worst, 0.5 * (centre + worst))
-        contracted = fun(point)
-        is_good = rnp.where(is_outside, contracted <= value, contracted < s.values[-1])
-        return cond(is_good, lambda: _replaced(s, point, contracted, 2), shrink)
+        inner_value = fun(point)
+        is_good = rnp.where(is_outside, inner_value <= value, inner_value < s.values[-1])
+        return cond(is_good, lambda: _replaced(s, point, inner_value, 2), shrink)
 
     def shrink() -> _Simplex:
         points = s.points[:1] + 0.5 * (s.points - s.points[:1])
@@ -75,7 +75,7 @@ def _step(fun: Callable[[Array], Array], s: _Simplex) -> _Simplex:
 
     def settle() -> _Simplex:
         is_middling = value < s.values[-2]
-        return cond(is_middling, lambda: _replaced(s, reflected, value, 1), contract)
+        return cond(is_middling, lambda: _replaced(s, reflection, value, 1), contract)
 
     return _sorted(cond(value < s.values[0], expand, settle)._replace(n=s.n + 1))
 
@@ -83,7 +83,7 @@ def _step(fun: Callable[[Array], Array], s: _Simplex) -> _Simplex:
 def nelder_mead(
     fun: Callable[[Array], Array], x0: Array, xatol: float = 1e-4, fatol: float = 1e-4, maxiter: int | None = None
 ) -> OptimizeResults:
-    """The minimum by a simplex that walks downhill.
+    """The minimum, by a simplex that moves downhill.
 
     Its derivatives are those of the implicit function ∂fun/∂x = 0.
     """

@@ -20,7 +20,7 @@ class _State(NamedTuple):
     x: Array
     value: Array
     gradient: Array
-    memory: Array  # what the method knows of the curvature
+    memory: Array  # the method's memory of the curvature
     is_done: Array
     has_failed: Array
     n: Array
@@ -41,7 +41,7 @@ def _largest(x: Array) -> Array:
 
 
 def _downhill(method: _Method, s: _State) -> tuple[Array, Array, Array]:
-    """A direction, the slope along it, and how far to try first."""
+    """A direction, the slope along it, and the first length to try."""
     direction = method.direction(s.gradient, s.memory, s.x)
     slope = rnp.sum(direction * s.gradient)
     # Rounding, or a curvature that is not positive, can make the direction lead uphill: then take
@@ -69,8 +69,8 @@ def _stepped(evaluate: Callable[[Any], Any], method: _Method, gtol: float, s: _S
     is_moved = end.value < s.value
     memory = method.learn(s.memory, step, end.gradient - s.gradient)
     is_done = _largest(end.gradient) <= gtol
-    failed = ~is_found & ~is_moved & ~is_done
-    return _State(s.x + step, end.value, end.gradient, memory, is_done, failed, s.n + 1, s.calls + calls)
+    has_failed = ~is_found & ~is_moved & ~is_done
+    return _State(s.x + step, end.value, end.gradient, memory, is_done, has_failed, s.n + 1, s.calls + calls)
 
 
 def _run(
@@ -98,7 +98,7 @@ def _run(
 
 
 def _dense_update(inverse: Array, step: Array, change: Array) -> Array:
-    """The inverse Hessian after a step; as it was where the curvature is not positive.
+    """The inverse Hessian after a step; unchanged where the curvature is not positive.
 
     Source: Nocedal & Wright 2006, equations 6.17 and 6.20.
     """
@@ -108,8 +108,8 @@ def _dense_update(inverse: Array, step: Array, change: Array) -> Array:
     product = inverse @ change
     outer = rnp.outer(step, product)
     factor = rho * (1.0 + rho * rnp.sum(change * product))
-    updated = inverse - rho * (outer + outer.T) + factor * rnp.outer(step, step)
-    return rnp.where(is_good, updated, inverse)
+    new_inverse = inverse - rho * (outer + outer.T) + factor * rnp.outer(step, step)
+    return rnp.where(is_good, new_inverse, inverse)
 
 
 def bfgs(fun: Function, x0: Array, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
@@ -169,7 +169,7 @@ def _two_loops(gradient: Array, pairs: _Pairs, x: Array) -> Array:
 def l_bfgs(
     fun: Function, x0: Array, gtol: float = 1e-5, maxiter: int | None = None, maxcor: int = 10
 ) -> OptimizeResults:
-    """BFGS of limited memory: the last `maxcor` steps stand for the curvature."""
+    """Limited-memory BFGS: the last `maxcor` steps represent the curvature."""
     method = _Method(lambda x, g: _no_pairs(x, maxcor), _two_loops, _remember, False)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: None)
 
@@ -178,8 +178,9 @@ def l_bfgs(
 
 
 def _solved(fun: Function, x: Array, gradient: Array) -> Array:
-    """An inexact solution of H d = -g by conjugate gradients, ended at curvature that is not
-    positive. Source: Nocedal & Wright 2006, algorithm 7.1."""
+    """An inexact solution of H d = -g by conjugate gradients, which stop at curvature that is not
+    positive. Source: Nocedal & Wright 2006, algorithm 7.1.
+    """
     size = rnp.sqrt(rnp.sum(gradient * gradient))
     goal = rnp.minimum(0.5, rnp.sqrt(size)) * size
 
@@ -194,7 +195,7 @@ def _solved(fun: Function, x: Array, gradient: Array) -> Array:
         is_bad = curvature <= 0
         square = rnp.sum(r * r)
         alpha = square / rnp.where(is_bad, 1.0, curvature)
-        # At the first step there is nothing yet, and the steepest descent is taken.
+        # At the first step there is no direction yet, and the steepest descent is taken.
         d = rnp.where(is_bad, rnp.where(n == 0, p, d), d + alpha * p)
         r = rnp.where(is_bad, r, r + alpha * product)
         p = -r + rnp.sum(r * r) / square * p
@@ -205,6 +206,8 @@ def _solved(fun: Function, x: Array, gradient: Array) -> Array:
 
 
 def newton_cg(fun: Function, x0: Array, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
-    """Newton's method, its systems solved by conjugate gradients; Hessian by products alone."""
+    """Newton's method; conjugate gradients solve its systems, by products with the Hessian
+    alone.
+    """
     method = _Method(lambda x, g: (), lambda g, _, x: _solved(fun, x, g), lambda memory, step, change: (), True)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: None)

@@ -1,4 +1,4 @@
-"""What a minimisation or a search for a root gives back: trees of arrays."""
+"""Results of minimisations and of searches for roots: trees of arrays."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rune.array import Array
 
 
 class OptimizeResults(NamedTuple):
-    """The end of a minimisation.
+    """The result of a minimisation.
 
     x [N] the point;  fun [] the value, jac [N] the gradient there;  hess_inv [N, N], of BFGS alone.
-    success: whether the gradient (or the simplex) became as small as asked for.
+    success: whether the gradient (or the simplex) became as small as required.
     status:  0 success, 1 too many steps, 2 too many calls, 3 no descent along the line.
     nfev, njev, nit: calls of the function, of its gradient, and steps.
 
@@ -34,7 +34,7 @@ class OptimizeResults(NamedTuple):
 
 
 class RootResults(NamedTuple):
-    """The end of a search for a root.
+    """The result of a search for a root.
 
     >>> from rune.scipy.optimize import bisect
     >>> root, report = bisect(lambda x: x * x - 4.0, 0.0, 3.0, full_output=True)

@@ -26,8 +26,8 @@ Function = Callable[..., Any]
 
 class _Bracket(NamedTuple):
     a: Array  # the best point
-    b: Array  # a point of the other sign
-    c: Array  # the one before
+    b: Array  # a point where the sign differs
+    c: Array  # the previous point
     fa: Array
     fb: Array
     fc: Array
@@ -69,7 +69,7 @@ def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
     stride = rnp.where(rnp.abs(step) > tolerance, step, rnp.copysign(tolerance, middle))
     x = rnp.where(is_done, a, a + stride)
     fx = rnp.where(is_done, fa, f(x))
-    # The new point and the end of the other sign bracket the root.
+    # The new point and the end with the other sign bracket the root.
     same = rnp.sign(fx) == rnp.sign(fb)
     return _Bracket(
         x,
@@ -118,15 +118,15 @@ def brentq(
     >>> brentq(lambda x: x * x - 2.0, 0.0, 2.0)
     Array(1.4142135, f32*[], cpu:0)
     """
-    fixed = [ops.stop_gradient(v) for v in args]
-    low, high = points_of("brentq", lambda x: f(x, *fixed), a, b)
+    constants = [ops.stop_gradient(v) for v in args]
+    low, high = points_of("brentq", lambda x: f(x, *constants), a, b)
     relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
-    f_low, f_high = f(low, *fixed), f(high, *fixed)
+    f_low, f_high = f(low, *constants), f(high, *constants)
     no = rnp.isnan(f_low * f_high)
     start = _Bracket(low, high, high, f_low, f_high, f_high, high - low, high - low, no, rnp.asarray(0))
     end = while_loop(
         lambda s: rnp.any(~s.is_done) & (s.n < maxiter),
-        lambda s: _brent_step(s, xtol, relative, lambda x: f(x, *fixed)),
+        lambda s: _brent_step(s, xtol, relative, lambda x: f(x, *constants)),
         start,
     )
     bad = (rnp.sign(f_low) * rnp.sign(f_high) > 0) | no
@@ -159,10 +159,10 @@ def bisect(
     >>> bisect(lambda x: x * x - 2.0, 0.0, 2.0)
     Array(1.4142134, f32*[], cpu:0)
     """
-    fixed = [ops.stop_gradient(v) for v in args]
-    low, high = points_of("bisect", lambda x: f(x, *fixed), a, b)
+    constants = [ops.stop_gradient(v) for v in args]
+    low, high = points_of("bisect", lambda x: f(x, *constants), a, b)
     relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
-    sign, last = rnp.sign(f(low, *fixed)), rnp.sign(f(high, *fixed))
+    sign, last = rnp.sign(f(low, *constants)), rnp.sign(f(high, *constants))
 
     def is_wide(s: tuple[Array, Array, Array]) -> Array:
         x, span, _ = s
@@ -171,7 +171,7 @@ def bisect(
     def again(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, span, n = s
         half = 0.5 * span
-        moves = rnp.sign(f(x + half, *fixed)) == sign
+        moves = rnp.sign(f(x + half, *constants)) == sign
         is_open = is_wide(s)
         return rnp.where(moves & is_open, x + half, x), rnp.where(is_open, half, span), n + 1
 
@@ -207,23 +207,23 @@ def newton(
     >>> newton(lambda x: x * x - 2.0, 1.0)
     Array(1.4142135, f32*[], cpu:0)
     """
-    fixed = [ops.stop_gradient(v) for v in args]
-    (x,) = points_of("newton", lambda v: func(v, *fixed), x0)
+    constants = [ops.stop_gradient(v) for v in args]
+    (x,) = points_of("newton", lambda v: func(v, *constants), x0)
     least = 4 * float(rnp.finfo(x.dtype).eps)
 
     def both(v: Array) -> tuple[Array, Array]:
         if fprime is not None:
-            return func(v, *fixed), fprime(v, *fixed)
-        return jvp(lambda u: func(u, *fixed), (v,), (rnp.ones_like(v),))
+            return func(v, *constants), fprime(v, *constants)
+        return jvp(lambda u: func(u, *constants), (v,), (rnp.ones_like(v),))
 
     def again(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         v, is_done, n = s
         value, slope = both(v)
         step = value / rnp.where(slope == 0, rnp.where(value == 0, 1.0, rnp.nan), slope)
         if fprime2 is not None:
-            step = step / (1.0 - 0.5 * step * fprime2(v, *fixed) / slope)
-        done = is_done | (rnp.abs(step) <= rnp.maximum(tol, least * rnp.abs(v)))
-        return rnp.where(is_done, v, v - step), done, n + 1
+            step = step / (1.0 - 0.5 * step * fprime2(v, *constants) / slope)
+        has_converged = is_done | (rnp.abs(step) <= rnp.maximum(tol, least * rnp.abs(v)))
+        return rnp.where(is_done, v, v - step), has_converged, n + 1
 
     start = x, rnp.zeros(x.shape, bool), rnp.asarray(0)
     end, is_done, n = while_loop(lambda s: rnp.any(~s[1]) & (s[2] < maxiter), again, start)
@@ -235,7 +235,7 @@ _GOLDEN = 0.3819660112501051  # 2 - the golden ratio
 
 
 def _downhill(f: Function, a: Array, b: Array, maxiter: int) -> tuple[Array, Array]:
-    """Two points with a lower one between them: steps from a over b, each longer than the last."""
+    """Two points with a lower one between them: steps from a past b, each longer than the last."""
     fa, fb = f(a), f(b)
     a, b, fb = rnp.where(fa < fb, b, a), rnp.where(fa < fb, a, b), rnp.minimum(fa, fb)
 
@@ -261,14 +261,15 @@ def golden(
     tol: float | None = None,
     maxiter: int = 200,
 ) -> Array:
-    """The minimum of a function of one number, by the golden section.
+    """The minimum of a function of one number, by golden-section search.
 
     func:   elementwise, with one minimum.   tol: √precision of the dtype by default.
     brack:  two numbers, from which steps go downhill until the function rises again; or three,
-            the minimum being between the outer ones.
-    Differentiable in `args`, where func is twice so at the minimum.  Source: Kiefer 1953.
+            with the minimum between the outer ones.
+    Differentiable in `args`, where func is twice differentiable at the minimum.  Source: Kiefer
+    1953.
     Shapes: those of `brack` [*S], or broadcast to that -> [*S], one minimum for each.
-    Types:  real, of `brack`; bools and integers as f32.
+    Types:  real, of `brack`; bools and integers become f32.
     Errors: ArgumentError for a bracket that is not two or three numbers.
 
     >>> from rune.scipy.optimize import golden
@@ -309,9 +310,9 @@ def root(
     Each step solves the system of the Jacobian, and is halved until the residual falls.
     Works under jit and vmap. Source: Nocedal & Wright 2006, section 11.2.
     Shapes: x0 [N] -> x, fun [N], jac [N, N], status and the counts [].
-    Types:  in the dtype of x0; bools and integers as f32; the counts i32.
+    Types:  in the dtype of x0; bools and integers become f32; the counts i32.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for a shape that does not fit.
+            if the shapes do not match exactly.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.optimize import root

@@ -1,4 +1,6 @@
-"""Newton's method for systems of equations; how a minimum moves with what its function knows."""
+"""Newton's method for systems of equations; and the derivative of a minimum in what its function
+closes over.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ def newton_system(fun: Function, x0: Array, tol: float, maxiter: int) -> Optimiz
     def again(s: _State) -> _State:
         step = linalg.solve(jacfwd(fun)(s.x), -s.value)
 
-        def is_worse(halved: tuple[Array, Array, Array]) -> Array:
-            length, value, n = halved
+        def is_worse(state: tuple[Array, Array, Array]) -> Array:
+            length, value, n = state
             return ~(_size(value) < (1.0 - 1e-4 * length) * _size(s.value)) & (n < 30)
 
-        def halve(halved: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            length, _, n = halved
+        def halve(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            length, _, n = state
             return 0.5 * length, fun(s.x + 0.5 * length * step), n + 1
 
         one = rnp.ones((), s.x.dtype)
@@ -63,10 +65,11 @@ def stationary(
 ) -> Array:
     """`x`, a minimum of fun, with the derivatives of the implicit function slope(fun)(x) = 0.
 
-    They are in what `fun` closes over, and `fun` need not have any before they are asked for.
+    They are derivatives in the values that `fun` closes over; `fun` need not be differentiable
+    unless they are taken.
     solve: solve(g, y) -> the x with g(x) = y, for the linear function g.
     """
-    of_hidden, hidden = closure_convert(fun, x)
+    of_hidden, closure_values = closure_convert(fun, x)
 
     @custom_jvp
     def minimum(x: Array, values: list[Array]) -> Array:
@@ -83,4 +86,4 @@ def stationary(
         _, along_x = linearize(lambda x: slope_at(x, primals[1]), at)
         return at, -solve(along_x, slope_tangent)
 
-    return minimum(ops.stop_gradient(x), hidden)
+    return minimum(ops.stop_gradient(x), closure_values)

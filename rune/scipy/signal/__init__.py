@@ -6,8 +6,8 @@ spectral      stft, istft, csd, welch, periodogram, coherence, spectrogram
 trends        detrend, hilbert, resample
 windows       get_window; a module with a function for each window
 
-Not here: the design of filters and systems, wavelets, and what finds a number of things that
-depends on values (find_peaks).
+Not here: the design of filters and systems, wavelets, and functions whose results have a number of
+elements that depends on values (find_peaks).
 """
 
 import typing as _typing

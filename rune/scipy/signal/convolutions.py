@@ -23,8 +23,8 @@ from rune.typing import ArrayLike, Axis
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
-FFT_STEP = 60  # multiplications that one element of a transform costs, for each doubling
-FFT_FROM = 1 << 16  # direct multiplications below which no transform pays
+FFT_STEP = 60  # multiplications per element of a transform, for each doubling of its length
+FFT_FROM = 1 << 16  # with fewer direct multiplications, no transform pays
 
 
 # --- what they share ----------------------------------------------------------------------------
@@ -77,12 +77,12 @@ def convolve(
 
     mode:   "full": wherever they overlap;  "same": the middle, of in1's shape;  "valid": where one
             lies wholly within the other.
-    method: "direct": products, exact for integers;  "fft": by Fourier transforms;  "auto": as
-            `choose_conv_method` says.
-    precision: taken as in JAX, and of no effect.
+    method: "direct": products, exact for integers;  "fft": by Fourier transforms;  "auto": the
+            choice of `choose_conv_method`.
+    precision: accepted as in JAX, without effect.
     Shapes: of one rank; of N and K elements along an axis "full" N + K - 1, "same" N, "valid"
             |N - K| + 1.
-    Types:  of both together, bools and integers too; halves by Fourier transforms give f32.
+    Types:  the common dtype, bools and integers too; halves by Fourier transforms give f32.
     Errors: ArgumentError, ShapeError for other ranks or no elements.
 
     >>> import rune.numpy as rnp
@@ -97,8 +97,8 @@ def convolve(
     x, y = _in_order("convolve", x, y, mode, range(rank(x)))
     if method not in _METHODS:
         raise ArgumentError(f"convolve: cannot use method={method!r} ({', '.join(_METHODS)})")
-    chosen = choose_conv_method(x, y, mode) if method == "auto" else method
-    if chosen == "direct":
+    fast_method = choose_conv_method(x, y, mode) if method == "auto" else method
+    if fast_method == "direct":
         return slid(x, flip(y), *(_pads(mode, size) for size in type_of(y).shape))
     convolution = fftconvolve(x, y, mode)
     dtype = type_of(x).dtype
@@ -106,12 +106,12 @@ def convolve(
 
 
 def choose_conv_method(in1: ArrayLike, in2: ArrayLike, mode: str = "full") -> str:
-    """The faster method of `convolve`: "direct" or "fft", by the number of multiplications.
+    """The faster method of `convolve`, "direct" or "fft", by the number of multiplications.
 
     Integers are convolved directly, which is exact; so are arrays of symbolic sizes.
-    Shapes: of one rank. Types: any; only shapes and dtypes are looked at.
-    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
-            that do not fit.
+    Shapes: of one rank. Types: any; only shapes and dtypes are read.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError if the
+            shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -137,7 +137,7 @@ def correlate(
 
     Shapes: as `convolve`. Types: as `convolve`.
     Errors: ArgumentError if an argument is not an array, `mode` is unknown or `method` is unknown;
-            ShapeError for shapes that do not fit.
+            ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -149,9 +149,9 @@ def correlate(
 
 
 def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Array:
-    """By how much in2 is moved for each result of `correlate` of two vectors.
+    """The displacement of in2 for each result of `correlate` of two vectors.
 
-    For mode "same" and an odd total length SciPy gives each of them one more than it is.
+    For mode "same" and an odd total length, SciPy's lags are each one larger than the displacement.
     Shapes: [L], as many as `correlate` gives. Types: i32.
     Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for bools
             as `in1_len`.
@@ -186,8 +186,8 @@ def convolve2d(
 
     boundary: what surrounds in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.
-    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
-            that do not fit.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError if the
+            shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -212,8 +212,8 @@ def correlate2d(
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
 
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.
-    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
-            that do not fit.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError if the
+            shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -254,7 +254,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis =
 
     axes:   by default all; along others the arrays broadcast.
     Shapes: as `convolve`, along `axes`.
-    Types:  of both together, complex too; bools, integers and halves as f32.
+    Types:  the common dtype, complex included; bools, integers and halves become f32.
     Source: Fourier transforms, Oppenheim & Schafer 3e, §8.7.
 
     >>> import rune.numpy as rnp
@@ -271,7 +271,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis =
 
 
 def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str, axes: Axis) -> tuple[Array, Array, tuple[int, ...]]:
-    """Arrays of one inexact dtype, the larger one first where that counts, and the axes."""
+    """Arrays of one inexact dtype, the larger first where that matters, and the axes."""
     _check_mode(name, mode)
     x, y = (inexact(name, v) for v in _pair(name, in1, in2))
     numbers = c.normalised_axes(name, axes, type_of(x))
@@ -280,7 +280,7 @@ def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str, axes: Axis) 
 
 
 def _by_transforms(x: Array, y: Array, wholes: list[Size], axes: tuple[int, ...]) -> Array:
-    """The full convolution along `axes`, of these sizes, in transforms of fast lengths."""
+    """The full convolution along `axes`, of these sizes, by transforms of fast lengths."""
     is_complex = type_of(x).dtype in dtypes.COMPLEX
     sizes = [next_fast_len(n, not is_complex) if isinstance(n, int) else 2 * n for n in wholes]
     forward, backward = (fftn, ifftn) if is_complex else (rfftn, irfftn)
@@ -289,7 +289,7 @@ def _by_transforms(x: Array, y: Array, wholes: list[Size], axes: tuple[int, ...]
 
 
 def _cut(x: Array, ranges: dict[int, tuple[Size, Size]]) -> Array:
-    """x from a start, so many elements of it, along some axes."""
+    """x from a start, with a number of elements, along some axes."""
     index = [slice(None)] * rank(x)
     for axis, (start, count) in ranges.items():
         index[axis] = slice(start, start + count)
@@ -297,7 +297,7 @@ def _cut(x: Array, ranges: dict[int, tuple[Size, Size]]) -> Array:
 
 
 def _middle(full: Array, p: tuple, q: tuple, mode: str, axes: tuple[int, ...]) -> Array:
-    """What `mode` leaves of a full convolution of shapes p and q."""
+    """The part of a full convolution of shapes p and q that `mode` selects."""
     if mode == "full":
         return full
     counts = {k: p[k] if mode == "same" else p[k] - q[k] + 1 for k in axes}
@@ -310,9 +310,9 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis = 
 
     Cost: O(n log m) for n elements and a kernel of m, along the axis where they differ most.
     Shapes: as `convolve`, along `axes`.
-    Types:  of both together, complex too; bools, integers and halves as f32.
-    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError for shapes
-            that do not fit; AxisError for an axis out of range.
+    Types:  the common dtype, complex included; bools, integers and halves become f32.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; ShapeError if the
+            shapes do not match; AxisError for an axis out of range.
     Source: Fourier transforms, Oppenheim & Schafer 3e, §8.7.
 
     >>> import rune.numpy as rnp
@@ -332,7 +332,7 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis = 
 
 
 def _overlap_added(x: Array, kernel: Array, along: int, axes: tuple[int, ...]) -> Array:
-    """The full convolution, the blocks of x along one axis being rows of one more, leading axis."""
+    """The full convolution; the blocks of x along one axis become rows of a new leading axis."""
     (p, q), other_axes = _shapes(x, kernel), tuple(k for k in axes if k != along)
     n, m = (static_int("oaconvolve", "a size", shape[along]) for shape in (p, q))
     step = next_fast_len(8 * m) - m + 1
@@ -342,20 +342,20 @@ def _overlap_added(x: Array, kernel: Array, along: int, axes: tuple[int, ...]) -
     rows = c.transpose(c.reshape(pad(x, widths), split), _first(along, rank(x) + 1))
     sizes = [p[k] + q[k] - 1 for k in other_axes]
     places = tuple(k + 1 for k in (*other_axes, along))
-    convolved = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
-    back = tuple(sorted(range(rank(convolved)), key=_first(along, rank(convolved)).__getitem__))
-    blocks = c.transpose(convolved, back)  # [..., count, step + m - 1, ...], the tails still to be shifted
+    products = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
+    back = tuple(sorted(range(rank(products)), key=_first(along, rank(products)).__getitem__))
+    blocks = c.transpose(products, back)  # [..., count, step + m - 1, ...], before the tails are shifted
     body = _cut(blocks, {along + 1: (0, step)})
     tail = _cut(blocks, {along + 1: (step, m - 1)})
     shape = type_of(body).shape
-    merged = (*shape[:along], (count + 1) * step, *shape[along + 2 :])
-    none: list[tuple[int, int]] = [(0, 0)] * rank(blocks)
-    body_pads, tail_pads = list(none), list(none)
+    merged_shape = (*shape[:along], (count + 1) * step, *shape[along + 2 :])
+    no_padding: list[tuple[int, int]] = [(0, 0)] * rank(blocks)
+    body_pads, tail_pads = list(no_padding), list(no_padding)
     body_pads[along], tail_pads[along], tail_pads[along + 1] = (0, 1), (1, 0), (0, step - m + 1)
-    full = c.reshape(pad(body, body_pads) + pad(tail, tail_pads), merged)
+    full = c.reshape(pad(body, body_pads) + pad(tail, tail_pads), merged_shape)
     return _cut(full, {along: (0, n + m - 1)})
 
 
 def _first(axis: int, ndim: int) -> tuple[int, ...]:
-    """The permutation that brings an axis to the front."""
+    """The permutation that moves an axis to the front."""
     return (axis, *(k for k in range(ndim) if k != axis))

@@ -1,8 +1,8 @@
 """Linear filters along one axis: by rational transfer functions, second-order sections, and local
 polynomials.
 
-A recursion is a scan over the samples, all other axes side by side; its compile time does not
-depend on their number. A filter without recursion is a convolution.
+A recursion is a scan over the samples, for all other axes at once; its compile time does not depend
+on the number of samples. A filter without recursion is a convolution.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _PAD_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant"
 def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
     """The signal filtered by B(z)/A(z): a[0] y[n] = sum_k b[k] x[n-k] - sum_k a[k] y[n-k].
 
-    zi:     the state to begin with, max(len(a), len(b)) - 1 numbers along `axis`; the result is
-            then (y, the state at the end).
+    zi:     the initial state, max(len(a), len(b)) - 1 numbers along `axis`; the result is then
+            (y, the final state).
     Shapes: b [K], a [L] -> as x.
-    Types:  of all three together, complex too; bools and integers as f32.
+    Types:  the common dtype of all, complex included; bools and integers become f32.
     Errors: ShapeError if the coefficients are not vectors, or the state has another size.
     Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
 
@@ -61,14 +61,14 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
 
 
 def _coefficients(b: Array, a: Array) -> tuple[Array, Array]:
-    """Both divided by a[0], and of one size."""
+    """Both divided by a[0], and padded to one size."""
     for vector in (b, a):
         if rank(vector) != 1 or type_of(vector).shape[0] == 0:
-            what = f"{type_of(b)} over {type_of(a)}"
-            raise ShapeError(f"lfilter: cannot filter by {what} (vectors with elements required)")
+            quotient_text = f"{type_of(b)} over {type_of(a)}"
+            raise ShapeError(f"lfilter: cannot filter by {quotient_text} (vectors with elements required)")
     first, size = a[:1], max(type_of(v).shape[0] for v in (b, a))
-    padded = (pad(v, (0, size - type_of(v).shape[0])) / first for v in (b, a))
-    return next(padded), next(padded)
+    coefficients = (pad(v, (0, size - type_of(v).shape[0])) / first for v in (b, a))
+    return next(coefficients), next(coefficients)
 
 
 def _initial_state(name: str, samples: Array, zi: ArrayLike | None, size: Size, axis: int) -> Array:
@@ -83,23 +83,23 @@ def _initial_state(name: str, samples: Array, zi: ArrayLike | None, size: Size, 
 
 
 def _filter_step(carry: tuple[Array, Array, Array], x: Array) -> tuple[tuple[Array, Array, Array], Array]:
-    """One sample: state[k] is what of y[n+k] is known already."""
+    """One sample: state[k] is the part of y[n+k] that is already known."""
     b, a, state = carry
     if type_of(state).shape[0] == 0:
         return carry, b[0] * x
     y = b[0] * x + state[0]
-    shifted = concatenate([state[1:], state[:1] * 0])
+    new_state = concatenate([state[1:], state[:1] * 0])
     column = (-1, *(1,) * rank(x))
-    shifted = shifted + c.reshape(b[1:], column) * x - c.reshape(a[1:], column) * y
-    return (b, a, shifted), y
+    new_state = new_state + c.reshape(b[1:], column) * x - c.reshape(a[1:], column) * y
+    return (b, a, new_state), y
 
 
 def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
-    """The state in which `lfilter` stays while its input is one: its response to a step.
+    """The steady state of `lfilter` for an input of ones, that is of its step response.
 
     Shapes: b [K], a [L] -> [max(K, L) - 1].
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
     Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
 
     >>> import rune.numpy as rnp
@@ -109,7 +109,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     """
     operands = (inexact("lfilter_zi", value("lfilter_zi", v)) for v in (b, a))
     b, a = _coefficients(*c.same_dtype("lfilter_zi", *operands))
-    # y = sum(b)/sum(a) for ever; state[k] = sum over j > k of b[j] - a[j] y.
+    # y = sum(b)/sum(a) in the steady state; state[k] = sum over j > k of b[j] - a[j] y.
     y = b.sum() / a.sum()
     terms = (b - a * y)[1:]
     return cumsum(terms[::-1])[::-1]
@@ -118,12 +118,12 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
 def filtfilt(
     b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None
 ) -> Array:
-    """The signal filtered forwards and then backwards, so that no phase is moved.
+    """The signal filtered forwards and then backwards, so that no phase is shifted.
 
-    padtype: how the signal is continued at both ends: "odd", "even", "constant", or None.
+    padtype: how the signal is extended at both ends: "odd", "even", "constant", or None.
     padlen:  by how many samples; by default 3 max(len(a), len(b)).
     Shapes:  b [K], a [L] -> as x.
-    Types:   of all three together, complex too; bools and integers as f32.
+    Types:   the common dtype of all, complex included; bools and integers become f32.
     Errors:  ShapeError for a signal that is not longer than padlen.
     Source:  Gustafsson 1996, "Determining the initial states in forward-backward filtering", IEEE
              Trans. Signal Processing 44(4); its simple case with padding.
@@ -141,18 +141,18 @@ def filtfilt(
     sizes = (t.shape[0] for t in taps)
     most = max(static_int("filtfilt", "a size", size) for size in sizes)
     around = 0 if padtype is None else 3 * most if padlen is None else padlen
-    extended = _extended(x, around, padtype)
+    extension = _extended(x, around, padtype)
     state = lfilter_zi(b, a)
-    forward, _ = lfilter(b, a, extended, zi=state * extended[..., :1])
+    forward, _ = lfilter(b, a, extension, zi=state * extension[..., :1])
     forward = forward[..., ::-1]
     backward, _ = lfilter(b, a, forward, zi=state * forward[..., :1])
-    filtered = backward[..., ::-1]
-    filtered = filtered[..., around : around + type_of(x).shape[-1]]
-    return moveaxis(filtered, -1, axis)
+    result = backward[..., ::-1]
+    result = result[..., around : around + type_of(x).shape[-1]]
+    return moveaxis(result, -1, axis)
 
 
 def _extended(x: Array, around: int, padtype: str | None) -> Array:
-    """The signal continued by `around` samples at both ends of the last axis."""
+    """The signal extended by `around` samples at both ends of the last axis."""
     if padtype not in ("odd", "even", "constant", None):
         raise ArgumentError(f"filtfilt: cannot use padtype={padtype!r} (odd, even, constant, None)")
     if around == 0:
@@ -167,7 +167,7 @@ def _extended(x: Array, around: int, padtype: str | None) -> Array:
 
 
 def oddly_continued(x: Array, even: Array, by: int) -> Array:
-    """A signal turned about its ends, from the same signal mirrored in them."""
+    """The signal extended by odd reflection, from the same signal extended by even reflection."""
     head, tail = 2 * x[..., :1] - even[..., :by], 2 * x[..., -1:] - even[..., -by:]
     return concatenate([head, x, tail], axis=-1)
 
@@ -179,7 +179,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     """The signal filtered by a cascade of second-order sections.
 
     Shapes: sos [S, 6], each row b0 b1 b2 a0 a1 a2; zi [S, ..., 2, ...], the 2 along `axis`.
-    Result: y; with zi, (y, the states at the end).
+    Result: y; with zi, (y, the final states).
     Errors: ShapeError for other shapes.
     Source: the transposed direct form II, Oppenheim & Schafer 3e, §6.3.
 
@@ -221,8 +221,8 @@ def savgol_coeffs(
 ) -> Array:
     """The weights whose sum gives the value, or a derivative, of the polynomial fitted to a window.
 
-    pos: where in the window, by default its middle;  use: "conv" for the order of a convolution,
-         "dot" for that of the samples.
+    pos: the position in the window, by default its middle
+    use: "conv" for the order of a convolution, "dot" for that of the samples
     Shapes: [window_length]. Types: f32.
     Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
     Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers as
@@ -241,7 +241,7 @@ def savgol_coeffs(
 
 
 def _fitted(size: int, order: int, deriv: int, delta: float, at: np.ndarray) -> np.ndarray:
-    """For each place `at`, the weights of a window's samples, in f64."""
+    """The weights of a window's samples for each position in `at`, in f64."""
     if not 0 <= order < size:
         raise ArgumentError(f"savgol_filter: cannot fit order {order} to {size} samples (order below the length)")
     middle = (size - 1) / 2
@@ -263,11 +263,11 @@ def savgol_filter(
     mode: str = "interp",
     cval: float = 0.0,
 ) -> Array:
-    """The signal, or a derivative, smoothed by the polynomial that fits a moving window best.
+    """The signal, or a derivative, smoothed by the best-fitting polynomial of a moving window.
 
     mode:   at the ends: "interp" evaluates the polynomial of the last whole window; "mirror",
-            "nearest", "wrap" and "constant" (cval) continue the signal.
-    Shapes: as x. Types: as x, complex too; bools and integers as f32.
+            "nearest", "wrap" and "constant" (cval) extend the signal.
+    Shapes: as x. Types: as x, complex included; bools and integers become f32.
     Errors: ArgumentError for an even window or a window longer than the signal with "interp".
     Source: Savitzky & Golay 1964, Analytical Chemistry 36(8).
 
@@ -283,23 +283,23 @@ def savgol_filter(
     half, places = size // 2, np.arange(size)
     weights = as_array(_fitted(size, polyorder, deriv, delta, places), real_dtype(type_of(x).dtype))
     if mode == "interp":
-        smoothed = _smoothed_within(y, weights, half)
+        result = _smoothed_within(y, weights, half)
     elif mode in _PAD_MODES:
         widths = [(0, 0)] * (rank(y) - 1) + [(half, half)]
         options = {"constant_values": cval} if mode == "constant" else {}
-        smoothed = _moving(pad(y, widths, mode=_PAD_MODES[mode], **options), weights[half])
+        result = _moving(pad(y, widths, mode=_PAD_MODES[mode], **options), weights[half])
     else:
         names = ", ".join(("interp", *_PAD_MODES))
         raise ArgumentError(f"savgol_filter: cannot use mode={mode!r} (one of {names})")
-    return moveaxis(smoothed, -1, axis)
+    return moveaxis(result, -1, axis)
 
 
 def _smoothed_within(y: Array, weights: Array, half: int) -> Array:
     """Whole windows in the middle, and at the ends the polynomial of the last one."""
     size = 2 * half + 1
     if type_of(y).shape[-1] < size:
-        what = f"a window of {size} to {type_of(y)}"
-        raise ArgumentError(f"savgol_filter: cannot fit {what} (mode 'interp' needs a whole one)")
+        problem = f"a window of {size} to {type_of(y)}"
+        raise ArgumentError(f"savgol_filter: cannot fit {problem} (mode 'interp' needs a whole one)")
     first = c.matmul(y[..., :size], weights[:half].T)
     last = c.matmul(y[..., -size:], weights[half + 1 :].T)
     return concatenate([first, _moving(y, weights[half]), last], axis=-1)
@@ -308,5 +308,5 @@ def _smoothed_within(y: Array, weights: Array, half: int) -> Array:
 def _moving(y: Array, weights: Array) -> Array:
     """The weighted sums of all windows along the last axis."""
     axis = rank(y) - 1
-    shown = windows(y, (axis,), type_of(weights).shape, (1,), (1,))
-    return c.matmul(shown, weights)
+    segments = windows(y, (axis,), type_of(weights).shape, (1,), (1,))
+    return c.matmul(segments, weights)

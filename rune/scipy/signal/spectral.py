@@ -1,7 +1,7 @@
-"""Spectra of pieces of a signal: short-time transforms, and mean powers over time.
+"""Spectra of segments of a signal: short-time transforms, and mean powers over time.
 
-All begin with `_pieces`: the signal is cut into overlapping segments (a view: nothing is copied),
-each without its trend, weighted by a window, and transformed.
+All begin with `_pieces`: the signal is divided into overlapping segments (a view, not a copy); each
+is detrended, weighted by a window, and transformed.
 
 Source: mean periodograms, Welch 1967, IEEE Trans. Audio Electroacoustics 15(2); reconstruction by
 least squares, Griffin & Lim 1984, IEEE Trans. ASSP 32(2).
@@ -43,7 +43,9 @@ _BOUNDARIES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros":
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """How a signal is cut: pieces of `size` samples, `step` apart, transformed in `length`."""
+    """How a signal is divided: segments of `size` samples, `step` apart, transformed in
+    `length`.
+    """
 
     window: np.ndarray  # in f64
     size: int
@@ -51,7 +53,7 @@ class Segments:
     length: int
 
     def scale(self, scaling: str, fs: float) -> float:
-        """What makes squares of transforms powers: per frequency ("density"), or in all."""
+        """The factor from squared transforms to powers: per frequency ("density"), or in total."""
         if scaling == "density":
             return 1.0 / (fs * float(np.sum(self.window**2)))
         if scaling == "spectrum":
@@ -86,8 +88,8 @@ def _segments(
     overlap = count // 2 if noverlap is None else static_int(name, "noverlap", noverlap)
     length = count if nfft is None else static_int(name, "nfft", nfft)
     if not 0 <= overlap < count or length < count:
-        what = f"{count} samples overlap by {overlap}, in transforms of {length}"
-        raise ArgumentError(f"{name}: cannot cut segments ({what})")
+        problem = f"{count} samples overlap by {overlap}, in transforms of {length}"
+        raise ArgumentError(f"{name}: cannot cut segments ({problem})")
     return Segments(weights, count, count - overlap, length)
 
 
@@ -103,12 +105,12 @@ def _signals(name: str, axis: int, *xs: ArrayLike) -> list[Array]:
 def _pieces(x: Array, cut: Segments, detrend: bool | str, onesided: bool) -> Array:
     """The transforms of all segments. Shapes: [*B, N] -> [*B, segments, frequencies]."""
     axis = rank(x) - 1
-    shown = windows(x, (axis,), (cut.size,), (cut.step,), (1,))
+    segments = windows(x, (axis,), (cut.size,), (cut.step,), (1,))
     if isinstance(detrend, str):
-        shown = without_trend(shown, type=detrend)
+        segments = without_trend(segments, type=detrend)
     elif callable(detrend):
-        shown = detrend(shown)
-    return (rfft if onesided else fft)(shown * _weights(cut, x), cut.length)
+        segments = detrend(segments)
+    return (rfft if onesided else fft)(segments * _weights(cut, x), cut.length)
 
 
 def _weights(cut: Segments, x: Array) -> Array:
@@ -120,8 +122,8 @@ def _length(name: str, x: Array) -> int:
     return static_int(name, "a number of samples", type_of(x).shape[-1])
 
 
-def _is_onesided(x: Array, asked: bool) -> bool:
-    return asked and type_of(x).dtype in dtypes.FLOATING
+def _is_onesided(x: Array, is_requested: bool) -> bool:
+    return is_requested and type_of(x).dtype in dtypes.FLOATING
 
 
 def _frequencies(cut: Segments, fs: float, onesided: bool, like: Array) -> Array:
@@ -137,7 +139,7 @@ def _times(cut: Segments, size: int, fs: float, like: Array) -> Array:
 
 
 def _doubled(power: Array, cut: Segments) -> Array:
-    """Powers of frequencies that stand for two, doubled."""
+    """Powers, doubled for frequencies that stand for two."""
     k = arange(type_of(power).shape[-1])
     return power * where((k == 0) | (2 * k == cut.length), 1, 2)
 
@@ -161,13 +163,13 @@ def csd(
 ) -> tuple[Array, Array]:
     """The cross power of two signals at each frequency: the mean of conj(X) Y over segments.
 
-    y:       None is x itself, whose power is real.
+    y:       None stands for x itself, whose power is real.
     nperseg, noverlap: samples of a segment (256 at most, by default), and of an overlap (half).
     average: "mean" or "median", which is corrected for its bias.
     Result:  frequencies, powers.
-    Shapes:  x, y [..., N, ...] -> [F], [..., F, ...]; F is nfft // 2 + 1 if one-sided, of complex
-             signals nfft.
-    Types:   frequencies real in the dtype of x, powers c64, of f64 c128.
+    Shapes:  x, y [..., N, ...] -> [F], [..., F, ...]; F is nfft // 2 + 1 if one-sided, nfft for
+             complex signals.
+    Types:   frequencies real in the dtype of x, powers c64, or c128 for f64.
     Errors:  ArgumentError for segments that do not fit together.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
 
@@ -201,7 +203,7 @@ def _averaged(power: Array, average: str) -> Array:
     if average != "median":
         raise ArgumentError(f"csd: cannot use average={average!r} (mean or median)")
     count = static_int("csd", "a number of segments", type_of(power).shape[-2])
-    # Of squares of normal numbers the median is less than the mean, by this factor.
+    # For squares of normal numbers, the median is smaller than the mean by this factor.
     odd = 2.0 * np.arange(1, (count - 1) // 2 + 1)
     bias = 1 + float(np.sum(1 / (odd + 1) - 1 / odd))
     return c.by_parts(lambda v: _median(v) / bias, power)
@@ -209,8 +211,8 @@ def _averaged(power: Array, average: str) -> Array:
 
 def _median(x: Array) -> Array:
     count = type_of(x).shape[-2]
-    ordered = sort(x, axis=-2)
-    return (ordered[..., (count - 1) // 2, :] + ordered[..., count // 2, :]) / 2
+    in_order = sort(x, axis=-2)
+    return (in_order[..., (count - 1) // 2, :] + in_order[..., count // 2, :]) / 2
 
 
 def welch(
@@ -228,7 +230,7 @@ def welch(
 ) -> tuple[Array, Array]:
     """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
 
-    Shapes: as `csd`. Types: real: frequencies in the dtype of x, powers f32, of f64 f64.
+    Shapes: as `csd`. Types: real: frequencies in the dtype of x, powers f32, or f64 for f64.
     Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
             for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -252,7 +254,7 @@ def periodogram(
     scaling: str = "density",
     axis: int = -1,
 ) -> tuple[Array, Array]:
-    """The power of a signal at each frequency, by one transform of the whole of it.
+    """The power of a signal at each frequency, by one transform of the whole signal.
 
     Shapes: as `csd`, nfft N by default. Types: as `welch`.
     Errors: ArgumentError if an argument is not an array; ShapeError for no elements; AxisError for
@@ -282,9 +284,9 @@ def coherence(
     detrend: bool | str = "constant",
     axis: int = -1,
 ) -> tuple[Array, Array]:
-    """How much of two signals' powers is common, from 0 to 1: |Pxy|² / (Pxx Pyy).
+    """The coherence of two signals, from 0 to 1: |Pxy|² / (Pxx Pyy).
 
-    Shapes: as `csd`. Types: real: frequencies in the dtype of x, the others f32, of f64 f64.
+    Shapes: as `csd`. Types: real: frequencies in the dtype of x, the others f32, or f64 for f64.
     Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
             for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -323,7 +325,7 @@ def spectrogram(
     Result: frequencies, times, and an array with the frequencies in place of the axis and the
             times behind all others.
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
-    Types:  as `welch`; of mode "complex" c64, of f64 c128.
+    Types:  as `welch`; of mode "complex" c64, or c128 for f64.
     Errors: ArgumentError if an argument is not an array, `mode` is unknown or `nperseg` is not an
             integer; ShapeError for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -341,10 +343,10 @@ def spectrogram(
         cut = replace(cut, step=cut.size - cut.size // 8)
     onesided = _is_onesided(y, return_onesided)
     spectra = _pieces(y, cut, detrend, onesided)
-    shown = _shown(spectra, cut, scaling, fs, onesided, mode)
+    output = _shown(spectra, cut, scaling, fs, onesided, mode)
     place = axis if axis >= 0 else axis - 1
-    shown = moveaxis(c.swapaxes(shown, -1, -2), -2, place)
-    return _frequencies(cut, fs, onesided, y), _times(cut, size, fs, y), shown
+    output = moveaxis(c.swapaxes(output, -1, -2), -2, place)
+    return _frequencies(cut, fs, onesided, y), _times(cut, size, fs, y), output
 
 
 def _shown(spectra: Array, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Array:
@@ -383,13 +385,13 @@ def stft(
 ) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform.
 
-    boundary: how the signal is continued by half a segment, so that its ends lie in the middle of
+    boundary: how the signal is extended by half a segment, so that its ends are in the middle of
             one: "zeros", "even", "odd", "constant", or None.
     padded: whether zeros complete the last segment.
     Result: frequencies, times, and an array with the frequencies in place of the axis and the
-            times behind all others.
+            times as its last axis.
     Shapes: x [..., N] -> [F], [T], [..., F, T], F as in `csd`.
-    Types:  frequencies and times real in the dtype of x, the transforms c64, of f64 c128.
+    Types:  frequencies and times real in the dtype of x, the transforms c64, or c128 for f64.
     Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
             for no elements; AxisError for an axis out of range.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -417,12 +419,12 @@ def stft(
 
 
 def _continued(x: Array, by: int, boundary: str) -> Array:
-    """The signal with `by` samples more at both ends."""
+    """The signal extended by `by` samples at both ends."""
     if boundary not in _BOUNDARIES:
         names = ", ".join(_BOUNDARIES)
         raise ArgumentError(f"stft: cannot use boundary={boundary!r} (None or one of {names})")
-    extended = pad(x, [(0, 0)] * (rank(x) - 1) + [(by, by)], mode=_BOUNDARIES[boundary])
-    return oddly_continued(x, extended, by) if boundary == "odd" and by else extended
+    extension = pad(x, [(0, 0)] * (rank(x) - 1) + [(by, by)], mode=_BOUNDARIES[boundary])
+    return oddly_continued(x, extension, by) if boundary == "odd" and by else extension
 
 
 def istft(
@@ -438,12 +440,13 @@ def istft(
     freq_axis: int = -2,
     scaling: str = "spectrum",
 ) -> tuple[Array, Array]:
-    """The signal whose short-time transforms are nearest to these, by least squares.
+    """The signal whose short-time transforms are nearest to the given ones, by least squares.
 
-    Arguments are those of `stft`; boundary says whether it continued the signal.
+    Arguments are those of `stft`; boundary tells whether it extended the signal.
     Result: times, signal.
     Shapes: Zxx [..., F, T] -> [N], [..., N].
-    Types:  real, or a complex signal if not one-sided: f32 and c64, of 64 bits f64 and c128.
+    Types:  real, or a complex signal if not one-sided: f32 and c64, or f64 and c128 for 64-bit
+            dtypes.
     Errors: ArgumentError if an argument is not an array or `nperseg` is not an integer; ShapeError
             for rank 0.
     Source: Welch 1967, IEEE Transactions on Audio and Electroacoustics 15(2).
@@ -480,7 +483,9 @@ def istft(
 
 
 def _overlapped(pieces: Array, cut: Segments) -> Array:
-    """The sum of segments laid where they were cut. Shapes: [*B, S, P] -> [*B, (S-1)·step + P]."""
+    """The sum of segments at their positions in the signal. Shapes: [*B, S, P] -> [*B, (S-1)·step +
+    P].
+    """
     shape = type_of(pieces).shape
     size = (shape[-2] - 1) * cut.step + cut.size
     places = arange(shape[-2])[:, None] * cut.step + arange(cut.size)

@@ -1,4 +1,4 @@
-"""Whole signals: trends taken off, analytic signals, other sampling rates."""
+"""Whole signals: detrended, as analytic signals, at other sampling rates."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
     """The signal without its mean ("constant"), or its best straight line ("linear").
 
     bp:     positions at which another line begins.
-    Shapes: as data. Types: as data, complex too; bools and integers as f32.
-    Errors: ArgumentError for another type, or a position outside.
+    Shapes: as data. Types: as data, complex included; bools and integers become f32.
+    Errors: ArgumentError for an unknown type, or a position outside.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy import signal
@@ -58,7 +58,7 @@ def _without_lines(y: Array, bp: int | Sequence[int]) -> Array:
 
 
 def _without_line(y: Array) -> Array:
-    """y less the line through its mean whose slope is that of least squares."""
+    """y minus the least-squares line."""
     y_type = type_of(y)
     t = c.astype(arange(y_type.shape[-1]), real_dtype(type_of(y).dtype))
     t = t - t.mean()
@@ -71,7 +71,7 @@ def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:
     """The analytic signal: the same real part, and no negative frequencies.
 
     N: the length of the transform, by default that of the axis.
-    Shapes: as x, with N elements along the axis. Types: c64, of f64 c128.
+    Shapes: as x, with N elements along the axis. Types: c64, or c128 for f64.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
             for no elements; AxisError for an axis out of range.
     Source: one-sided spectra, Oppenheim & Schafer 3e, §12.4.
@@ -99,14 +99,14 @@ def resample(
     window: Window | ArrayLike | None = None,
     domain: str = "time",
 ) -> Any:
-    """The signal at `num` equally spaced places of the same period, by its Fourier series.
+    """The signal at `num` equally spaced points of the same period, by its Fourier series.
 
-    t:      the places of the samples; the result is then (y, the new places).
+    t:      the positions of the samples; the result is then (y, the new positions).
     window: weights of the spectrum: a name, or an array of as many frequencies, 0 first.
-    domain: "time", or "freq" where x is a spectrum already.
+    domain: "time", or "freq" if x is a spectrum.
     Shapes: as x, with num elements along the axis; t [N] -> [num].
-    Types:  as x, complex too; bools, integers and halves as f32.
-    Errors: ArgumentError for another domain or a number below 1.
+    Types:  as x, complex included; bools, integers and halves become f32.
+    Errors: ArgumentError for an unknown domain or a number below 1.
     Source: the Fourier transform cut or filled with zeros, Oppenheim & Schafer 3e, §8.4.
 
     >>> import rune.numpy as rnp
@@ -125,16 +125,16 @@ def resample(
     if window is not None:
         spectrum = spectrum * _spectral_weights(window, size, spectrum, is_real)
     spectrum = _refolded(spectrum, size, count, is_real)
-    resampled = (irfft(spectrum, count) if is_real else ifft(spectrum)) * (count / size)
-    resampled = moveaxis(resampled, -1, axis)
+    samples = (irfft(spectrum, count) if is_real else ifft(spectrum)) * (count / size)
+    samples = moveaxis(samples, -1, axis)
     if t is None:
-        return resampled
+        return samples
     times = floating("resample", value("resample", t))
-    return resampled, arange(count) * (times[1] - times[0]) * (size / count) + times[0]
+    return samples, arange(count) * (times[1] - times[0]) * (size / count) + times[0]
 
 
 def _spectral_weights(window: Window | ArrayLike, size: int, spectrum: Array, is_real: bool) -> Array:
-    """The weight of each frequency; of a real signal, the mean of those of k and -k."""
+    """The weight of each frequency; for a real signal, the mean of those of k and -k."""
     if isinstance(window, str | tuple | int | float):
         weights: Any = np.fft.ifftshift(chosen_window(window, size))
         weights = as_array(weights, real_dtype(type_of(spectrum).dtype))
@@ -142,16 +142,16 @@ def _spectral_weights(window: Window | ArrayLike, size: int, spectrum: Array, is
         weights = value("resample", window)
     if not is_real:
         return weights
-    mirrored = concatenate([weights[:1], weights[:0:-1]])
-    return ((weights + mirrored) / 2)[: type_of(spectrum).shape[-1]]
+    mirror_image = concatenate([weights[:1], weights[:0:-1]])
+    return ((weights + mirror_image) / 2)[: type_of(spectrum).shape[-1]]
 
 
 def _refolded(spectrum: Array, size: int, count: int, is_real: bool) -> Array:
-    """The spectrum of `size` frequencies cut, or filled up with zeros, to that of `count`."""
+    """The spectrum of `size` frequencies cut, or padded with zeros, to one of `count`."""
     least = min(size, count)
     half = least // 2 + 1 if is_real else (least + 1) // 2
     positive = spectrum[..., :half]
-    middle = 1 if least % 2 == 0 else 0  # the frequency that is its own opposite
+    middle = 1 if least % 2 == 0 else 0  # the frequency that equals its own negative
     if is_real:
         if middle and size != count:
             factor = 2.0 if count < size else 0.5

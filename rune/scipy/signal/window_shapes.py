@@ -159,7 +159,7 @@ def window_values(name: str, M: int, *parameters: object, sym: bool = True) -> n
 
 
 def chosen_window(window: Any, size: int, *, fftbins: bool = True) -> np.ndarray:
-    """The window that a name, (name, *parameters), or a number (Kaiser's β) stands for, in f64."""
+    """The window for a name, (name, *parameters), or a number (Kaiser's β), in f64."""
     name, parameters = window, ()
     if isinstance(window, tuple):
         name, *parameters = window

@@ -1,7 +1,7 @@
-"""Windows: how samples are weighted before a transform. M points -> [M]; periodic if not `sym`.
+"""Windows: weights of samples before a transform. M points -> [M]; periodic if not `sym`.
 
-A window of a given number of points is a constant, so it is computed by the host in f64 and rounded
-once to the dtype of the samples; the public functions give f32.
+A window of a given number of points is a constant, so the host computes it in f64 and rounds it
+once to the dtype of the samples; the public functions return f32.
 window_shapes.py has the formulas and their sources.
 """
 
@@ -40,11 +40,12 @@ __all__ = [
 
 
 def get_window(window: Window, Nx: int, fftbins: bool = True) -> Array:
-    """A window of Nx points by its name; (name, *parameters) where it takes some.
+    """A window of Nx points by its name, or (name, *parameters) if it has parameters.
 
-    fftbins: whether it is periodic, for a transform; else symmetric, for the design of a filter.
+    fftbins: whether it is periodic, for a transform; otherwise symmetric, for the design of a
+             filter.
     Shapes: [Nx]. Types: f32.
-    Errors: ArgumentError for another name, or missing parameters.
+    Errors: ArgumentError for an unknown name, or missing parameters.
 
     >>> from rune.scipy import signal
     >>> signal.get_window("hann", 4), signal.get_window(("kaiser", 0.0), 2)
@@ -85,7 +86,7 @@ def triang(M: int, sym: bool = True) -> Array:
 
 
 def parzen(M: int, sym: bool = True) -> Array:
-    """Four pieces of cubes.
+    """Piecewise cubic, in four pieces.
 
     Shapes: [M]. Types: f32.
     Errors: ArgumentError if `M` is not an integer.
@@ -99,7 +100,7 @@ def parzen(M: int, sym: bool = True) -> Array:
 
 
 def bohman(M: int, sym: bool = True) -> Array:
-    """The product of a triangle and a cosine, smoothed.
+    """The convolution of two half-cycles of a cosine.
 
     Shapes: [M]. Types: f32.
     Errors: ArgumentError if `M` is not an integer.
@@ -127,7 +128,7 @@ def blackman(M: int, sym: bool = True) -> Array:
 
 
 def nuttall(M: int, sym: bool = True) -> Array:
-    """Four cosine terms with least side lobes.
+    """Four cosine terms with the lowest side lobes.
 
     Shapes: [M]. Types: f32.
     Errors: ArgumentError if `M` is not an integer.
@@ -183,7 +184,7 @@ def bartlett(M: int, sym: bool = True) -> Array:
 
 
 def barthann(M: int, sym: bool = True) -> Array:
-    """A triangle and a cosine, mixed.
+    """A triangle plus a cosine.
 
     Shapes: [M]. Types: f32.
     Errors: ArgumentError if `M` is not an integer.
@@ -225,7 +226,7 @@ def hamming(M: int, sym: bool = True) -> Array:
 
 
 def cosine(M: int, sym: bool = True) -> Array:
-    """Half a wave.
+    """Half a cosine wave.
 
     Shapes: [M]. Types: f32.
     Errors: ArgumentError if `M` is not an integer.
@@ -295,7 +296,7 @@ def gaussian(M: int, std: float, sym: bool = True) -> Array:
 
 
 def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
-    """A bell of width `sig` and steepness p; p = 1 is Gauss's.
+    """A bell of width `sig` and exponent p; p = 1 is the normal density's shape.
 
     Shapes: [M]. Types: f32.
     Errors: ArgumentError if `M` is not an integer.
@@ -309,7 +310,7 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
 
 
 def general_hamming(M: int, alpha: float, sym: bool = True) -> Array:
-    """`alpha` plus 1 - alpha of a cosine.
+    """`alpha` plus 1 - alpha times a cosine.
 
     Shapes: [M]. Types: f32.
     Errors: ArgumentError if `M` is not an integer.

@@ -1,4 +1,6 @@
-"""rune.scipy.sparse: linear systems that are given by products alone. Matrices are not here."""
+"""rune.scipy.sparse: linear systems solved by products alone. Sparse matrices are in
+rune.sparse.
+"""
 
 import typing as _typing
 

@@ -64,9 +64,9 @@ def _metric(name: str, metric: str, p: float) -> Metric:
 def cdist(XA: ArrayLike, XB: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
     """The distance of every row of XA from every row of XB.
 
-    Shapes: [M, N], [K, N] -> [M, K].   p: of the metric "minkowski".
+    Shapes: [M, N], [K, N] -> [M, K].   p: the exponent of the metric "minkowski".
     The derivative of a Euclidean distance 0 is taken as 0.
-    Errors: ShapeError where they do not fit; ArgumentError for another metric.
+    Errors: ShapeError if they do not match; ArgumentError for an unknown metric.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.spatial.distance import cdist
@@ -101,7 +101,7 @@ def pdist(X: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
 
 
 def squareform(X: ArrayLike) -> Array:
-    """The symmetric matrix of distances that pdist gave, or what pdist gave from the matrix.
+    """The symmetric matrix of the distances that pdist returns, or those distances from the matrix.
 
     Shapes: X [N (N - 1) / 2] -> [N, N]; X [N, N] -> [N (N - 1) / 2]. Types: as X.
     Errors: ShapeError if no square matrix has that number of distances.

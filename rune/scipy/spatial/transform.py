@@ -24,7 +24,7 @@ __all__ = ["Rotation", "Slerp"]
 
 
 def _rows(name: str, x: ArrayLike, *shape: int) -> Array:
-    """A floating array whose last axes are these. Errors: ShapeError."""
+    """A floating array whose last axes have these sizes. Errors: ShapeError."""
     (rows,) = reals(name, x)
     if rows.shape[-len(shape) :] != shape:
         raise ShapeError(f"{name}: cannot use {rows.shape} ({shape} at the end required)")
@@ -36,7 +36,7 @@ def _unit(q: Array) -> Array:
 
 
 def _product(p: Array, q: Array) -> Array:
-    """The quaternion of `q` first, then `p`."""
+    """The quaternion of the rotation q followed by p."""
     (a, b, c, d), (e, f, g, h) = (rnp.moveaxis(v, -1, 0) for v in rnp.broadcast_arrays(p, q))
     return rnp.stack(
         [
@@ -73,7 +73,7 @@ def _from_matrix(m: Array) -> Array:
 
 
 def _sinc_half(angle: Array) -> Array:
-    """sin(a/2) / a, with its series near 0."""
+    """sin(a/2) / a, by its series near 0."""
     is_small = angle < 1e-3
     square = angle * angle
     safe = rnp.where(is_small, 1.0, angle)
@@ -127,17 +127,17 @@ class Rotation:
 
     @classmethod
     def from_quat(cls, quat: ArrayLike) -> Rotation:
-        """Of quaternions [*B, 4], which are made units."""
+        """From quaternions [*B, 4], which are normalised."""
         return cls(_unit(_rows("Rotation.from_quat", quat, 4)))
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
-        """Of rotation matrices [*B, 3, 3], which must be orthogonal."""
+        """From rotation matrices [*B, 3, 3], which must be orthogonal."""
         return cls(_from_matrix(_rows("Rotation.from_matrix", matrix, 3, 3)))
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
-        """Of vectors [*B, 3] along the axis, as long as the angle."""
+        """From vectors [*B, 3] along the axis, whose length is the angle."""
         v = _rows("Rotation.from_rotvec", rotvec, 3)
         v = v * (math.pi / 180) if degrees else v
         angle = _length(v)
@@ -145,16 +145,16 @@ class Rotation:
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> Rotation:
-        """Of modified Rodrigues parameters [*B, 3], tan(angle / 4) along the axis."""
+        """From modified Rodrigues parameters [*B, 3], tan(angle / 4) along the axis."""
         v = _rows("Rotation.from_mrp", mrp, 3)
         square = rnp.sum(v * v, -1, keepdims=True)
         return cls(rnp.concatenate([2.0 * v, 1.0 - square], -1) / (1.0 + square))
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
-        """Of angles [*B, K] about K axes: "xyz" fixed ones, "XYZ" ones that move along.
+        """From angles [*B, K] about K axes: "xyz" fixed axes, "XYZ" axes that move with the body.
 
-        For one axis angles are [*B]. Errors: ArgumentError for another sequence.
+        For one axis, angles are [*B]. Errors: ArgumentError for an unknown sequence.
         """
         axes, moves = _sequence("Rotation.from_euler", seq)
         (a,) = reals("Rotation.from_euler", angles)
@@ -171,13 +171,13 @@ class Rotation:
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: DTypeLike = rnp.float32) -> Rotation:
-        """No rotation, or `num` of them."""
+        """The identity, or `num` of them."""
         one = rnp.array([0.0, 0.0, 0.0, 1.0], dtype)
         return cls(one if num is None else rnp.tile(one, (num, 1)))
 
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
-        """All of several arrays of rotations, one after the other."""
+        """The rotations of several arrays, one after another."""
         return cls(rnp.concatenate([rnp.atleast_2d(r.quat) for r in rotations]))
 
     # --- as numbers ---------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Rotation:
         return rnp.stack([rnp.stack(row, -1) for row in rows], -2)
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Vectors [*B, 3] along the axis, as long as the angle, at most π."""
+        """Vectors [*B, 3] along the axis, whose length is the angle, at most π."""
         q = self.as_quat(canonical=True)
         v, w = q[..., :3], q[..., 3:]
         size = _length(v)
@@ -228,14 +228,14 @@ class Rotation:
     # --- what rotations do --------------------------------------------------------------------
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
-        """The vectors [*B, 3], turned."""
+        """The vectors [*B, 3], rotated."""
         matrix = self.as_matrix()
         matrix = rnp.swapaxes(matrix, -1, -2) if inverse else matrix
         v = _rows("Rotation.apply", vectors, 3)
         return rnp.sum(matrix * v[..., None, :], -1)
 
     def inv(self) -> Rotation:
-        """The rotation back."""
+        """The inverse rotation."""
         return Rotation(rnp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], -1))
 
     def magnitude(self) -> Array:
@@ -243,9 +243,9 @@ class Rotation:
         return 2.0 * rnp.arctan2(_length(self.quat[..., :3])[..., 0], rnp.abs(self.quat[..., 3]))
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
-        """The rotation with the least weighted sum of squared distances to these; weights [N].
+        """The rotation with the smallest weighted sum of squared distances to these; weights [N].
 
-        Errors: ShapeError for other than N rotations, or weights of another shape.
+        Errors: ShapeError unless there are N rotations and N weights.
         Source: Markley et al. 2007, "Averaging quaternions", J. Guidance, Control, Dynamics 30(4).
         """
         q = self.quat
@@ -274,7 +274,7 @@ class Rotation:
 
 
 def _euler_angles(q: Array, axes: str, moves: bool) -> Array:
-    """The three angles of quaternions, by the two half-angle sums that they are made of."""
+    """The three angles of quaternions, from the two half-angle sums that determine them."""
     order = axes[::-1] if moves else axes
     i, j, k = (_AXES[a] for a in order)
     is_symmetric = i == k
@@ -287,13 +287,13 @@ def _euler_angles(q: Array, axes: str, moves: bool) -> Array:
     half_sum, half_difference = rnp.arctan2(b, a), rnp.arctan2(d, c)
     is_low, is_high = middle <= 1e-7, middle >= math.pi - 1e-7
     first, third = half_sum - half_difference, half_sum + half_difference
-    fixed = rnp.where(is_low, 2.0 * half_sum, -2.0 * half_difference)
-    locked = is_low | is_high
+    angle_sum = rnp.where(is_low, 2.0 * half_sum, -2.0 * half_difference)
+    is_gimbal_lock = is_low | is_high
     if moves:
-        fixed = rnp.where(is_low, 2.0 * half_sum, 2.0 * half_difference)
-        first, third = rnp.where(locked, 0.0, first), rnp.where(locked, fixed, third)
+        angle_sum = rnp.where(is_low, 2.0 * half_sum, 2.0 * half_difference)
+        first, third = rnp.where(is_gimbal_lock, 0.0, first), rnp.where(is_gimbal_lock, angle_sum, third)
     else:
-        first, third = rnp.where(locked, fixed, first), rnp.where(locked, 0.0, third)
+        first, third = rnp.where(is_gimbal_lock, angle_sum, first), rnp.where(is_gimbal_lock, 0.0, third)
     if not is_symmetric:
         third, middle = third * sign, middle - math.pi / 2
     angles = [third, middle, first] if moves else [first, middle, third]
@@ -301,7 +301,7 @@ def _euler_angles(q: Array, axes: str, moves: bool) -> Array:
 
 
 def _within_a_turn(angle: Array) -> Array:
-    """An angle of [-2π, 2π] in [-π, π], with both ends kept as they are."""
+    """An angle of [-2π, 2π] in [-π, π], with both ends unchanged."""
     turn = 2 * math.pi
     high = rnp.where(angle > math.pi, angle - turn, angle)
     return rnp.where(angle < -math.pi, angle + turn, high)
@@ -338,7 +338,7 @@ class Slerp:
 
     @classmethod
     def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
-        """What `Slerp(times, rotations)` gives: the name that it has in JAX. Errors: as of that."""
+        """The same as `Slerp(times, rotations)`, under JAX's name. Errors: the same."""
         return cls(rnp.array(times), rotations)
 
     def __call__(self, times: ArrayLike) -> Rotation:

@@ -10,9 +10,9 @@ orthogonal       eval_legendre, …, sph_harm_y                  sums           
 lambert          lambertw
 
 Types: f32 and f64, in the dtype of the arguments; half types are computed in f32. Errors are within
-1e-13 of the result in f64 and 1e-6 in f32, but for what a condition number magnifies: near zeros of
-the function, in the far tails of distributions (whose exponents are rounded), and where the module
-says so.
+1e-13 of the result in f64 and 1e-6 in f32, except where the function is ill-conditioned: near its
+zeros, in the far tails of distributions (whose exponents are rounded), and where the module says
+so.
 """
 
 import typing as _typing

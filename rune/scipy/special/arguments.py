@@ -1,7 +1,7 @@
-"""What every special function does with its arguments, and the polynomials they are made of.
+"""What special functions do with their arguments, and the polynomials they are made of.
 
-`elementwise` takes arrays, NumPy data and Python numbers: they are promoted to one real dtype and
-broadcast to one shape, integers as f32, half types computed in f32 and rounded once.
+`elementwise` accepts arrays, NumPy data and Python numbers: they are promoted to one real dtype and
+broadcast to one shape; integers become f32, half types are computed in f32 and rounded once.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ def widened(x: ArrayLike) -> tuple[Array, DTypeLike]:
 
 
 def rounded(x: Array, dtype: DTypeLike) -> Array:
-    """`x` in the dtype of the result, untouched where it has it."""
+    """`x` in the dtype of the result, unchanged if it has that dtype."""
     return x if x.dtype == dtype else rnp.astype(x, dtype)
 
 
 def as_array(x: ArrayLike) -> Array:
-    """An operand as an array; constants of NumPy keep the dtype they were given."""
+    """An operand as an array; NumPy constants keep their dtype."""
     return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)
 
 
 def points_of(name: str, function: Callable[[Array], Array], *xs: ArrayLike) -> list[Array]:
-    """`reals`; Python numbers as precise as what the function gives at them.
+    """`reals`, with Python numbers in the precision of the function's values at them.
 
-    Otherwise `quad` and `brentq` with Python's numbers would round the points of a function of f64.
+    Otherwise `quad` and `brentq` with Python numbers would round the points of a function of f64.
     """
     points = reals(name, *xs)
     if not points[0].type.weak:
@@ -72,7 +72,7 @@ def points_of(name: str, function: Callable[[Array], Array], *xs: ArrayLike) -> 
 
 
 def seen(x: ArrayLike) -> np.ndarray | None:
-    """The values of `x`, for checks that a traced one passes; None for a traced one."""
+    """The values of `x`, for checks that a traced value passes; None for a traced value."""
     try:
         return np.asarray(x)
     except TracerArrayConversionError:
@@ -96,8 +96,8 @@ def elementwise(
 def elementwise(function: Callable[..., Result], name: str | None = None) -> Callable[..., Result]:
     """A public function of real arrays, from one of arrays of one floating dtype and shape.
 
-    name: what messages call it, where that is not its own name. For LARGE arrays it is compiled,
-    since each of its many operations would pass over memory by itself.
+    name: the name in messages, if it differs from the function's. For LARGE arrays the function is
+    compiled, since each of its many operations would otherwise pass over memory.
     """
     known = name or function.__name__
 
@@ -108,7 +108,7 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
         out = function(*(rnp.astype(x, rnp.float32) for x in operands))
         return tree.map(lambda x: rnp.astype(x, dtype), out)
 
-    compiled = jit(computed)
+    jitted = jit(computed)
 
     @functools.wraps(function)
     def public(*xs: ArrayLike) -> Result:
@@ -116,18 +116,18 @@ def elementwise(function: Callable[..., Result], name: str | None = None) -> Cal
             raise ArgumentError(f"{known}: cannot compute without operands")
         operands = reals(known, *xs)
         is_long = is_evaluating() and operands[0].size >= LARGE
-        return compiled(*operands) if is_long else computed(*operands)
+        return jitted(*operands) if is_long else computed(*operands)
 
     return public
 
 
 def undefined(where: Array, value: Array, argument: Array | None = None) -> Array:
-    """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0.
+    """`value`, and NaN where it is undefined; the derivative is NaN there too, not a silent 0.
 
-    argument: needed if `value` was computed from a number that stood in for the argument: no
-              cotangent flows back from that number, so the NaN reaches the argument by this one.
+    argument: required if `value` was computed from a number that replaced the argument: no
+    cotangent flows back through that number, so NaN reaches the argument through this parameter.
     """
-    # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
+    # A factor, not a select: the cotangent of the side not selected is 0, and 0 times NaN is NaN.
     out = value * rnp.where(where, rnp.nan, 1.0)
     # Elsewhere -0.0 is added, which changes no number, not even 0.0.
     return out if argument is None else out + rnp.where(where, argument, 0.0) * rnp.where(where, rnp.nan, -1.0)
@@ -148,5 +148,5 @@ def quotient(x: Array, table: Table) -> Array:
 
 
 def centred(t: Array, at: tuple[float, float]) -> Array:
-    """The variable u of a table that says t = at[0] + at[1] u."""
+    """The variable u of a table, where t = at[0] + at[1] u."""
     return (t - at[0]) / at[1]

@@ -41,7 +41,7 @@ def _scaled_i(x: Array, order: int) -> Array:
 def _plain_i(x: Array, order: int) -> Array:
     near, far, root = _modified(x, order)
     size = rnp.abs(x)
-    half = rnp.exp(0.5 * size)  # taken twice, so that it does not overflow before the result
+    half = rnp.exp(0.5 * size)  # multiplied twice, so that it does not overflow before the result
     out = rnp.where(size <= 8.0, near, rnp.where(size == rnp.inf, size, half * (far * root) * half))
     return rnp.where(x < 0, -out, out) if order else out
 
@@ -82,7 +82,7 @@ _i1.defjvps(lambda t, y, x: t * (_i0(x) - odd_over(y, x)))
 def i0(x: Array) -> Array:
     """I0(x), the modified Bessel function of order 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
@@ -97,7 +97,7 @@ def i0(x: Array) -> Array:
 def i1(x: Array) -> Array:
     """I1(x), the modified Bessel function of order 1.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
@@ -112,7 +112,7 @@ def i1(x: Array) -> Array:
 def i0e(x: Array) -> Array:
     """exp(-|x|) I0(x), which does not overflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
@@ -127,7 +127,7 @@ def i0e(x: Array) -> Array:
 def i1e(x: Array) -> Array:
     """exp(-|x|) I1(x), which does not overflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
@@ -152,7 +152,7 @@ _K1 = tuple(
 
 
 def _log_of_half(x: Array) -> Array:
-    """log(x / 2), also where the half of a denormal number is 0."""
+    """log(x / 2), also where half of a denormal number is 0."""
     is_tiny = x < 1e-30
     return rnp.log(rnp.where(is_tiny, x, 0.5 * x)) - rnp.where(is_tiny, math.log(2.0), 0.0)
 
@@ -211,7 +211,7 @@ _k1e.defjvps(lambda t, y, x: t * (y - _k0e(x) - y / x))
 def k0(x: Array) -> Array:
     """K0(x), the modified Bessel function of the second kind; infinite at 0, NaN below.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
@@ -226,7 +226,7 @@ def k0(x: Array) -> Array:
 def k1(x: Array) -> Array:
     """K1(x); infinite at 0, NaN below.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
@@ -241,7 +241,7 @@ def k1(x: Array) -> Array:
 def k0e(x: Array) -> Array:
     """exp(x) K0(x), which does not underflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 
@@ -256,7 +256,7 @@ def k0e(x: Array) -> Array:
 def k1e(x: Array) -> Array:
     """exp(x) K1(x), which does not underflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 

@@ -105,7 +105,7 @@ _y1.defjvps(lambda t, y, x: t * (_y0(x) - y / x))
 def j0(x: Array) -> Array:
     """J0(x), the Bessel function of order 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
@@ -120,7 +120,7 @@ def j0(x: Array) -> Array:
 def j1(x: Array) -> Array:
     """J1(x), the Bessel function of order 1.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
@@ -135,7 +135,7 @@ def j1(x: Array) -> Array:
 def y0(x: Array) -> Array:
     """Y0(x), the Bessel function of the second kind; -inf at 0, NaN below.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
@@ -150,7 +150,7 @@ def y0(x: Array) -> Array:
 def y1(x: Array) -> Array:
     """Y1(x); -inf at 0, NaN below.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 
@@ -183,20 +183,20 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     tiny = float(rnp.finfo(x.dtype).tiny) ** 0.5
 
     def down(carry: tuple[Array, Array, Array], order: Array) -> tuple[tuple[Array, Array, Array], tuple[Array, Array]]:
-        above, here, total = carry
-        below = order * double * here - above
-        # Large numbers are made small again; the sum that divides them keeps pace.
+        above, current, total = carry
+        below = order * double * current - above
+        # Large numbers are scaled down; the sum that divides them is scaled too.
         shrink = rnp.where(rnp.abs(below) > 1 / tiny, tiny, 1.0).astype(x.dtype)
         even = rnp.remainder(order, 2.0) == 1.0
         total = (total + rnp.where(even, 2.0 * below, 0.0)) * shrink
-        return (here * shrink, below * shrink, total), (below * shrink, shrink)
+        return (current * shrink, below * shrink, total), (below * shrink, shrink)
 
     orders = rnp.asarray(np.arange(start, 0, -1), x.dtype)
     zero = rnp.zeros_like(x)
     first = zero, rnp.full_like(x, tiny), zero
-    (_, last, total), (unscaled, shrinks) = scan(down, first, orders)
-    # unscaled[k] has order start - 1 - k, and lacks the shrinking of all later steps.
+    (_, last, total), (values, shrinks) = scan(down, first, orders)
+    # unscaled[k] has order start - 1 - k, and lacks the scaling of all later steps.
     later = rnp.flip(rnp.cumprod(rnp.flip(shrinks, 0), 0), 0) / shrinks
-    out = rnp.flip((unscaled * later)[start - 1 - v :], 0) / (total - last)
+    out = rnp.flip((values * later)[start - 1 - v :], 0) / (total - last)
     edge = rnp.arange(v + 1).reshape(-1, *(1,) * x.ndim) == 0
     return rounded(rnp.where(is_zero, rnp.where(edge, 1.0, 0.0), out), dtype)

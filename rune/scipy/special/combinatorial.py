@@ -1,7 +1,7 @@
 """Beta function, binomials, factorials and Pochhammer's symbol: quotients of gamma functions.
 
-Of moderate numbers they are such quotients, which lose nothing. Of large ones their logarithms are
-taken together, so that their common part is never formed.
+For moderate numbers they are such quotients, which lose no digits. For large numbers the logarithms
+are combined first, so that their common part is never formed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rune.scipy.special.densities import stirling_error
 from rune.scipy.special.gammas import HALF_LOG_2PI, SHIFT, gamma_function, gammasgn, log_gamma, stirling_series
 from rune.typing import ArrayLike
 
-_DIRECT = 30.0  # up to where the gamma functions themselves are divided, in f32 too
+_DIRECT = 30.0  # up to here the gamma functions themselves are divided, in f32 too
 
 
 def log_beta(a: Array, b: Array) -> Array:
@@ -56,7 +56,7 @@ def betaln(a: Array, b: Array) -> Array:
     Source: DLMF 5.12.1 and 5.11.1.
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import betaln
     >>> betaln(2.0, 3.0)
@@ -75,7 +75,7 @@ def beta(a: Array, b: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
     >>> from rune.scipy.special import beta
@@ -90,7 +90,7 @@ def beta(a: Array, b: Array) -> Array:
 
 
 def _whole(value: Array, *operands: Array) -> Array:
-    """`value`, rounded where all operands are integers; its derivatives stay as they are."""
+    """`value`, rounded if all operands are integers; its derivatives are unchanged."""
     is_whole = rnp.abs(value) < 0.1 / rnp.finfo(value.dtype).eps
     for x in operands:
         is_whole = is_whole & (x == rnp.round(x))
@@ -128,7 +128,7 @@ def binom(n: Array, k: Array) -> Array:
 
 
 def comb(N: Any, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Array:
-    """The number of ways to choose k out of N, as a float; with `repetition`, k times out of N.
+    """The number of ways to choose k out of N, as a float; with `repetition`, elements may repeat.
 
     0 for k > N or negative numbers.
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -174,7 +174,7 @@ def _factorial(n: Array) -> Array:
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = Γ(n + 1), as a float; 0 for negative n.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError for exact=True.
     Source: quotients of gamma functions, DLMF 5.12.1 and 5.11.1.
 
@@ -201,7 +201,7 @@ def poch(z: Array, m: Array) -> Array:
     Array(12., f32*[], cpu:0)
     """
     is_pole = (z <= 0) & (z == rnp.floor(z))
-    # Of two poles the quotient is that of the reflected gamma functions.
+    # Where both are poles, the quotient is that of the reflected gamma functions.
     is_turned = is_pole & (m == rnp.floor(m)) & (z + m <= 0)
     z = rnp.where(is_turned, 1.0 - z - m, z)
     turn = rnp.where(is_turned & (rnp.remainder(m, 2.0) != 0), -1.0, 1.0)
@@ -229,7 +229,7 @@ def _poch(z: Array, m: Array) -> Array:
 def multigammaln(a: ArrayLike, d: int) -> Array:
     """log of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError for d < 1.
     Source: DLMF 5.5.3 and 5.11.1.
 

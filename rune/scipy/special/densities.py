@@ -1,7 +1,8 @@
 """Gamma and beta densities that keep their digits for large parameters.
 
-A difference of large logarithms loses what they have in common. Here it is written as deviances,
-log1p(u) - u of the small distance u from the mode, and what Stirling's formula leaves over.
+A difference of large logarithms loses their common part. Here it is written as deviances, that is
+log1p(u) - u for the small distance u from the mode, and the remainder of Stirling's formula.
+
 Source: Loader 2000, Fast and accurate computation of binomial probabilities.
 """
 
@@ -29,8 +30,8 @@ _ODD = tuple(1 / (2 * k + 3) for k in range(18))
 def enough(coefficients: Sequence[float], reach: float, eps: float) -> Sequence[float]:
     """The first coefficients of a polynomial, without those that add nothing for |x| <= reach.
 
-    A thousandth of a rounding of the first one is nothing, so that a derivative or two may be
-    taken. What f64 needs is mostly nothing in f32, and takes as long to compile.
+    Nothing is a thousandth of a rounding of the first one, so that one or two derivatives may be
+    taken. Most of the coefficients for f64 add nothing in f32, and take as long to compile.
     """
     sizes = [abs(c) * reach**k for k, c in enumerate(coefficients)]
     significant = [k for k, size in enumerate(sizes) if size > eps * 1e-3]
@@ -39,7 +40,7 @@ def enough(coefficients: Sequence[float], reach: float, eps: float) -> Sequence[
 
 @custom_jvp
 def deviance(u: Array, ratio: Array) -> Array:
-    """log(ratio) - u for ratio = 1 + u, exact near u = 0 and near u = -1."""
+    """log(ratio) - u for ratio = 1 + u, accurate near u = 0 and near u = -1."""
     is_near = rnp.abs(u) < 0.5
     near = rnp.where(is_near, u, 0.0)
     # log(1 + u) = 2 artanh(s) with s = u / (2 + u), and u - 2 s = u s.
@@ -73,7 +74,7 @@ def log_poisson(a: Array, x: Array) -> Array:
 
 
 def _times_log(a: Array, x: Array) -> Array:
-    """a log x, and 0 where a is."""
+    """a log x, and 0 where a is 0."""
     return rnp.where(a == 0, 0.0, a * rnp.log(rnp.where(a == 0, 1.0, x)))
 
 
@@ -81,7 +82,7 @@ def poisson(a: Array, x: Array) -> Array:
     """x**a exp(-x) / Γ(a + 1), for a >= 0 and x >= 0."""
     is_low = a < SHIFT
     low = rnp.where(is_low, a, 0.0)
-    # Beyond 900 the exponential is 0 whatever the power, which must stay finite.
+    # Beyond 900 the exponential is 0 whatever the power is, which must stay finite.
     direct = rnp.power(rnp.minimum(x, 900.0), low) * rnp.exp(-x) / gamma_of_positive(low + 1.0)
     high = rnp.where(is_low, float(SHIFT), a)
     exponent = high * deviance((x - high) / high, x / high) - stirling_error(high)

@@ -19,7 +19,7 @@ from rune.transforms.custom.jvp import custom_jvp
 def expit(x: Array) -> Array:
     """1 / (1 + exp(-x)).
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expit
@@ -33,7 +33,7 @@ def expit(x: Array) -> Array:
 def log_expit(x: Array) -> Array:
     """log(expit(x)), without underflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import log_expit
@@ -59,7 +59,7 @@ _logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))
 def logit(x: Array) -> Array:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import logit
@@ -71,13 +71,13 @@ def logit(x: Array) -> Array:
 
 @custom_jvp
 def times_log(x: Array, y: Array) -> Array:
-    """x log(y) of floating arrays, and 0 where x is."""
+    """x log(y) for floating arrays, and 0 where x is 0."""
     is_zero = (x == 0) & ~rnp.isnan(y)
     return rnp.where(is_zero, 0.0, x * rnp.log(rnp.where(is_zero, 1.0, y)))
 
 
 def _quotient(x: Array, y: Array) -> Array:
-    """x / y, and 0 where x is: the slope of a product that is 0 there for every y."""
+    """x / y, and 0 where x is 0: the slope of a product that is 0 there for every y."""
     is_zero = (x == 0) & ~rnp.isnan(y)
     return rnp.where(is_zero, 0.0, x / rnp.where(is_zero, 1.0, y))
 
@@ -100,7 +100,7 @@ def xlogy(x: Array, y: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import xlogy
     >>> xlogy(0.0, 0.0)
@@ -115,7 +115,7 @@ def xlog1py(x: Array, y: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import xlog1py
     >>> xlog1py(0.0, -1.0)
@@ -129,7 +129,7 @@ def _entropy(x: Array) -> Array:
     return rnp.where(x < 0, -rnp.inf, -times_log(x, rnp.where(x < 0, 1.0, x)))
 
 
-# By parts it would be inf / inf far out.
+# By separate terms it would be inf / inf for large values.
 _entropy.defjvps(lambda t, y, x: t * rnp.where(x < 0, 0.0, -rnp.log(rnp.where(x < 0, 1.0, x)) - 1.0))
 
 
@@ -137,7 +137,7 @@ _entropy.defjvps(lambda t, y, x: t * rnp.where(x < 0, 0.0, -rnp.log(rnp.where(x 
 def entr(x: Array) -> Array:
     """-x log(x), 0 at 0 and -inf below.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import entr
@@ -153,7 +153,7 @@ def rel_entr(p: Array, q: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import rel_entr
     >>> rel_entr(0.0, 1.0)
@@ -175,7 +175,7 @@ def kl_div(p: Array, q: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import kl_div
     >>> kl_div(1.0, 2.0)
@@ -195,7 +195,7 @@ def kl_div(p: Array, q: Array) -> Array:
 def exprel(x: Array) -> Array:
     """(exp(x) - 1) / x, and 1 at 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import exprel
@@ -213,9 +213,9 @@ def exprel(x: Array) -> Array:
 
 @elementwise
 def cosm1(x: Array) -> Array:
-    """cos(x) - 1, exact near 0.
+    """cos(x) - 1, accurate near 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import cosm1
@@ -228,9 +228,9 @@ def cosm1(x: Array) -> Array:
 
 @elementwise
 def log1p(x: Array) -> Array:
-    """log(1 + x), exact near 0.
+    """log(1 + x), accurate near 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import log1p
@@ -242,9 +242,9 @@ def log1p(x: Array) -> Array:
 
 @elementwise
 def expm1(x: Array) -> Array:
-    """exp(x) - 1, exact near 0.
+    """exp(x) - 1, accurate near 0.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expm1
@@ -255,7 +255,7 @@ def expm1(x: Array) -> Array:
 
 
 def _product(power: Array, y: Array) -> Array:
-    """power y, and 0 of power 0 and an infinite y."""
+    """power y, and 0 for power 0 and an infinite y."""
     return power * rnp.where((power == 0) & rnp.isinf(y), 0.0, y)
 
 
@@ -274,7 +274,7 @@ def boxcox(x: Array, lmbda: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import boxcox
     >>> boxcox(4.0, 0.5)
@@ -289,7 +289,7 @@ def boxcox1p(x: Array, lmbda: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import boxcox1p
     >>> boxcox1p(3.0, 0.5)
@@ -313,7 +313,7 @@ def inv_boxcox(y: Array, lmbda: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import inv_boxcox
     >>> inv_boxcox(2.0, 0.0)
@@ -328,7 +328,7 @@ def inv_boxcox1p(y: Array, lmbda: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import inv_boxcox1p
     >>> inv_boxcox1p(2.0, 0.0)
@@ -343,7 +343,7 @@ def huber(delta: Array, r: Array) -> Array:
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
     Source: Huber 1964, The Annals of Mathematical Statistics 35(1).
 
     >>> from rune.scipy.special import huber
@@ -358,11 +358,11 @@ def huber(delta: Array, r: Array) -> Array:
 
 @elementwise
 def pseudo_huber(delta: Array, r: Array) -> Array:
-    """delta² (sqrt(1 + (r/delta)²) - 1): a smooth kind of huber.
+    """delta² (sqrt(1 + (r/delta)²) - 1): a smooth approximation of huber.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
     Source: Huber 1964, The Annals of Mathematical Statistics 35(1).
 
     >>> from rune.scipy.special import pseudo_huber
@@ -386,7 +386,7 @@ def pseudo_huber(delta: Array, r: Array) -> Array:
 def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B(0) … B(n), with B(1) = -1/2, as a floating array.
 
-    Shapes: [n + 1]. Types: f32; what leaves its range is ±inf.
+    Shapes: [n + 1]. Types: f32; numbers beyond its range are ±inf.
     Source: DLMF 24.2.1, by the tangent numbers of Brent & Harvey 2011, arXiv:1108.0286.
     Errors: ArgumentError for an `n` that is not an integer.
 
@@ -410,4 +410,4 @@ def bernoulli(n: int) -> Array:
         return rnp.asarray(numbers, dtypes.canonical(dtypes.f64))
 
 
-_LAST_BERNOULLI = 258  # numbers of even index beyond that leave the range of f64
+_LAST_BERNOULLI = 258  # numbers of larger even index are beyond the range of f64

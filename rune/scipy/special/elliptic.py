@@ -9,7 +9,7 @@ from rune.array import Array
 from rune.scipy.special.arguments import elementwise
 from rune.transforms.custom.jvp import custom_jvp
 
-_STEPS = 7  # each squares the distance; the first ones bring far apart numbers together
+_STEPS = 7  # each squares the distance; the first ones bring distant numbers together
 _FAR_STEPS = 5
 
 
@@ -73,7 +73,7 @@ _ellipe.defjvps(_slope_of_e)
 def ellipk(m: Array) -> Array:
     """K(m), the integral of 1 / √(1 - m sin²t) from 0 to π/2; infinite at 1, NaN beyond.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Source: DLMF 19.8.5.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
@@ -86,9 +86,9 @@ def ellipk(m: Array) -> Array:
 
 @elementwise
 def ellipkm1(p: Array) -> Array:
-    """K(1 - p), exact for small p.
+    """K(1 - p), accurate for small p.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 19.8.5.
 
@@ -103,7 +103,7 @@ def ellipkm1(p: Array) -> Array:
 def ellipe(m: Array) -> Array:
     """E(m), the integral of √(1 - m sin²t) from 0 to π/2; NaN beyond 1.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Source: DLMF 19.8.6.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 

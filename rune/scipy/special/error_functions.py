@@ -1,8 +1,8 @@
-"""The error function and its kin, and the normal distribution.
+"""The error function and related functions, and the normal distribution.
 
-erfcx(x) = exp(x²) erfc(x) is a polynomial for x >= 0; logarithms and ratios of tails are made of
-it, so that nothing underflows. Squares in exponents are split in two, so that exp does not magnify
-their rounding.
+erfcx(x) = exp(x²) erfc(x) is a polynomial for x >= 0; logarithms and ratios of tails are computed
+from it, so that nothing underflows. Squares in exponents are split in two, so that exp does not
+magnify their rounding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROOT_2 = math.sqrt(2)
 def erf(x: Array) -> Array:
     """The error function, 2/√π times the integral of exp(-t²) from 0 to x.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
@@ -48,9 +48,9 @@ def erf(x: Array) -> Array:
 
 @elementwise
 def erfc(x: Array) -> Array:
-    """1 - erf(x), exact where that is small.
+    """1 - erf(x), accurate where that is small.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
@@ -65,7 +65,7 @@ def erfc(x: Array) -> Array:
 def erfinv(x: Array) -> Array:
     """The inverse of erf: infinite at -1 and 1, NaN beyond.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
@@ -77,14 +77,14 @@ def erfinv(x: Array) -> Array:
 
 
 def parts_of_exp(factor: float, x: Array) -> tuple[Array, Array]:
-    """Two factors of exp(factor x²), as exact as exp: of an exact square, and of the small rest.
+    """Two factors of exp(factor x²), as accurate as exp: of an exact square, and of the small rest.
 
-    factor: a power of two, or the negative of one.  |x| <= 40; beyond, they are those of 40.
+    factor: a power of two, or minus one.  |x| <= 40; beyond, they are those of 40.
     """
     grid = 2.0**7 if rnp.finfo(x.dtype).bits == 32 else 2.0**20
-    limited = rnp.clip(x, -40.0, 40.0)
-    coarse = ops.stop_gradient(rnp.round(limited * grid) / grid)
-    fine = (limited - coarse) * (limited + coarse)
+    bounded_x = rnp.clip(x, -40.0, 40.0)
+    coarse = ops.stop_gradient(rnp.round(bounded_x * grid) / grid)
+    fine = (bounded_x - coarse) * (bounded_x + coarse)
     return rnp.exp(factor * coarse * coarse), rnp.exp(factor * fine)
 
 
@@ -110,7 +110,7 @@ _erfcx.defjvps(lambda t, y, x: t * (2.0 * x * y - 2.0 / _ROOT_PI))
 def erfcx(x: Array) -> Array:
     """exp(x²) erfc(x), which does not underflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
@@ -152,7 +152,7 @@ _erfcinv.defjvps(lambda t, x, y: -0.5 * _ROOT_PI * t * exp_of_square(1.0, x))
 def erfcinv(y: Array) -> Array:
     """The inverse of erfc: infinite at 0 and 2, NaN beyond.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
@@ -170,7 +170,7 @@ def erfcinv(y: Array) -> Array:
 def ndtr(x: Array) -> Array:
     """Φ(x), the normal distribution function.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
@@ -184,10 +184,10 @@ def ndtr(x: Array) -> Array:
 @custom_jvp
 def normal_cdf(x: Array) -> Array:
     """Φ(x) of a floating array."""
-    scaled = x * (1 / _ROOT_2)
+    u = x * (1 / _ROOT_2)
     # erfc would magnify the rounding of x / √2 in the tail.
-    tail = 0.5 * _erfcx(rnp.abs(scaled)) * exp_of_square(-0.5, x)
-    middle = 0.5 * ops.erfc(-scaled)
+    tail = 0.5 * _erfcx(rnp.abs(u)) * exp_of_square(-0.5, x)
+    middle = 0.5 * ops.erfc(-u)
     return rnp.where(x < -1.0, tail, middle)
 
 
@@ -216,7 +216,7 @@ log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (
 def log_ndtr(x: Array) -> Array:
     """log Φ(x), also where Φ underflows.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
@@ -244,7 +244,7 @@ normal_ppf.defjvps(lambda t, x, p: t / normal_pdf(x))
 def ndtri(p: Array) -> Array:
     """The inverse of Φ: infinite at 0 and 1, NaN beyond.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
@@ -259,8 +259,8 @@ def ndtri(p: Array) -> Array:
 def _ndtri_exp(y: Array) -> Array:
     is_low = y < math.log(0.25)
     tail = -_ROOT_2 * erfc_inv_of_small(math.log(2) + rnp.where(is_low, y, -2.0))
-    # The table ends at the least f64. Beyond, one of Newton's steps is exact: √(-2 log Φ(x)) is all
-    # but a line there.
+    # The table ends at the smallest f64. Beyond, one step of Newton's is exact: √(-2 log Φ(x)) is
+    # almost a straight line there.
     is_far = (y < -700.0) & (y > -1e30) & (tail > -rnp.inf)
     at = rnp.where(is_far, tail, -1.0)
     root = rnp.sqrt(-2.0 * log_normal_cdf(at))
@@ -278,7 +278,7 @@ _ndtri_exp.defjvps(lambda t, x, y: t * math.sqrt(math.pi / 2) * _erfcx(-x * (1 /
 def ndtri_exp(y: Array) -> Array:
     """The inverse of log Φ.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to the inverse of DLMF 7.2.1, in 50 digits.
 
@@ -305,7 +305,7 @@ def _dawsn(x: Array) -> Array:
 
 
 def _dawsn_slope(x: Array, y: Array) -> Array:
-    """1 - 2xD(x); far out, where the difference cancels, by the series in 1/(2x²)."""
+    """1 - 2xD(x); for large x, where the difference cancels, by the series in 1/(2x²)."""
     is_far = rnp.abs(x) > float(rnp.finfo(x.dtype).eps) ** -0.2
     inverse = 1.0 / rnp.where(is_far, x, 1.0)
     s = 0.5 * inverse * inverse
@@ -320,7 +320,7 @@ _dawsn.defjvps(lambda t, y, x: t * _dawsn_slope(x, y))
 def dawsn(x: Array) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
@@ -335,7 +335,7 @@ def dawsn(x: Array) -> Array:
 def erfi(x: Array) -> Array:
     """-i erf(ix), 2/√π times the integral of exp(t²) from 0 to x.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: quotients of polynomials fitted to DLMF 7.2, in 50 digits.
 
@@ -344,6 +344,6 @@ def erfi(x: Array) -> Array:
     Array(1.6504257, f32*[], cpu:0)
     """
     first, second = parts_of_exp(0.5, x)
-    # Both halves are multiplied to Dawson's integral, so that neither overflows before the result.
+    # Each half is multiplied by Dawson's integral, so that neither overflows before the result.
     value = first * (2 / _ROOT_PI * _dawsn(x) * second * second * first)
     return rnp.where(rnp.abs(x) > 40.0, rnp.sign(x) * rnp.inf, value)

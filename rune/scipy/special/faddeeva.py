@@ -1,8 +1,9 @@
 """The Faddeeva function of complex numbers, and Owen's T.
 
-w(z) is an integral over the line of an analytic function; the trapezoidal rule with a correction
-for the pole is exact to the last digits with 11 points, either at the points kh or between them,
-whichever are farther from the pole.
+w(z) is an integral over the real line of an analytic function; the trapezoidal rule with a
+correction for the pole is accurate to the last digits with 11 points, either at the points kh or
+between them, whichever are farther from the pole.
+
 Source: Al Azah & Chandler-Wilde 2021, SIAM J. Numer. Anal. 59(5).
 """
 
@@ -63,8 +64,8 @@ def _of_finite(z: Array) -> Array:
     x, y = rnp.real(z), rnp.imag(z)
     large = 1e6
     is_far = (rnp.abs(x) > large) | (rnp.abs(y) > large)
-    folded = rnp.where(is_far, 1.0, rnp.abs(x)) + 1j * rnp.where(is_far, 1.0, rnp.abs(y))
-    near = _first_quadrant(folded)
+    in_quadrant = rnp.where(is_far, 1.0, rnp.abs(x)) + 1j * rnp.where(is_far, 1.0, rnp.abs(y))
+    near = _first_quadrant(in_quadrant)
     far = (1j / math.sqrt(math.pi)) / rnp.where(is_far, rnp.abs(x) + 1j * rnp.abs(y), 1.0)
     w = rnp.where(is_far, far, near)
     # w(-conj z) = conj w(z), and w(-z) = 2 exp(-z²) - w(z).
@@ -79,8 +80,8 @@ _wofz.defjvps(lambda t, w, z: t * (2j / math.sqrt(math.pi) - 2.0 * z * w))
 def wofz(z: ArrayLike) -> Array:
     """exp(-z²) erfc(-iz), the Faddeeva function, as complex numbers.
 
-    Types: c64, or c128 of 64-bit numbers.
-    Shapes: any, kept.
+    Types: c64, or c128 for 64-bit dtypes.
+    Shapes: any, unchanged.
     Errors: ArgumentError if an argument is not an array.
     Source: Al Azah & Chandler-Wilde 2021, SIAM J. Numer. Anal. 59(5).
 
@@ -143,7 +144,7 @@ def owens_t(h: Array, a: Array) -> Array:
     Source: Owen 1956, Annals of Mathematical Statistics 27(4).
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import owens_t
     >>> owens_t(0.0, 1.0)

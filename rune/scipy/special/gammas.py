@@ -1,8 +1,9 @@
 """The gamma function, its logarithm and functions built on them.
 
-Γ below 8 is Γ(x + 8) over a product of eight factors, and from 8 on Stirling's series, whose power
-x**(x - 1/2) is taken of x itself, so that nothing is lost in an exponent. Its logarithm is a
-quotient of polynomials around 1 and 2, where it is zero. Negative numbers are reflected.
+Below 8, Γ(x) is Γ(x + 8) over a product of eight factors; from 8 on it is Stirling's series, whose
+power x**(x - 1/2) is computed from x itself, so that no digits are lost in an exponent. Its
+logarithm is a quotient of polynomials around 1 and 2, where it is zero. Negative numbers are
+reflected.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike
 
-SHIFT = 8  # from where the asymptotic series are exact
+SHIFT = 8  # from here on the asymptotic series are exact to rounding
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _PSI_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -36,7 +37,7 @@ def sine_of_pi(x: Array) -> Array:
 
 
 def _rising_eight(x: Array) -> Array:
-    """x (x + 1) … (x + 7), the factors in pairs that have a sum in common."""
+    """x (x + 1) … (x + 7), the factors in pairs with equal sums."""
     t = x * (x + 7.0)
     return t * (t + 6.0) * ((t + 10.0) * (t + 12.0))
 
@@ -46,22 +47,22 @@ def gamma_of_positive(x: Array) -> Array:
     is_low = x < SHIFT
     overflows = 36.0 if rnp.finfo(x.dtype).bits == 32 else 172.0
     y = rnp.minimum(rnp.where(is_low, x + float(SHIFT), x), overflows)
-    # What the sum has rounded off, times the logarithmic derivative there.
-    lost = rnp.where(is_low, x - (y - float(SHIFT)), 0.0) * (rnp.log(y) - 0.5 / y)
-    # The power is taken twice by half, so that it does not overflow before the exponential acts.
+    # The rounding error of the sum, times the logarithmic derivative there.
+    correction = rnp.where(is_low, x - (y - float(SHIFT)), 0.0) * (rnp.log(y) - 0.5 / y)
+    # The power is computed in two halves, so that it does not overflow before the exponential.
     half = rnp.power(y, 0.5 * y - 0.25)
-    shifted = half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + lost)
-    return shifted / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
+    at_shift = half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + correction)
+    return at_shift / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
 
 
 @custom_jvp
 def gamma_function(x: Array) -> Array:
     size = rnp.abs(x)
     positive = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
-    reflected = -math.pi / (x * sine_of_pi(x) * positive)
+    reflection = -math.pi / (x * sine_of_pi(x) * positive)
     is_pole = (x < 0) & (x == rnp.floor(x))
-    # Far below, between the poles, the function is 0.
-    below = rnp.where(positive == rnp.inf, 0.0 * x, reflected)
+    # Far below 0, between the poles, the function is 0.
+    below = rnp.where(positive == rnp.inf, 0.0 * x, reflection)
     out = rnp.where(x > 0, positive, rnp.where(is_pole, rnp.nan, below))
     out = rnp.where(size < 1e-20, 1.0 / x, out)  # there -1.0 / (x sin(πx) Γ(|x|)) is 0 times inf
     is_factorial = (x == rnp.floor(x)) & (x > 0) & (out * float(rnp.finfo(x.dtype).eps) < 0.5)
@@ -77,7 +78,7 @@ def gamma(x: Array) -> Array:
 
     NaN at the negative integers, infinite at 0.
     Source: DLMF 5.5.3 and 5.11.3.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import gamma
@@ -91,7 +92,7 @@ def gamma(x: Array) -> Array:
 
 
 def log_gamma_near_one(u: Array) -> Array:
-    """log Γ(1 + u) for |u| <= 1/2, exact near 0."""
+    """log Γ(1 + u) for |u| <= 1/2, accurate near 0."""
     return u * quotient(u, LGAMMA)
 
 
@@ -132,7 +133,7 @@ def gammaln(x: Array) -> Array:
     """log |Γ(x)|; infinite at 0 and the negative integers.
 
     Source: DLMF 5.5.3 and 5.11.1.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import gammaln
@@ -146,7 +147,7 @@ def gammaln(x: Array) -> Array:
 def loggamma(x: Array) -> Array:
     """log Γ(x) of a real x: NaN below 0, where it is complex.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 5.5.3 and 5.11.1.
 
@@ -161,7 +162,7 @@ def loggamma(x: Array) -> Array:
 def gammasgn(x: Array) -> Array:
     """The sign of Γ(x); NaN at the negative integers.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 5.5.3 and 5.11.1.
 
@@ -218,7 +219,7 @@ def digamma(x: Array) -> Array:
     """ψ(x) = Γ'(x) / Γ(x); NaN at the negative integers.
 
     Source: DLMF 5.5.2, 5.5.4 and 5.11.2.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import digamma
@@ -233,10 +234,9 @@ psi = digamma
 
 @elementwise
 def polygamma(n: Array, x: Array) -> Array:
-    """The n-th derivative of ψ, n a whole number, for x >= -4; infinite at the poles 0, -1, -2, …
+    """The n-th derivative of ψ, n an integer, for x >= -4; infinite at the poles 0, -1, -2, …
 
     NaN for a negative n, and between the poles below -4.
-
     Not differentiable in n.
     Shapes: broadcast together.
     Types:  bools and integers become floats.
@@ -252,7 +252,7 @@ def polygamma(n: Array, x: Array) -> Array:
     high = sign * gamma_function(order + 1.0) * zeta_of(order + 1.0, rnp.where(n > 0, x, 1.0))
     is_pole = (n > 0) & (x <= 0) & (rnp.floor(x) == x)
     value = rnp.where(n == 0, _digamma(rnp.where(n == 0, x, 1.0)), rnp.where(is_pole, sign * rnp.inf, high))
-    # zeta_of sums nine terms before it takes the rest to be smooth.
+    # zeta_of sums nine terms; from there on the terms count as smooth.
     return undefined((n < 0) | ((n > 0) & (x < -4.0) & ~is_pole), value, x)
 
 
@@ -289,7 +289,7 @@ def zeta_of(s: Array, q: Array) -> Array:
     for k, coefficient in enumerate(_EULER):
         term = term + coefficient * factor
         factor = factor * (s + float(2 * k + 1)) * (s + float(2 * k + 2)) / (w * w)
-    # Far out the last terms are inf * 0.
+    # For large arguments the last terms are inf * 0.
     return rnp.where(last == 0, rnp.power(q, -s), total + term)
 
 
@@ -343,7 +343,7 @@ def _riemann(x: Array) -> Array:
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """Hurwitz' zeta function, Σ (q + k)**-x over k >= 0; Riemann's, for every x, without q.
+    """Hurwitz' zeta function, Σ (q + k)**-x over k >= 0; without q Riemann's, for every x.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for x < 1 where q is given, and for q < 0; infinite at x = 1 and at whole q <= 0.

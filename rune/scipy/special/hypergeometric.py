@@ -1,10 +1,11 @@
 """Confluent and Gauss' hypergeometric functions of real arguments.
 
-Both are power series, after a transformation to where that converges and does not cancel; 1F1 has
-an asymptotic series for |x| > 50. Derivatives in all arguments are taken of the loops.
-With a whole a <= 0, or b of 2F1, a series ends: it is a polynomial, of any x.
-Not done: analytic continuation of other 2F1 beyond x = 1 (NaN). Near x = 1 its series takes up to
-20,000 terms, which is enough up to 0.998. Large parameters of alternating sign lose digits.
+Both are power series, after a transformation to arguments for which they converge without
+cancellation; 1F1 has an asymptotic series for |x| > 50. Derivatives in all arguments are those of
+the loops. For an integer a <= 0, or b of 2F1, a series ends: it is a polynomial, for any x.
+
+Not implemented: analytic continuation of other 2F1 beyond x = 1 (NaN). Near x = 1 its series takes
+up to 20,000 terms, which suffices up to 0.998. Large parameters of alternating sign lose digits.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     Source: DLMF 13.2.2, 13.2.39 and 13.7.1.
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import hyp1f1
     >>> hyp1f1(1.0, 1.0, 1.0)
@@ -80,7 +81,7 @@ def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     growth = rnp.where(is_below, 1.0, rnp.exp(0.5 * size))
     front = gamma_function(b) * over_gamma(first) * rnp.power(size, -other)
     far = growth * (front * _asymptotic(other, 1.0 - first, size)) * growth
-    # Of the 0 times infinity comes a derivative of NaN at a pole; elsewhere -0.0 is added.
+    # At a pole, 0 times infinity makes the derivative NaN; elsewhere -0.0 is added.
     pole = (1.0 + 0.0 * rnp.where(is_pole, x, 0.0)) * rnp.where(is_pole, rnp.inf, -0.0)
     return rnp.where(is_pole, 0.0, rnp.where(is_far, far, series)) + pole
 
@@ -99,7 +100,7 @@ def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     Source: DLMF 15.2.1, 15.4.20, 15.8.1.
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
+            if the shapes do not match.
 
     >>> from rune.scipy.special import hyp2f1
     >>> hyp2f1(1.0, 1.0, 2.0, 0.5)
@@ -108,7 +109,7 @@ def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     is_below, is_inside = x < 0, x < 1
     is_polynomial = (_ends(a) | _ends(b)) & ~is_inside & rnp.isfinite(x)
     at = rnp.where(is_inside, x, 0.0)
-    # Below 0 Pfaff's transformation, which leads to [0, 1); the smaller parameter is kept.
+    # Pfaff's transformation below 0, which leads to [0, 1); the smaller parameter is kept.
     low, high = rnp.minimum(a, b), rnp.maximum(a, b)
     a1, b1 = rnp.where(is_below, low, a), rnp.where(is_below, c - high, b)
     z = rnp.where(is_below, at / (at - 1.0), at)

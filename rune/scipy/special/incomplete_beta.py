@@ -1,8 +1,9 @@
 """The incomplete beta function and its inverse.
 
-A continued fraction, on the side of the mode where it converges fast; the other side is its
-complement. The power in front of it is exact for large parameters (densities.py). The derivative in
-x is the density; those in a and b are taken of the loop (loops.py).
+A continued fraction computes the side of the mode where it converges fast; the other side is the
+complement. The power before it is accurate for large parameters (densities.py). The derivative in
+x is the density; those in a and b are those of the loop (loops.py).
+
 Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3), section 3.
 """
 
@@ -23,7 +24,7 @@ from rune.typing import ArrayLike
 
 
 def _below(m: Array, a: Array, b: Array, x: Array, y: Array) -> Array:
-    """The denominators of the fraction; x and y = 1 - x are both given exactly."""
+    """The denominators of the fraction; x and y = 1 - x are both exact."""
     last = (a + m) * (a * y - b * x + 1.0 + m * (1.0 + y)) / (a + 2.0 * m + 1.0)
     return m + m * (b - m) * x / (a + 2.0 * m - 1.0) + last
 
@@ -55,14 +56,14 @@ def _power(a: Array, b: Array, x: Array, y: Array) -> Array:
 def both(a: Array, b: Array, x: Array, y: Array) -> tuple[Array, Array]:
     """I_x(a, b) and its complement, for x + y = 1 inside (0, 1) and finite a, b > 0."""
     is_low = x * (a + b + 2.0) < a + 1.0
-    # For a small parameter the small one of the two is the side that converges more slowly. It is
-    # taken as long as it is the small one: for small b the high side is about y**b, over 1/2 then.
+    # For a small parameter, the side that converges more slowly is the small one. It is computed as
+    # long as it is the small one: for small b the high side is about y**b, over 1/2 from there on.
     low_is_small, high_is_small = b * rnp.log(y) > -0.7, a * rnp.log(x) > -0.7
     is_low = is_low | ((b < 0.5) & (x < 0.999) & low_is_small)
     is_low = is_low & ~((a < 0.5) & (a < b) & (y < 0.999) & high_is_small)
     a1, b1 = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     x1, y1 = rnp.where(is_low, x, y), rnp.where(is_low, y, x)
-    # The power is the same on either side, and its code stands once in every reader.
+    # The power is the same on both sides, and its code occurs once in every reader.
     share = _power(a, b, x, y) / fraction(a1, b1, x1, y1)
     return rnp.where(is_low, share, 1.0 - share), rnp.where(is_low, 1.0 - share, share)
 
@@ -72,7 +73,7 @@ def _is_inside(a: Array, b: Array, x: Array) -> Array:
 
 
 def _placed(a: Array, b: Array, x: Array) -> tuple[Array, Array, Array, Array]:
-    """The arguments where they are inside of the domain, elsewhere some that are."""
+    """The arguments where they are inside the domain, and valid replacements elsewhere."""
     inside = _is_inside(a, b, x)
     a, b, x = (rnp.where(inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (x, 0.5)))
     return a, b, x, 1.0 - x
@@ -84,8 +85,8 @@ def _guarded(a: Array, b: Array, x: Array, is_upper: ArrayLike) -> Array:
     is_full = (x >= 1) | ((a == 0) & (b > 0)) | ((b == rnp.inf) & (a < rnp.inf) & (x > 0))
     is_none = (x == 0) | ((b == 0) & (a > 0) & (x < 1)) | ((a == rnp.inf) & (x < 1))
     is_full = is_full & ~is_none
-    full, none = _chosen(is_upper, 0.0, 1.0), _chosen(is_upper, 1.0, 0.0)
-    edge = rnp.where(is_full, full, none)
+    full, zero = _chosen(is_upper, 0.0, 1.0), _chosen(is_upper, 1.0, 0.0)
+    edge = rnp.where(is_full, full, zero)
     is_known = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
     is_known = is_known & ~((a == 0) & (b == 0)) & ~((a == rnp.inf) & (b == rnp.inf))
     return rnp.where(_is_inside(a, b, x), share, rnp.where(is_known, edge, rnp.nan))
@@ -114,7 +115,7 @@ def upper(a: Array, b: Array, x: Array) -> Array:
 @custom_jvp
 @in_one_program
 def side(a: Array, b: Array, x: Array, is_upper: Array) -> Array:
-    """`upper` where a bool says so, else `lower`: the loop of both stands once."""
+    """`upper` where a bool is true, else `lower`: both share one loop."""
     return _guarded(a, b, x, is_upper)
 
 
@@ -133,7 +134,7 @@ def slope_in(i: int, a: Array, b: Array, x: Array) -> Array:
 
 
 def _beyond(a: Array, b: Array, x: Array) -> Array:
-    """The derivative where there is a limit, 0, or nothing."""
+    """The derivative outside the domain: 0 where there is a limit, otherwise undefined."""
     return rnp.where((a >= 0) & (b >= 0) & (x >= 0) & (x <= 1), 0.0, rnp.nan)
 
 
@@ -184,7 +185,7 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
 
 @elementwise
 def betaincc(a: Array, b: Array, x: Array) -> Array:
-    """1 - I_x(a, b), exact where that is small.
+    """1 - I_x(a, b), accurate where that is small.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: as betainc.
@@ -208,11 +209,12 @@ def _residual(a: Array, b: Array, p: Array, q: Array) -> Function:
         x, y = ops.logistic(t), ops.logistic(-t)
         low, high = both(a, b, x, y)
         power = _power(a, b, x, y)
-        # Where both are far from 0, the one of the nearer tail: its logarithm is a line there.
+        # Where both are far from 0, the one for the nearer tail: its logarithm is nearly linear
+        # there.
         is_low = p <= rnp.where(t < 0, 0.9, 0.1)
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
         slope = power / rnp.where(is_low, low, high)
-        # Halley's step is Newton's by the slope halfway, as of the inverse of P.
+        # Halley's step is Newton's with the slope halfway, as for the inverse of P.
         change = a * y - b * x - rnp.where(is_low, slope, -slope)
         halfway = slope - 0.5 * residual * change
         return residual, rnp.minimum(rnp.maximum(halfway, 0.5 * slope), 2.0 * slope)
@@ -221,9 +223,10 @@ def _residual(a: Array, b: Array, p: Array, q: Array) -> Function:
 
 
 def _guess(a: Array, b: Array, p: Array, q: Array) -> Array:
-    """log(x / y), about.
+    """An estimate of log(x / y).
 
-    For a and b from 1 on by the normal distribution, else by the powers that I is near either end.
+    For a and b from 1 on by the normal distribution, else by the powers that I approaches at the
+    ends.
     Source: Abramowitz & Stegun 26.5.22; Press et al. 2007, Numerical Recipes, section 6.4.
     """
     a1, b1 = rnp.maximum(a, 1.0), rnp.maximum(b, 1.0)
@@ -244,9 +247,9 @@ def _guess(a: Array, b: Array, p: Array, q: Array) -> Array:
 @custom_jvp
 @in_one_program
 def inverse_odds(a: Array, b: Array, p: Array, q: Array) -> Array:
-    """log(x / (1 - x)) where I_x(a, b) = p and its complement q = 1 - p; both given exactly.
+    """log(x / (1 - x)) where I_x(a, b) = p and its complement q = 1 - p; both must be exact.
 
-    Derivatives are those in a, b and p: q is taken to move with p.
+    Derivatives are those in a, b and p: q moves with p.
     """
     is_inside = (a > 0) & (b > 0) & (p > 0) & (q > 0)
     a1, b1, p1, q1 = (rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (p, 0.5), (q, 0.5)))

@@ -4,9 +4,10 @@ a >= 20, x within 30% of a   the uniform expansion: a polynomial in two variable
 x < a + 1                    the series of P;  near 0 for small a, the series of Q
 else                         the continued fraction of Q
 
-Every lane computes all of them, at places where those it does not want end at once. The factor
-x**a exp(-x) / Γ(a + 1) in front is exact for large parameters (densities.py). The derivative in x
-is the density; the one in a comes from differentiating the loops (loops.py).
+Every lane computes all of them; those that it does not need are evaluated where they end at once.
+The factor x**a exp(-x) / Γ(a + 1) before them is accurate for large parameters (densities.py). The
+derivative in x is the density; the one in a comes from differentiating the loops (loops.py).
+
 Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 """
 
@@ -105,8 +106,8 @@ def _guarded(a: Array, x: Array, is_upper: bool) -> Array:
     """P or Q with the limits at the edges of the domain."""
     is_inside = (a > 0) & (x > 0) & (a < rnp.inf) & (x < rnp.inf)
     share = _both(rnp.where(is_inside, a, 1.0), rnp.where(is_inside, x, 1.0))[is_upper]
-    full, none = (0.0, 1.0) if is_upper else (1.0, 0.0)
-    edge = rnp.where((x == 0) | (a == rnp.inf), none, full)
+    full, zero = (0.0, 1.0) if is_upper else (1.0, 0.0)
+    edge = rnp.where((x == 0) | (a == rnp.inf), zero, full)
     outside = (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | ((a == rnp.inf) & (x == rnp.inf))
     edge = rnp.where(outside | rnp.isnan(a) | rnp.isnan(x), rnp.nan, edge)
     return rnp.where(is_inside, share, edge)
@@ -132,7 +133,7 @@ def _slope_in_a(a: Array, x: Array) -> Array:
     is_inside = (a > 0) & (x > 0) & (a < rnp.inf) & (x < rnp.inf)
     at = rnp.where(is_inside, a, 1.0), rnp.where(is_inside, x, 1.0)
     low, high = jvp(lambda p: _both(p, at[1]), (at[0],), (rnp.ones_like(a),))[1]
-    # Of the two sums the smaller one has the digits.
+    # The smaller of the two sums has the digits.
     edge = rnp.where((a > 0) & (x >= 0), 0.0, rnp.nan)
     return rnp.where(is_inside, rnp.where(x < a, low, -high), edge)
 
@@ -165,7 +166,7 @@ def gammainc(a: Array, x: Array) -> Array:
 
 @elementwise
 def gammaincc(a: Array, x: Array) -> Array:
-    """Q(a, x) = 1 - P(a, x), exact where that is small.
+    """Q(a, x) = 1 - P(a, x), accurate where that is small.
 
     Shapes: broadcast together. Types: bools and integers become floats.
     Errors: NaN for negative arguments.
@@ -191,7 +192,8 @@ def _log_residual(a: Array, p: Array, q: Array) -> Function:
         is_low = p <= q
         residual = rnp.where(is_low, rnp.log(low / p), rnp.log(q / high))
         slope = power / rnp.where(is_low, low, high)
-        # Halley's step is Newton's by the slope halfway; a - x ∓ slope is what it changes by.
+        # Halley's step is Newton's with the slope halfway; a - x ∓ slope is the change of the
+        # slope.
         change = a - x - rnp.where(is_low, slope, -slope)
         return residual, rnp.maximum(slope - 0.5 * residual * change, 0.5 * slope)
 
@@ -199,8 +201,8 @@ def _log_residual(a: Array, p: Array, q: Array) -> Function:
 
 
 def _log_guess(a: Array, p: Array, q: Array) -> Array:
-    """log x, about: from the first terms of P where x is small, of Q where a is and p is not, and
-    else from the cube root of x / a, which is nearly normal.
+    """An estimate of log x: from the first terms of P where x is small, of Q where a is small and p
+    is not, and else from the cube root of x / a, which is nearly normal.
 
     Source: Didonato & Morris 1986, ACM Transactions on Mathematical Software 12(4), section 3.
     """

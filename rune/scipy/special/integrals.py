@@ -1,7 +1,7 @@
 """Exponential, sine, cosine and Fresnel integrals, and the dilogarithm.
 
-Near 0 they are power series, further out polynomials in the inverse of x times what they decay or
-oscillate with. Derivatives are the integrands.
+Near 0 they are power series; for larger x, polynomials in 1/x times their decay or oscillation.
+Derivatives are the integrands.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def exp1(x: Array) -> Array:
     """E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below (it is complex there).
 
     Source: DLMF 6.2.1 and 6.6.2.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import exp1
@@ -96,7 +96,7 @@ def expi(x: Array) -> Array:
 
     Types: relative to the result, except near its zero 0.3725.
     Source: DLMF 6.2.5 and 6.6.1.
-    Shapes: any, kept.
+    Shapes: any, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import expi
@@ -142,9 +142,9 @@ def _expn(n: Array, x: Array) -> Array:
     fraction = _en_fraction(rnp.where(is_far, n, 1.0), rnp.where(far == rnp.inf, 2.0, far))
     fraction = rnp.where(far == rnp.inf, 0.0, fraction * rnp.exp(-far))
     at_zero = rnp.where(n > 1, 1.0 / (rnp.where(n > 1, n, 2.0) - 1.0), rnp.inf)
-    none = rnp.exp(-x) / x
+    order_zero = rnp.exp(-x) / x
     out = rnp.where(is_near, near, rnp.where(is_far, fraction, at_zero))
-    out = rnp.where(n == 0, none, out)
+    out = rnp.where(n == 0, order_zero, out)
     return rnp.where((x < 0) | (n < 0) | (n != rnp.round(n)) | rnp.isnan(x), rnp.nan, out)
 
 
@@ -216,7 +216,7 @@ def _sici_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Arra
 def sici(x: Array) -> tuple[Array, Array]:
     """Si(x) and Ci(x); below 0, where Ci is complex, its real part, which is Ci(-x).
 
-    Shapes: any, kept by both. Types: bools and integers become floats.
+    Shapes: any, unchanged in both. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 6.2.19 and 6.2.20.
 
@@ -243,7 +243,7 @@ _FRESNEL_S, _FRESNEL_C = _fresnel_terms(1), _fresnel_terms(0)
 def _half_turns(x: Array) -> tuple[Array, Array]:
     """sin and cos of πx²/2, the square taken in two parts. Source: Dekker 1971, section 5."""
     is_single = rnp.finfo(x.dtype).bits == 32
-    # Far out every number is a multiple of 4, and its square overflows.
+    # For large x every number is a multiple of 4, and its square overflows.
     is_even = (rnp.abs(x) >= (2.0**25 if is_single else 2.0**54)) & (rnp.abs(x) < rnp.inf)
     x = rnp.where(is_even, 0.0, x)
     spread = x * (2.0**12 + 1.0 if is_single else 2.0**27 + 1.0)
@@ -293,7 +293,7 @@ def _fresnel_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[A
 def fresnel(x: Array) -> tuple[Array, Array]:
     """S(x) and C(x), the integrals of sin(πt²/2) and cos(πt²/2) from 0 to x.
 
-    Shapes: any, kept by both. Types: bools and integers become floats.
+    Shapes: any, unchanged in both. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
     Source: DLMF 7.5.3 and 7.5.4.
 
@@ -317,8 +317,8 @@ def _spence(x: Array) -> Array:
     log_x = rnp.log(rnp.where(x > 0, x, 1.0))
     log_y = rnp.where(is_far, -log_x, log_x)
     # spence(y) = π²/6 - log(y) log(1 - y) - spence(1 - y)
-    mirrored = math.pi**2 / 6 - log_y * rnp.log1p(-rnp.where(is_low, y, 0.0)) - inner
-    value = rnp.where(is_low, mirrored, inner)
+    reflection = math.pi**2 / 6 - log_y * rnp.log1p(-rnp.where(is_low, y, 0.0)) - inner
+    value = rnp.where(is_low, reflection, inner)
     value = rnp.where(is_far, -0.5 * log_x * log_x - value, value)
     value = rnp.where(x == 0, math.pi**2 / 6, rnp.where(x == rnp.inf, -rnp.inf, value))
     return rnp.where(x >= 0, value, rnp.nan)
@@ -340,7 +340,7 @@ def spence(x: Array) -> Array:
     """The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x; NaN below 0.
 
     Source: DLMF 25.12.3, 25.12.4 and 25.12.6.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> from rune.scipy.special import spence

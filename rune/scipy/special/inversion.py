@@ -1,10 +1,10 @@
 """The inverse of an increasing function, lane by lane: Newton's method inside a bracket.
 
-The bracket shrinks with every step; where Newton's step would leave it, its middle is taken. So
-the loop ends for any continuous increasing function, and quadratically near the root. The function
-stands in the loop once and nowhere else: it may be a large one. All lanes wait for the last, so a
-lane is done as soon as no further step can tell anything: where the next one would be below
-rounding, or where steps do not get smaller any more, since the function itself is rounded.
+The bracket shrinks with every step; where Newton's step would leave it, its middle is taken. So the
+loop ends for any continuous increasing function, and converges quadratically near the root. The
+code of the function, which may be large, occurs only in the loop, once. All lanes wait for the
+last, so a lane ends as soon as further steps cannot improve it: when the next step would be below
+rounding, or when steps no longer shrink because the function itself is rounded.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ STEPS = 120
 ROUGH = 1000.0  # roundings of a residual, at most
 
 # t -> (residual, slope). The residual is the logarithm of a ratio: where it is r, its slope is
-# known up to a share of about r, so that Newton's step leaves about r².
+# known to a relative error of about r, so that Newton's step leaves about r².
 Function = Callable[[Array], tuple[Array, Array]]
 
 
 class _Search(NamedTuple):
     t: Array
     correction: Array
-    length: Array  # of the last step of Newton's; infinite before, and where the middle was taken
+    length: Array  # the last step, if it was Newton's; infinite before, and where the middle was taken
     low: Array
     high: Array
     is_done: Array
@@ -37,9 +37,10 @@ class _Search(NamedTuple):
 def invert(function: Function, start: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a correction.
 
-    t + correction is nearer to the root than any rounded t.
-    Where the root lies beyond an end of the interval, t is that end and the correction Newton's
-    step from there: exact where the function is a line, as logarithms of tails are in logarithms.
+    t + correction is nearer to the root than any rounded t. If the root is beyond an end of the
+    interval, t is that end and the correction Newton's step from there: exact where the function is
+    linear, as logarithms of tails are in logarithms.
+
     start, low, high: floating arrays of one shape. Lanes that have converged keep their value.
     """
     eps = 2 * float(rnp.finfo(start.dtype).eps)
@@ -85,7 +86,7 @@ def invert(function: Function, start: Array, low: Array, high: Array) -> tuple[A
 
 
 def _nearer(x: Array, low: Array, high: Array) -> Array:
-    """The end of the interval that x lies beyond."""
+    """The end of the interval beyond which x lies."""
     return rnp.where(x < low, low, high)
 
 

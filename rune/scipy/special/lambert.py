@@ -1,8 +1,9 @@
 """The Lambert W function: the solutions w of w exp(w) = z, one on each branch.
 
-Halley's method from a start on the right branch, lane by lane: a series at the branch point -1/e,
+Halley's method, lane by lane, from a start on the right branch: a series at the branch point -1/e,
 a rational function of logarithms near 0, the asymptotic series elsewhere. On real branches every
 step is real, so that the imaginary part is exactly 0 there.
+
 Source: Corless, Gonnet, Hare, Jeffrey & Knuth 1996, Advances in Computational Mathematics 5.
 """
 
@@ -25,16 +26,15 @@ _STEPS = 60
 
 
 def lambertw(z: ArrayLike, k: ArrayLike | list[int] = 0) -> Array:
-    """The w with w exp(w) = z on branch k, as complex numbers; real for real z >= -1/e and k = 0,
-    and for real z of [-1/e, 0) and k = -1.
+    """The w with w exp(w) = z on branch k, as a complex number; it is real for real z >= -1/e and k
+    = 0, and for real z in [-1/e, 0) and k = -1.
 
-    k:      whole numbers; 0 is the principal branch. Both broadcast.
+    k:      integers; 0 is the principal branch.
     Shapes: z and k broadcast together.
-    Types:  c64, or c128 of 64-bit numbers. Differentiable in z, but at -1/e.
-    Errors: DtypeError for a k that is not of integers. Within a few roundings, but near -1/e, where
-            w moves by the root of what z does.
-    Source: Corless, Gonnet, Hare, Jeffrey & Knuth 1996, Advances in Computational Mathematics
-            5.
+    Types:  c64, or c128 for 64-bit dtypes. Differentiable in z, except at -1/e.
+    Errors: DtypeError for a k that is not an integer. Accurate to a few roundings, except near
+            -1/e, where w changes by the square root of the change of z.
+    Source: Corless, Gonnet, Hare, Jeffrey & Knuth 1996, Advances in Computational Mathematics 5.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.special import lambertw

@@ -1,10 +1,10 @@
 """Elementwise functions that are limits of a loop, with exact derivatives of every order.
 
-A `Limit` steps a state until its watched numbers stand still, lane by lane: a lane that has
-converged keeps its state, so that no element depends on its neighbours. Of many lanes the last few
-are put beside each other, and go on without the others. Its derivative in one
-argument is the limit of the loop that steps state and derivative together, and which waits for
-both; that loop is a `Limit` again.
+A `Limit` steps a state until its watched numbers stop changing, lane by lane: a lane that has
+converged keeps its state, so that no element depends on its neighbours. When only a few of many
+lanes remain, they are gathered and continue without the others. The derivative in one argument is
+the limit of the loop that steps state and derivative together, and waits for both; that loop is a
+`Limit` again.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from rune.transforms.derivatives.directional import jvp
 P = ParamSpec("P")
 R = TypeVar("R")
 
-CALM = 2  # steps in a row that must change nothing before a lane is done
-MANY = 4096  # lanes from which on the last ones go on without the others
-SHARE = 32  # of all lanes, one of so many is left then
+CALM = 2  # successive steps without a change after which a lane is done
+MANY = 4096  # lanes from which on the last ones continue without the others
+SHARE = 32  # the share of lanes that then remain is one in this many
 
 
 class State(NamedTuple):
-    """Numbers that are watched, and what else is carried from step to step."""
+    """Numbers that are watched, and the rest of the state."""
 
     watched: tuple[Array, ...]
     others: tuple[Array, ...]
 
 
-_Carry = tuple[Array, Array, State]  # the number of the step, how long each lane is calm, and the state
+_Carry = tuple[Array, Array, State]  # the number of the step, how many steps each lane has not changed, and the state
 
 
 @dataclass(frozen=True)
 class Limit:
     """start(*args) -> State;  step(n, state, *args) -> State, with n = 1, 2, … as a float.
 
-    Calling it gives a watched number, the one at `result` of the `count` that there are. All
-    arguments are floating arrays of one dtype and shape. `most` bounds the number of steps.
+    A call returns the watched number at `result`, one of `count`. All arguments are floating arrays
+    of one dtype and shape. `most` bounds the number of steps.
     """
 
     start: Callable[..., State]
@@ -69,26 +69,27 @@ class Limit:
             return _beside(*jvp(self.start, args, _unit(args, i)))
 
         def step(n: Array, state: State, *args: Array) -> State:
-            now, slope = _apart(state)
+            primal, slope = _apart(state)
             primal_step = lambda s, *xs: self.step(n, s, *xs)  # noqa: E731
-            return _beside(*jvp(primal_step, (now, *args), (slope, *_unit(args, i))))
+            return _beside(*jvp(primal_step, (primal, *args), (slope, *_unit(args, i))))
 
         return Limit(start, step, self.most, 2 * self.count, self.count + self.result)
 
 
 def in_one_program(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` of arrays, which holds loops; an eager call of it is compiled, whatever its size.
+    """`function` of arrays, which contains loops; an eager call of it is compiled, whatever its
+    size.
 
-    A loop is compiled in any case, but would be traced again by each eager call.
+    A loop is compiled in any case, but each eager call would trace it again.
     """
-    compiled = jit(function)
+    jitted = jit(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not is_evaluating():
             return function(*args, **kwargs)
-        with config.setting(symbolic="auto"):  # a second size is the last that compiles
-            return compiled(*args, **kwargs)
+        with config.setting(symbolic="auto"):  # a second size is the last that is compiled
+            return jitted(*args, **kwargs)
 
     return call
 
@@ -98,10 +99,10 @@ def _unit(args: Sequence[Array], i: int) -> tuple[Array, ...]:
     return tuple(rnp.ones_like(a) if k == i else rnp.zeros_like(a) for k, a in enumerate(args))
 
 
-def _beside(now: State, slope: State) -> State:
-    # A slope that is 0 comes as a constant of NumPy.
+def _beside(primal: State, slope: State) -> State:
+    # A slope that is 0 arrives as a NumPy constant.
     tangent = State(*(tuple(as_array(v) for v in part) for part in slope))
-    return State((*now.watched, *tangent.watched), (*now.others, *tangent.others))
+    return State((*primal.watched, *tangent.watched), (*primal.others, *tangent.others))
 
 
 def _apart(state: State) -> tuple[State, State]:
@@ -112,22 +113,22 @@ def _apart(state: State) -> tuple[State, State]:
 
 def _limit_value(limit: Limit, *args: Array) -> Array:
     calm = rnp.zeros(args[0].shape, rnp.int32)
-    begun = rnp.ones((), args[0].dtype), calm, limit.start(*args)
+    start = rnp.ones((), args[0].dtype), calm, limit.start(*args)
     few = _few(args[0].shape)
     if not few:
-        return _stepped(limit, begun, args, 0)[2].watched[limit.result]
-    return _finished(limit, _stepped(limit, begun, args, few), args, few)
+        return _stepped(limit, start, args, 0)[2].watched[limit.result]
+    return _finished(limit, _stepped(limit, start, args, few), args, few)
 
 
 def _few(shape: Sequence[Size]) -> int:
-    """As many lanes as go on by themselves, where there are many in all."""
+    """How many lanes continue by themselves, if there are many in all."""
     sizes = [size for size in shape if isinstance(size, int)]
     lanes = math.prod(sizes) if len(sizes) == len(shape) else 0
     return lanes // SHARE if lanes >= MANY else 0
 
 
 def _stepped(limit: Limit, carry: _Carry, args: Sequence[Array], few: int) -> _Carry:
-    """Steps until no lanes are left that are not done, or but a few."""
+    """Steps until all lanes, or all but a few, are done."""
 
     def goes_on(carry: _Carry) -> Array:
         n, calm, _ = carry
@@ -139,26 +140,26 @@ def _stepped(limit: Limit, carry: _Carry, args: Sequence[Array], few: int) -> _C
         following = limit.step(n, state, *args)
         still = _stands_still(state.watched, following.watched)
         is_done = calm >= CALM
-        chosen = tree.map(lambda old, new: rnp.where(is_done, old, new), state, following)
-        return n + 1.0, rnp.where(is_done | still, calm + 1, 0), chosen
+        new_state = tree.map(lambda old, new: rnp.where(is_done, old, new), state, following)
+        return n + 1.0, rnp.where(is_done | still, calm + 1, 0), new_state
 
     return while_loop(goes_on, again, carry)
 
 
-def _finished(limit: Limit, stepped: _Carry, args: Sequence[Array], few: int) -> Array:
+def _finished(limit: Limit, carry: _Carry, args: Sequence[Array], few: int) -> Array:
     """The watched number, after further steps of the few lanes that are not done."""
-    n, calm, state = stepped
+    n, calm, state = carry
     result = state.watched[limit.result]
     flat = rnp.reshape(result, -1)
     lanes = rnp.flatnonzero(calm < CALM, size=few, fill_value=flat.size)
-    some = lambda x: rnp.take(rnp.reshape(x, -1), lanes, mode="clip")  # noqa: E731
-    last = _stepped(limit, (n, some(calm), tree.map(some, state)), [some(x) for x in args], 0)
+    take_lanes = lambda x: rnp.take(rnp.reshape(x, -1), lanes, mode="clip")  # noqa: E731
+    last = _stepped(limit, (n, take_lanes(calm), tree.map(take_lanes, state)), [take_lanes(x) for x in args], 0)
     ends = flat.at[lanes].set(last[2].watched[limit.result], mode="drop")
     return rnp.reshape(ends, result.shape)
 
 
 def _stands_still(old: Sequence[Array], new: Sequence[Array]) -> Array:
-    """Whether no watched number moves by more than roundings; NaN does not move any more."""
+    """Whether no watched number changes by more than roundings; a NaN counts as unchanged."""
     eps = 2 * float(rnp.finfo(new[0].dtype).eps)
     still = [(abs(b - a) <= eps * abs(b)) | ~rnp.isfinite(b) for a, b in zip(old, new)]
     out = still[0]

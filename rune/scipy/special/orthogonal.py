@@ -1,7 +1,8 @@
-"""Orthogonal polynomials of whole degree, and spherical harmonics, by their recurrences.
+"""Orthogonal polynomials of integer degree, and spherical harmonics, by their recurrences.
 
-A recurrence runs up to the largest degree asked for, which must be known while tracing; elements of
+A recurrence runs up to the largest requested degree, which must be known while tracing; elements of
 a lower degree keep the value they had there.
+
 Source: DLMF 18.9.1 and 14.30.1; Press et al., Numerical Recipes 6.7.
 """
 
@@ -24,7 +25,7 @@ Recurrence = Callable[[Array, Array, Array, Array], Array]
 
 
 def _degree(name: str, n: Degrees) -> np.ndarray:
-    """Concrete whole degrees.
+    """Concrete integer degrees.
 
     Errors: ArgumentError for others, ConcretizationTypeError for traced ones.
     """
@@ -43,11 +44,11 @@ def _evaluated(name: str, n: Degrees, x: ArrayLike, first: Callable[[Array], Arr
     one = rnp.ones_like(x)
 
     def step(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        here, below = carry
+        current, below = carry
         k = k.astype(x.dtype)
-        above = up(k, x, here, below)
+        above = up(k, x, current, below)
         is_kept = k >= degrees
-        return rnp.where(is_kept, here, above), rnp.where(is_kept, below, here)
+        return rnp.where(is_kept, current, above), rnp.where(is_kept, below, current)
 
     start = rnp.where(degrees == 0, one, first(x)), one
     return fori_loop(1, max(most, 1), step, start)[0]
@@ -155,7 +156,7 @@ def eval_laguerre(n: Degrees, x: ArrayLike) -> Array:
 
 
 def _normalised(n: Array, m: Array, cosine: Array, sine: Array, most: int) -> Array:
-    """Legendre's associated function of degree n and order m >= 0, of norm 1 on the sphere."""
+    """Legendre's associated function of degree n and order m >= 0, with norm 1 on the sphere."""
 
     def diagonal(k: Array, value: Array) -> Array:
         k = k.astype(cosine.dtype)
@@ -166,14 +167,14 @@ def _normalised(n: Array, m: Array, cosine: Array, sine: Array, most: int) -> Ar
     start = fori_loop(1, most + 1, diagonal, first)
 
     def up(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        here, below = carry
+        current, below = carry
         k = k.astype(cosine.dtype)
         is_used = (k > m) & (k <= n)
         gap = rnp.where(is_used, k * k - m * m, 1.0)
         last = k - 1.0
         ratio = rnp.where(is_used, (last * last - m * m) / (4.0 * last * last - 1.0), 0.0)
-        above = rnp.sqrt((4.0 * k * k - 1.0) / gap) * (cosine * here - rnp.sqrt(ratio) * below)
-        return rnp.where(is_used, above, here), rnp.where(is_used, here, below)
+        above = rnp.sqrt((4.0 * k * k - 1.0) / gap) * (cosine * current - rnp.sqrt(ratio) * below)
+        return rnp.where(is_used, above, current), rnp.where(is_used, current, below)
 
     value = fori_loop(1, most + 1, up, (start, rnp.zeros_like(start)))[0]
     return rnp.where(m > n, 0.0, value)
@@ -202,7 +203,7 @@ def sph_harm_y(
         rnp.asarray(n).astype(theta.dtype), rnp.asarray(m).astype(theta.dtype), theta, phi
     )
     size = rnp.abs(order)
-    # Of a polar angle outside 0..π, the sine's magnitude; its slope at the pole is that within.
+    # For a polar angle outside 0..π, the sine's magnitude; its slope at the pole is that inside.
     sine = rnp.sin(theta)
     value = _normalised(degree, size, rnp.cos(theta), rnp.where(sine < 0, -sine, sine), most)
     sign = rnp.where((order < 0) & (rnp.remainder(size, 2.0) == 1.0), -1.0, 1.0)

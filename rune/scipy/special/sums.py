@@ -1,7 +1,7 @@
 """Sums of exponentials over axes, without overflow.
 
-The maximum that keeps exp from overflowing carries no derivative: it cancels, so its own would only
-add noise. Half types are summed in f32 and rounded once.
+The maximum that keeps exp from overflowing carries no derivative: it cancels, so its derivative
+would only add noise. Half types are summed in f32 and rounded once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rune.typing import ArrayLike, Axis
 
 
 def largest_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:
-    """The largest element of each slice (-inf of none), as a constant of differentiation."""
+    """The largest element of each slice (-inf for none), as a constant in derivatives."""
     initial = -rnp.inf if where is not None or 0 in x.shape else None
     return rnp.max(ops.stop_gradient(x), axis, keepdims=True, initial=initial, where=where)
 
@@ -74,10 +74,10 @@ def logsumexp(
 ) -> Array | tuple[Array, Array]:
     """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
 
-    return_sign: also the sign of the sum, whose magnitude the logarithm is then taken of.
+    return_sign: also returns the sign of the sum; the logarithm is then that of its magnitude.
     Shapes: a without the axes, or with 1 there if keepdims; a and b broadcast together,
             where to them.
-    Types:  real, of a and b together; bools and integers become floats.
+    Types:  real, the common dtype of a and b; bools and integers become floats.
     Errors: a negative sum gives NaN without `return_sign`.
 
     >>> import rune.numpy as rnp
@@ -89,10 +89,10 @@ def logsumexp(
         a, b = rnp.broadcast_arrays(*c.same_dtype("logsumexp", a, b))
     x, dtype = widened(inexact("logsumexp", a))
     largest = largest_of(rnp.real(x), axis, _weighty(b, where))
-    # An infinite shift would give inf - inf = NaN; with 0, exp makes the sum what it is: 0 or inf.
+    # An infinite shift would give inf - inf = NaN; with 0, exp gives the sum itself: 0 or inf.
     shift = rnp.where(rnp.isfinite(largest), largest, 0.0)
-    shifted = _inside(x - shift, where)
-    terms = rnp.exp(shifted) if b is None else rnp.exp(_bounded(shifted, b)) * b
+    difference = _inside(x - shift, where)
+    terms = rnp.exp(difference) if b is None else rnp.exp(_bounded(difference, b)) * b
     total = rnp.sum(terms, axis, keepdims=keepdims, where=where)
     out = rnp.log(rnp.abs(total) if return_sign else total)
     out = rounded(out + rnp.reshape(shift, out.shape), real_dtype(np.dtype(dtype)) if return_sign else dtype)
@@ -100,14 +100,14 @@ def logsumexp(
 
 
 def _weighty(b: ArrayLike | None, where: ArrayLike | None) -> ArrayLike | None:
-    """The mask of elements with a weight, which say how large a sum may be."""
+    """The mask of elements with a nonzero weight, which determine how large a sum may be."""
     if b is None:
         return where
     return rnp.not_equal(b, 0) if where is None else rnp.logical_and(where, rnp.not_equal(b, 0))
 
 
 def _inside(x: Array, where: ArrayLike | None) -> Array:
-    """x in the mask, 0 elsewhere: the elements outside may be so large that exp overflows."""
+    """x in the mask, 0 elsewhere: elements outside may be so large that exp overflows."""
     return x if where is None else rnp.where(where, x, 0.0)
 
 
@@ -120,7 +120,7 @@ def _bounded(x: Array, b: ArrayLike) -> Array:
 def softmax(x: ArrayLike, axis: Axis = None) -> Array:
     """exp(x) / sum(exp(x)) over axes (all by default), without overflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: a slice that is all -inf, or holds +inf or NaN, gives NaN.
 
     >>> import rune.numpy as rnp
@@ -132,13 +132,13 @@ def softmax(x: ArrayLike, axis: Axis = None) -> Array:
 
 
 def masked_softmax(x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
-    """`softmax` of the elements of the mask, 0 elsewhere."""
+    """`softmax` of the elements in the mask, 0 elsewhere."""
     x, dtype = widened(x)
     terms = rnp.exp(_inside(x - largest_of(x, axis, where), where))
     total = rnp.sum(terms, axis, keepdims=True, where=where)
     if where is None:
         return rounded(terms / total, dtype)
-    # Only of no elements at all is the sum 0: they are all 0, too.
+    # The sum is 0 only if there are no elements: then all results are 0 too.
     shares = terms / rnp.where(total == 0, 1.0, total)
     return rounded(rnp.where(where, shares, 0.0), dtype)
 
@@ -146,7 +146,7 @@ def masked_softmax(x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
 def log_softmax(x: ArrayLike, axis: Axis = None) -> Array:
     """log(softmax(x)) over axes (all by default), without underflow.
 
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array or is complex; AxisError for an axis out of
             range.
 
@@ -159,8 +159,8 @@ def log_softmax(x: ArrayLike, axis: Axis = None) -> Array:
 
 
 def masked_log_softmax(x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
-    """`log_softmax` of the elements of the mask, -inf elsewhere."""
+    """`log_softmax` of the elements in the mask, -inf elsewhere."""
     x, dtype = widened(x)
-    shifted = _inside(x - largest_of(x, axis, where), where)
-    out = shifted - rnp.log(rnp.sum(rnp.exp(shifted), axis, keepdims=True, where=where))
+    difference = _inside(x - largest_of(x, axis, where), where)
+    out = difference - rnp.log(rnp.sum(rnp.exp(difference), axis, keepdims=True, where=where))
     return rounded(out if where is None else rnp.where(where, out, -rnp.inf), dtype)

@@ -3,8 +3,9 @@
     norm.logpdf(x, loc=0.0, scale=1.0);  gamma.cdf(x, a);  poisson.pmf(k, mu);  beta.ppf(q, a, b)
 
 A family is a record of functions (family.py, discrete.py) with the methods pdf, logpdf, cdf,
-logcdf, sf, logsf, ppf, isf, or pmf, logpmf, cdf, sf; mean, var, std, median, entropy where there is
-a formula. Drawing from them is rune.random's.
+logcdf, sf, logsf, ppf, isf, or pmf, logpmf, cdf, sf; mean, var, std, median, entropy if there is a
+formula. Samples from them are drawn by rune.random.
+
 on_line        norm, t, cauchy, laplace, gumbel_r, vonmises, …
 on_half_line   expon, gamma, chi2, lognorm, weibull_min, pareto, f, …
 on_interval    uniform, beta, truncnorm, triang, …

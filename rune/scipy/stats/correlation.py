@@ -1,4 +1,4 @@
-"""How far two samples go together: correlations of numbers, and of their ranks."""
+"""Correlations of two samples, of their numbers and of their ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from rune.typing import ArrayLike
 
 
 class PearsonRResult(NamedTuple):
-    """A correlation, and the probability of one as far from 0 of independent normal numbers."""
+    """A correlation, and the probability of one at least as far from 0 in independent normal
+    samples.
+    """
 
     statistic: Array
     pvalue: Array
@@ -23,7 +25,7 @@ class PearsonRResult(NamedTuple):
 def pearsonr(x: ArrayLike, y: ArrayLike) -> PearsonRResult:
     """Pearson's correlation of two samples of rank 1, and its two-sided p-value.
 
-    Shapes: x, y [N] -> [], []. Types: of both together; bools and integers become floats.
+    Shapes: x, y [N] -> [], []. Types: the common dtype; bools and integers become floats.
     Errors: ShapeError for fewer than two numbers.
 
     >>> import rune.numpy as rnp
@@ -51,7 +53,7 @@ def _correlated(x: Array, y: Array) -> PearsonRResult:
 def spearmanr(a: ArrayLike, b: ArrayLike) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
     Student's t distribution; NaN for fewer than two numbers.
-    Shapes: a, b [N] -> [], []. Types: f32, of 64 bits f64.
+    Shapes: a, b [N] -> [], []. Types: f32, or f64 for 64-bit dtypes.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
             for samples of different sizes.
 

@@ -1,6 +1,6 @@
-"""Families of whole numbers.
+"""Families of integers.
 
-Source, where none is given: Johnson, Kemp & Kotz, Univariate Discrete Distributions.
+Source, unless another is named: Johnson, Kemp & Kotz, Univariate Discrete Distributions.
 """
 
 from __future__ import annotations
@@ -135,7 +135,9 @@ nbinom = Discrete(
 
 
 def _poisson_entropy(mu: Array) -> Array:
-    """The sum of -p log p up to a mean of 120; beyond, its expansion in 1/mu, to 1e-9 of it."""
+    """The sum of -p log p up to a mean of 120; beyond, its expansion in 1/mu, to a relative error
+    of 1e-9.
+    """
     few = rnp.minimum(mu, 120.0)[..., None]
     k = rnp.arange(256, dtype=mu.dtype)
     log_mass = log_poisson(k, rnp.maximum(few, 1e-30))
@@ -202,7 +204,7 @@ def _logser_log_mass(k: Array, p: Array) -> Array:
 def _logser_shares(k: Array, p: Array) -> tuple[Array, Array]:
     """The probabilities up to k and beyond k; the latter is B_p(k + 1, 0) over the sum of all.
 
-    Where it is small the fraction of the incomplete beta function, else the series of
+    Where it is small, the fraction of the incomplete beta function; else the series of
     ∫ t**k / (1 - t) = -log(1 - p) - H_k + Σ (-1)**(n + 1) C(k, n) (1 - p)**n / n.
     """
     y, norm = 1.0 - p, -rnp.log1p(-p)
@@ -219,7 +221,7 @@ def _logser_shares(k: Array, p: Array) -> tuple[Array, Array]:
     return rnp.where(is_far, 1.0 - far, near), rnp.where(is_far, far, 1.0 - near)
 
 
-_LOGSER_TERMS = {4: 12, 8: 19}  # of 1 / (n n!), until they are nothing
+_LOGSER_TERMS = {4: 12, 8: 19}  # of 1 / (n n!), until they vanish
 
 logser = Discrete(
     "logser",

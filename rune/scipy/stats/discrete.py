@@ -1,6 +1,6 @@
-"""Families of whole numbers, as records like those of family.py, with masses for densities.
+"""Families of integers, as records like those of family.py, with probability masses for densities.
 
-Quantiles are searched for: the first whole number at which the distribution function is reached,
+Quantiles are searched for: the first integer at which the distribution function is large enough,
 between bounds that double until they enclose it and are then halved, lane by lane.
 """
 
@@ -23,12 +23,13 @@ from rune.typing import ArrayLike
 
 @dataclass(frozen=True, eq=False)
 class Discrete:
-    """A family with masses at whole numbers. Its methods take k, the parameters, and loc = 0.
+    """A family with probability masses at integers. Its methods take k, the parameters, and loc =
+    0.
 
     Shapes: all arguments broadcast. Types: f32 or f64; half types are computed in f32.
-    Errors: NaN for parameters that make no sense; ArgumentError for parameters that are missing or
-            unknown, and for what the family has no formula of. Not differentiable in k; the
-            derivatives of ppf and isf are 0.
+    Errors: NaN for invalid parameters; ArgumentError for parameters that are missing or unknown,
+            and for quantities that have no formula. Not differentiable in k; the derivatives of ppf
+            and isf are 0.
 
     >>> from rune.scipy.stats import poisson
     >>> poisson.pmf(0, 1.0)
@@ -80,11 +81,11 @@ class Discrete:
         return rnp.log(self.sf(k, *args, **kwargs))
 
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The smallest k with cdf(k) >= q; of q = 0 one below the support, of no share NaN."""
+        """The smallest k with cdf(k) >= q; one below the support for q = 0, NaN outside [0, 1]."""
         return self._quantile("ppf", False, q, args, kwargs)
 
     def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
-        """The smallest k with sf(k) <= q; of q = 1 one below the support, of no share NaN."""
+        """The smallest k with sf(k) <= q; one below the support for q = 1, NaN outside [0, 1]."""
         return self._quantile("isf", True, q, args, kwargs)
 
     def median(self, *args: Any, **kwargs: Any) -> Array:
@@ -111,17 +112,19 @@ class Discrete:
         return rounded(known(self.name, "entropy", self.entropy_of)(*shapes) + 0.0 * loc, dtype)
 
     def interval(self, confidence: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The numbers between which a share `confidence` lies, as much below as above."""
+        """The ends of the interval that has probability `confidence`, with equal probabilities on
+        both sides.
+        """
         edge = (1.0 - rnp.asarray(confidence)) / 2.0
         return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
 
     def support(self, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The smallest and the greatest number that may be drawn."""
+        """The smallest and the largest number of the support."""
         shapes, loc, dtype = self._parameters(args, kwargs)
         low, high = (rounded(loc + end, dtype) for end in self.bounds(*shapes))
         return low, high
 
-    def _quantile(self, what: str, is_upper: bool, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
+    def _quantile(self, quantity: str, is_upper: bool, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         operands, dtype = widened(f"stats.{self.name}", [q, *values])
         level, *shapes, loc = (ops.stop_gradient(v) for v in operands)
@@ -130,19 +133,19 @@ class Discrete:
         complement = 1.0 - level
         below, above = (complement, level) if is_upper else (level, complement)
 
-        def is_reached(k: Array) -> Array:
+        def is_enough(k: Array) -> Array:
             inner = rnp.clip(k, low, high)
-            lower, upper = self._shares(what, inner, shapes)
-            # On the side of the smaller share, where the other one has no digits.
-            is_enough = rnp.where(below <= above, lower >= below, upper <= above)
+            lower, upper = self._shares(quantity, inner, shapes)
+            # The smaller of the two probabilities, since the other has no digits there.
+            suffices = rnp.where(below <= above, lower >= below, upper <= above)
             mass = rnp.exp(self.log_mass(inner, *shapes))
-            is_enough = is_enough | _is_own(upper if is_upper else lower, level, mass)
-            return ((k >= low) & is_enough) | (k >= high)
+            suffices = suffices | _is_own(upper if is_upper else lower, level, mass)
+            return ((k >= low) & suffices) | (k >= high)
 
         first, last = (level == 1, level == 0) if is_upper else (level == 0, level == 1)
         is_inner = good & ~first & ~last
         if isinstance(self.lower, Summed):
-            reached = self.lower.first_where(
+            quantile = self.lower.first_where(
                 lambda walk: (
                     walk.reaches(below, above)
                     | _is_own(1.0 - walk.total if is_upper else walk.total, level, rnp.exp(walk.log))
@@ -150,20 +153,20 @@ class Discrete:
                 is_inner,
                 *shapes,
             )
-            inner = rnp.minimum(reached, high)
+            inner = rnp.minimum(quantile, high)
         else:
-            inner = _first_where(is_reached, low - 1.0, high, is_inner)
+            inner = _first_where(is_enough, low - 1.0, high, is_inner)
         out = rnp.where(first, low - 1.0, rnp.where(last, high, inner))
         return rounded(undefined(~good, out + loc), dtype)
 
-    def _shares(self, what: str, k: Array, shapes: Sequence[Array]) -> tuple[Array, Array]:
-        """The shares up to k, and beyond."""
+    def _shares(self, quantity: str, k: Array, shapes: Sequence[Array]) -> tuple[Array, Array]:
+        """The probabilities up to k, and beyond."""
         if self.shares is not None:
             return self.shares(k, *shapes)
         if self.lower is not None:
             lower = self.lower(k, *shapes)
             return lower, 1.0 - lower if self.upper is None else self.upper(k, *shapes)
-        upper = known(self.name, what, self.upper)(k, *shapes)
+        upper = known(self.name, quantity, self.upper)(k, *shapes)
         return 1.0 - upper, upper
 
     def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Array, np.dtype]:
@@ -174,7 +177,9 @@ class Discrete:
     def _placed(
         self, k: ArrayLike, args: Sequence[ArrayLike], kwargs: dict
     ) -> tuple[Array, list[Array], np.dtype, Array, Array]:
-        """k, parameters, the dtype of the result, where k has a mass, where nothing is defined."""
+        """k, parameters, the dtype of the result, where k has a mass, and where nothing is
+        defined.
+        """
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
         k = k - loc
@@ -185,7 +190,7 @@ class Discrete:
 
     def _cumulative(
         self,
-        what: str,
+        quantity: str,
         share: Function | None,
         other: Function | None,
         below: float,
@@ -201,18 +206,18 @@ class Discrete:
         is_below, is_above = k < low, k >= high
         bad = rnp.isnan(k) | ~self.valid(*shapes)
         safe = rnp.where(is_below | is_above | bad, low, k)
-        inner = share(safe, *shapes) if share else 1.0 - known(self.name, what, other)(safe, *shapes)
+        inner = share(safe, *shapes) if share else 1.0 - known(self.name, quantity, other)(safe, *shapes)
         out = rnp.where(is_below, below, rnp.where(is_above, above, inner))
         return rounded(undefined(bad, out), dtype)
 
 
 def _is_own(share: Array, level: Array, mass: Array) -> Array:
-    """Whether the share given is this one as it was rounded, and that of no other number."""
+    """Whether `share` is `level` up to rounding, and not that of another number."""
     return (share == level) & (mass > float(rnp.finfo(level.dtype).eps))
 
 
 class _Walk(NamedTuple):
-    """How far masses are summed: the last number, the logarithm of its mass, the sum."""
+    """The state of a sum of masses: the last number, the logarithm of its mass, the sum."""
 
     at: Array
     log: Array
@@ -222,11 +227,13 @@ class _Walk(NamedTuple):
 
     @property
     def has_next(self) -> Array:
-        """Beyond the whole numbers of the dtype there is no next one."""
+        """Whether there is a next integer in the dtype."""
         return self.at + 1.0 > self.at
 
     def reaches(self, below: Array, above: Array) -> Array:
-        """Whether the share is at least `below`, given the rest `above`; by all its digits."""
+        """Whether the probability is at least `below`, given its complement `above`; by all its
+        digits.
+        """
         missing = (1.0 - self.total) - self.total_rest
         return rnp.where(below <= above, self.total >= below, missing <= above)
 
@@ -236,13 +243,15 @@ TERMS = 8  # numbers in a step of a loop
 
 @dataclass(frozen=True, eq=False)
 class Summed:
-    """The distribution function of masses that have no closed sum, from `first` on.
+    """The distribution function of masses whose sum has no closed form, from `first` on.
 
     log_mass: of the shapes alone, at `first`.
-    growth:   the mass at k + 1 over that at k, minus 1: rounding near 1 would accumulate.
-    reach:    of the shapes: beyond it no mass adds anything.
-    Cost: one mass for each number up to the largest k, at most up to the largest reach. A quantile
-          is found by one such walk, as devices without loops of their own pay for each step.
+    growth:   the mass at k + 1 over that at k, minus 1: a ratio rounded near 1 would drift.
+    reach:    of the shapes: masses beyond it add nothing.
+
+    Cost: one mass for each number up to the largest k, and at most up to the largest reach. A
+          quantile
+    takes one such pass, since devices without loops of their own pay for each step.
     """
 
     first: float
@@ -251,7 +260,7 @@ class Summed:
     reach: Function
 
     def __call__(self, k: Array, *shapes: Array) -> Array:
-        """The share of the numbers up to k."""
+        """The probability of the numbers up to k."""
         most = self._most(rnp.minimum(k, ops.stop_gradient(self.reach(*shapes))))
         last = ops.stop_gradient(rnp.max(most, initial=self.first))
         return while_loop(
@@ -260,9 +269,9 @@ class Summed:
             self._start(most, shapes),
         ).total
 
-    def first_where(self, is_enough: Function, wanted: Array, *shapes: Array) -> Array:
-        """The first number up to which the share is enough, for those that are wanted, else inf."""
-        most = self._most(rnp.where(wanted, self.reach(*shapes), self.first))
+    def first_where(self, is_enough: Function, is_searched: Array, *shapes: Array) -> Array:
+        """The first number whose probability is enough, for the selected lanes, else inf."""
+        most = self._most(rnp.where(is_searched, self.reach(*shapes), self.first))
         start = self._start(most, shapes)
 
         def first_at(walk: _Walk, first: Array) -> Array:
@@ -284,13 +293,13 @@ class Summed:
         return while_loop(goes_on, again, (start, first_at(start, nothing)))[1]
 
     def _most(self, reach: Array) -> Array:
-        """A lane that is not a number ends no other's sum."""
+        """The largest reach; a lane of NaN does not end the sum of another."""
         return rnp.where(rnp.isnan(reach), self.first, reach)
 
     def _start(self, most: Array, shapes: Sequence[Array]) -> _Walk:
         log = self.log_mass(*shapes)
-        none = rnp.zeros_like(log)
-        return _Walk(rnp.asarray(self.first, most.dtype), log, none, rnp.exp(log), none)
+        zero = rnp.zeros_like(log)
+        return _Walk(rnp.asarray(self.first, most.dtype), log, zero, rnp.exp(log), zero)
 
     def _further(self, walk: _Walk, most: Array, shapes: Sequence[Array]) -> _Walk:
         for _ in range(TERMS):
@@ -298,7 +307,7 @@ class Summed:
         return walk
 
     def _next(self, walk: _Walk, most: Array, shapes: Sequence[Array]) -> _Walk:
-        """The walk after one number more, where it is not above `most`."""
+        """The state after one number more, up to `most`."""
         is_on = (walk.at < most) & walk.has_next
         at = rnp.where(is_on, walk.at, self.first)
         growth = rnp.where(is_on, self.growth(at, *shapes), 0.0)
@@ -309,7 +318,7 @@ class Summed:
 
 
 def _compensated(total: Array, correction: Array, term: Array) -> tuple[Array, Array]:
-    """The sum with one term more, and what rounding has left out of it.
+    """The sum with one more term, and its rounding error.
 
     Thousands of terms would drift by their roundings.
     Source: Kahan 1965, Further remarks on reducing truncation errors.
@@ -320,10 +329,12 @@ def _compensated(total: Array, correction: Array, term: Array) -> tuple[Array, A
 
 
 class _Search(NamedTuple):
-    """Nothing is reached at `below`, all is at `reached`; how far to look on while that is inf."""
+    """No number up to `below` is enough, all from `enough` on are; the next stride while that is
+    inf.
+    """
 
     below: Array
-    reached: Array
+    enough: Array
     stride: Array
     n: Array
 
@@ -331,33 +342,32 @@ class _Search(NamedTuple):
 STEPS = 400
 
 
-def _first_where(is_reached: Function, below: Array, reached: Array, wanted: Array) -> Array:
-    """The first whole number that is reached, of those that are wanted.
+def _first_where(is_enough: Function, below: Array, enough: Array, is_searched: Array) -> Array:
+    """The first integer that is enough, for the selected lanes.
 
-    below, reached: where nothing and all is; infinite ones are looked for from 0 on.
+    below, enough: bounds of the search; from 0 outwards where they are infinite.
     """
 
     def middle(s: _Search) -> Array:
         up = rnp.where(rnp.isinf(s.below), 0.0, s.below) + s.stride
-        down = rnp.where(rnp.isinf(s.reached), 0.0, s.reached) - s.stride
-        both = s.below + rnp.floor(0.5 * (s.reached - s.below))
-        return rnp.where(rnp.isinf(s.reached), up, rnp.where(rnp.isinf(s.below), down, both))
+        down = rnp.where(rnp.isinf(s.enough), 0.0, s.enough) - s.stride
+        both = s.below + rnp.floor(0.5 * (s.enough - s.below))
+        return rnp.where(rnp.isinf(s.enough), up, rnp.where(rnp.isinf(s.below), down, both))
 
     def goes_on(s: _Search) -> Array:
-        # Beyond the whole numbers of the dtype the middle is one of the ends.
+        # Beyond the integers of the dtype, the middle is one of the ends.
         at = middle(s)
-        return rnp.any(wanted & (at > s.below) & (at < s.reached)) & (s.n < STEPS)
+        return rnp.any(is_searched & (at > s.below) & (at < s.enough)) & (s.n < STEPS)
 
     def again(s: _Search) -> _Search:
         at = middle(s)
-        inside = (at > s.below) & (at < s.reached)
-        there = is_reached(at)
-        return _Search(
-            rnp.where(inside & ~there, at, s.below), rnp.where(inside & there, at, s.reached), 2.0 * s.stride, s.n + 1
-        )
+        inside = (at > s.below) & (at < s.enough)
+        suffices = is_enough(at)
+        below = rnp.where(inside & ~suffices, at, s.below)
+        return _Search(below, rnp.where(inside & suffices, at, s.enough), 2.0 * s.stride, s.n + 1)
 
-    start = _Search(below, reached, rnp.ones_like(below), rnp.asarray(0))
-    return while_loop(goes_on, again, start).reached
+    start = _Search(below, enough, rnp.ones_like(below), rnp.asarray(0))
+    return while_loop(goes_on, again, start).enough
 
 
 def _finished(value: Array, inside: Array, bad: Array, outside: float, dtype: np.dtype) -> Array:

@@ -1,9 +1,9 @@
 """A family of distributions as a record of functions, and what follows from them.
 
-A record says what the standard member of a family does, at y = (x - loc) / scale inside of its
-support. All else is derived here, once: location and scale, the values outside, logarithms and
-complements, NaN for parameters that make no sense. Functions of a record get arrays of one floating
-dtype and shape, at points inside of the support, so that no derivative meets a NaN on the way.
+A record describes the standard member of a family, at y = (x - loc) / scale inside its support. All
+else is derived here, once: location and scale, values outside the support, logarithms and
+complements, NaN for invalid parameters. Functions of a record receive arrays of one floating dtype
+and shape, at points inside the support, so that no derivative meets a NaN.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Function = Callable[..., Any]
 
 
 class _Place(NamedTuple):
-    """A point of the support, the argument that it stands for, what is outside, and parameters."""
+    """A point of the support, the argument that it represents, a mask of points outside, and
+    parameters.
+    """
 
     y: Array
     argument: Array
@@ -41,15 +43,15 @@ def _always(*shapes: Array) -> bool:
 
 
 def arranged(family: str, names: Sequence[str], args: Sequence[ArrayLike], kwargs: dict) -> list[Any]:
-    """Values of the named parameters, loc and scale being 0 and 1 by default.
+    """Values of the named parameters; loc and scale are 0 and 1 by default.
 
-    Errors: ArgumentError for one that is missing, given twice or unknown.
+    Errors: ArgumentError for one that is missing, repeated or unknown.
     """
     defaults: dict[str, object] = {"loc": 0, "scale": 1}
-    named = dict(zip(names, args))
-    wrong = [k for k in kwargs if k not in names or k in named]
-    named |= kwargs
-    missing = [n for n in names if n not in named and n not in defaults]
+    by_name = dict(zip(names, args))
+    wrong = [k for k in kwargs if k not in names or k in by_name]
+    by_name |= kwargs
+    missing = [n for n in names if n not in by_name and n not in defaults]
     if wrong or missing or len(args) > len(names):
         faults = [f"no {', '.join(missing)}"] if missing else []
         faults += [f"{', '.join(wrong)} unknown or given twice"] if wrong else []
@@ -57,7 +59,7 @@ def arranged(family: str, names: Sequence[str], args: Sequence[ArrayLike], kwarg
         raise ArgumentError(
             f"stats.{family}: cannot use these parameters ({'; '.join(faults)})", hint=f"they are {', '.join(names)}"
         )
-    return [named.get(n, defaults.get(n)) for n in names]
+    return [by_name.get(n, defaults.get(n)) for n in names]
 
 
 def widened(name: str, values: Sequence[ArrayLike]) -> tuple[list[Array], np.dtype]:
@@ -70,17 +72,17 @@ def widened(name: str, values: Sequence[ArrayLike]) -> tuple[list[Array], np.dty
 
 
 def positive(*shapes: Array) -> Array:
-    """Whether all parameters are."""
+    """Whether all parameters are positive."""
     good = shapes[0] > 0
     for s in shapes[1:]:
         good = good & (s > 0)
     return good
 
 
-def known(family: str, what: str, function: Function | None) -> Function:
-    """A function of a record. Errors: ArgumentError where the record has none."""
+def known(family: str, quantity: str, function: Function | None) -> Function:
+    """A function of a record. Errors: ArgumentError if the record does not have it."""
     if function is None:
-        raise ArgumentError(f"stats.{family}: cannot compute {what} (no closed form)")
+        raise ArgumentError(f"stats.{family}: cannot compute {quantity} (no closed form)")
     return function
 
 
@@ -89,8 +91,8 @@ class Continuous:
     """A family with a density. Its methods take x, the shape parameters, loc = 0 and scale = 1.
 
     Shapes: all arguments broadcast. Types: f32 or f64; half types are computed in f32.
-    Errors: NaN for parameters that make no sense; ArgumentError for parameters that are missing or
-            unknown, and for what the family has no formula of.
+    Errors: NaN for invalid parameters; ArgumentError for parameters that are missing or unknown,
+            and for quantities that have no formula.
 
     >>> from rune.scipy.stats import norm
     >>> norm.cdf(0.0, loc=0.0, scale=2.0)
@@ -102,14 +104,14 @@ class Continuous:
     shapes: tuple[str, ...]
     log_density: Function
     lower: Function | None = None  # the distribution function
-    upper: Function | None = None  # 1 minus that
+    upper: Function | None = None  # its complement
     log_lower: Function | None = None
     log_upper: Function | None = None
     quantile: Function | None = None
     upper_quantile: Function | None = None
     density: Function | None = None
     bounds: Function = lambda *shapes: (-rnp.inf, rnp.inf)
-    is_open: bool = False  # the density is 0 at the lower end, where its formula has no value
+    is_open: bool = False  # the density is 0 at the lower end, where its formula is undefined
     inside: Function = lambda *shapes: 0.5  # a point of the support
     valid: Function = _always
     entropy_of: Function | None = None
@@ -122,13 +124,13 @@ class Continuous:
     # --- at a point ---------------------------------------------------------------------------
 
     def logpdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The logarithm of the density; -inf outside of the support."""
+        """The logarithm of the density; -inf outside the support."""
         p = self._placed(x, args, kwargs, self.is_open)
         value = self.log_density(p.y, *p.shapes) - rnp.log(p.scale)
         return self._finished(p, value, -rnp.inf, -rnp.inf)
 
     def pdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The density; 0 outside of the support."""
+        """The density; 0 outside the support."""
         p = self._placed(x, args, kwargs, self.is_open)
         density = self.density or (lambda *v: rnp.exp(self.log_density(*v)))
         return self._finished(p, density(p.y, *p.shapes) / p.scale, 0.0, 0.0)
@@ -139,7 +141,7 @@ class Continuous:
         return self._finished(p, self._lower(p), 0.0, 1.0)
 
     def sf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The probability of more than x, exact where that is small if the family allows."""
+        """The probability of more than x, accurate where that is small if the family allows."""
         p = self._placed(x, args, kwargs)
         return self._finished(p, self._upper(p), 1.0, 0.0)
 
@@ -158,11 +160,11 @@ class Continuous:
         return self._finished(p, value, 0.0, -rnp.inf)
 
     def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The inverse of cdf; NaN outside of [0, 1]."""
+        """The inverse of cdf; NaN outside [0, 1]."""
         return self._inverse("ppf", self.quantile, self.upper_quantile, False, q, args, kwargs)
 
     def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
-        """The inverse of sf; NaN outside of [0, 1]."""
+        """The inverse of sf; NaN outside [0, 1]."""
         return self._inverse("isf", self.upper_quantile, self.quantile, True, q, args, kwargs)
 
     # --- properties of the distribution -------------------------------------------------------
@@ -193,12 +195,14 @@ class Continuous:
         return self.ppf(0.5, *args, **kwargs)
 
     def interval(self, confidence: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The numbers between which a share `confidence` lies, as much below as above."""
+        """The ends of the interval that has probability `confidence`, with equal probabilities on
+        both sides.
+        """
         edge = (1.0 - rnp.asarray(confidence)) / 2.0
         return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
 
     def support(self, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
-        """The numbers below and above which there is none."""
+        """The bounds of the support."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         low, high = (rounded(loc + scale * end, dtype) for end in self.bounds(*shapes))
         return low, high
@@ -206,7 +210,7 @@ class Continuous:
     # --- how ----------------------------------------------------------------------------------
 
     def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Array, Array, np.dtype]:
-        """Shape parameters, loc, and scale with NaN where the parameters make no sense; dtype."""
+        """Shape parameters, loc, and scale with NaN where the parameters are invalid; the dtype."""
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (*shapes, loc, scale), dtype = widened(f"stats.{self.name}", values)
         good = (scale > 0) & self.valid(*shapes)
@@ -217,7 +221,7 @@ class Continuous:
         (x, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [x, *values])
         y = (x - loc) / scale
         low, high = self.bounds(*shapes)
-        # At infinity there is nothing left, whatever inf - inf the formulas make of it.
+        # At infinity the probability is 0, even where the formulas give inf - inf.
         is_below = (y <= low if is_open else y < low) | (y == -rnp.inf)
         is_above = (y > high) | (y == rnp.inf)
         is_bad = rnp.isnan(y) | ~((scale > 0) & self.valid(*shapes))
@@ -240,7 +244,7 @@ class Continuous:
 
     def _inverse(
         self,
-        what: str,
+        quantity: str,
         inverse: Function | None,
         other: Function | None,
         is_upper: bool,
@@ -252,7 +256,7 @@ class Continuous:
         (q, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [q, *values])
         is_inside = (q > 0) & (q < 1)
         safe = rnp.where(is_inside, q, 0.5)
-        inner = inverse(safe, *shapes) if inverse else known(self.name, what, other)(1.0 - safe, *shapes)
+        inner = inverse(safe, *shapes) if inverse else known(self.name, quantity, other)(1.0 - safe, *shapes)
         low, high = self.bounds(*shapes)
         first, last = (high, low) if is_upper else (low, high)
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))

@@ -26,7 +26,7 @@ class gaussian_kde:
     bw_method: "scott" (default) or "silverman", or the factor itself.
     weights:   [N]; equal by default.
     Errors: ShapeError for fewer than two points, points of no numbers, weights that do not fit;
-            ArgumentError for another bw_method.
+            ArgumentError for an unknown bw_method.
     Source: Scott 2015, Multivariate Density Estimation, chapter 6.
 
     >>> import rune.numpy as rnp
@@ -60,17 +60,17 @@ class gaussian_kde:
 
     @property
     def d(self) -> Size:
-        """How many numbers a point has."""
+        """The number of coordinates of a point."""
         return self.dataset.shape[0]
 
     @property
     def n(self) -> Size:
-        """How many points there are."""
+        """The number of points."""
         return self.dataset.shape[1]
 
     @property
     def neff(self) -> Array:
-        """How many points of equal weight would tell as much."""
+        """The number of equally weighted points that would carry as much information."""
         return 1.0 / rnp.sum(self.weights * self.weights)
 
     @property

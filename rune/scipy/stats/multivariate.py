@@ -15,11 +15,11 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 class _Dirichlet:
-    """Shares that sum to 1, of density proportional to the product of x_i**(alpha_i - 1).
+    """Shares that sum to 1, with density proportional to the product of x_i**(alpha_i - 1).
 
     Shapes: x [N, *B], or [N - 1, *B] without the last share; alpha [N].
     Types:  f32 or f64; half types are computed in f32.
-    Errors: ShapeError where x and alpha do not fit, and for no shares. -inf or 0 where x is no
+    Errors: ShapeError if x and alpha do not match, and for no shares. -inf or 0 where x is not a
             vector of shares.
 
     >>> import rune.numpy as rnp
@@ -38,7 +38,7 @@ class _Dirichlet:
             x = rnp.concatenate([x, 1.0 - rnp.sum(x, 0, keepdims=True)])
         powers = rnp.reshape(alpha - 1.0, (size, *(1,) * (x.ndim - 1)))
         powers, x = reals("stats.dirichlet", powers, x)
-        slack = max(1e-4, 2 * float(rnp.finfo(first).eps))  # what rounding the shares may move
+        slack = max(1e-4, 2 * float(rnp.finfo(first).eps))  # the rounding error of the sum of shares
         is_good = rnp.all(x >= 0, 0) & (rnp.abs(rnp.sum(x, 0) - 1.0) < slack)
         value = rnp.sum(times_log(powers, rnp.where(is_good, x, 0.5)), 0) - _log_norm(alpha)
         return rounded(rnp.where(is_good, value, -rnp.inf), rnp.result_type(first, second))
@@ -48,7 +48,7 @@ class _Dirichlet:
         return rnp.exp(self.logpdf(x, alpha))
 
     def mean(self, alpha: ArrayLike) -> Array:
-        """The mean share of each."""
+        """The mean of each share."""
         alpha, dtype = _parameters(alpha)
         return rounded(alpha / rnp.sum(alpha), dtype)
 
@@ -73,7 +73,7 @@ def _wide(name: str, x: ArrayLike) -> tuple[Array, DTypeLike]:
 
 
 def _parameters(alpha: ArrayLike) -> tuple[Array, DTypeLike]:
-    """Dirichlet's. Errors: ShapeError for another rank, and for none."""
+    """Dirichlet's parameters. Errors: ShapeError for another rank, and for no parameters."""
     parameters, dtype = _wide("stats.dirichlet", alpha)
     if parameters.ndim != 1 or parameters.shape[0] == 0:
         raise ShapeError(f"stats.dirichlet: cannot use alpha of shape {parameters.shape} (rank 1 required)")
@@ -85,10 +85,10 @@ def _log_norm(alpha: Array) -> Array:
 
 
 class _Multinomial:
-    """Counts of n trials that have several outcomes, of probabilities p.
+    """Counts of n trials with several outcomes, of probabilities p.
 
     Shapes: x [*B, N], n [*B], p [*B, N] -> [*B].
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import multinomial
@@ -111,9 +111,9 @@ class _Multinomial:
 
 
 def _columns_squared(root: Array, columns: Array) -> Array:
-    """What |L⁻¹ c|² is of each column."""
-    solved = linalg.solve(root, columns)
-    return rnp.sum(solved * solved, -2)
+    """|L⁻¹ c|² for each column c."""
+    solution = linalg.solve(root, columns)
+    return rnp.sum(solution * solution, -2)
 
 
 class _MultivariateNormal:
@@ -121,7 +121,7 @@ class _MultivariateNormal:
 
     Shapes: x [*B, N], mean [N] or rank 0, cov [N, N] or rank 0 (times the identity) -> [*B]; where
             both are of rank 0, numbers x [*B], each a vector of one.
-    Errors: ShapeError where they do not fit, and for vectors of no numbers; NaN where cov is not
+    Errors: ShapeError if they do not match, and for vectors of no numbers; NaN where cov is not
             positive definite.
 
     >>> import rune.numpy as rnp

@@ -1,6 +1,6 @@
 """Families of positive numbers.
 
-Source, where none is given: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
+Source, unless another is named: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def _from_one(*shapes: Array) -> tuple[float, float]:
 
 
 def _when(good: Array, function: Callable[..., Array], *values: Array, otherwise: float = math.inf) -> Array:
-    """function(*values) where `good`, at 10 elsewhere, where the value is `otherwise`."""
+    """function(*values) where `good`; elsewhere it is evaluated at 10 and replaced by
+    `otherwise`.
+    """
     safe = [rnp.where(good, v, 10.0) for v in values]
     return rnp.where(good, function(*safe), otherwise)
 
@@ -207,7 +209,9 @@ maxwell = Continuous(
 
 
 def _wald_upper(y: Array, mu: Array) -> Array:
-    """Above the mean a density times a difference of Mills' ratios: what they share is apart."""
+    """Above the mean, a density times a difference of Mills' ratios, whose common part is
+    separate.
+    """
     root = 1.0 / rnp.sqrt(y)
     is_far = y > mu
     first = rnp.where(is_far, root * (y / mu - 1.0), 1.0)
@@ -384,7 +388,7 @@ halfcauchy = Continuous(
 
 
 def _halfcauchy_cotangent(q: Array) -> Array:
-    """1 / tan(π q / 2) for 0 < q < 1, exact near both ends."""
+    """1 / tan(π q / 2) for 0 < q < 1, accurate near both ends."""
     tangent = rnp.tan(math.pi / 2 * rnp.where(q > 0.5, 1.0 - q, q))
     return rnp.where(q > 0.5, tangent, 1.0 / tangent)
 
@@ -440,7 +444,7 @@ def _betaprime_upper(y: Array, a: Array, b: Array) -> Array:
 
 
 def _betaprime_ppf(q: Array, a: Array, b: Array, scale: ArrayLike = 1.0) -> Array:
-    """`scale` times the quantile, which alone may be beyond the largest number."""
+    """`scale` times the quantile, which alone may exceed the largest number."""
     root = rnp.exp(0.5 * incomplete_beta.inverse_odds(a, b, q, 1.0 - q))
     return (root * scale) * root
 

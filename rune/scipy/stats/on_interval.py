@@ -1,4 +1,4 @@
-"""Families of numbers of an interval."""
+"""Families on an interval."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ uniform = Continuous(
 
 
 def _beta_log_density(y: Array, a: Array, b: Array) -> Array:
-    """Of large parameters by their deviances, of small ones as it is written."""
+    """By deviances for large parameters, directly for small ones."""
     is_large = (a > 10.0) & (b > 10.0) & (y > 0) & (y < 1)
     at = rnp.where(is_large, y, 0.5)
     a1, b1 = rnp.where(is_large, a, 10.0), rnp.where(is_large, b, 10.0)
@@ -140,12 +140,12 @@ triang = Continuous(
 
 
 def _log_mass(a: Array, b: Array) -> Array:
-    """log(Φ(b) - Φ(a)) for a <= b, taken in the tail that a and b are in."""
+    """log(Φ(b) - Φ(a)) for a <= b, computed in the tail that contains a and b."""
     is_right = a + b > 0
     low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
     log_low, log_high = normal.log_normal_cdf(low), normal.log_normal_cdf(high)
     gap = rnp.where(log_low == -rnp.inf, -rnp.inf, log_low - log_high)
-    # log(1 - exp(gap)): two formulas, each exact in its range.
+    # log(1 - exp(gap)): two formulas, each accurate in its range.
     is_close = gap > -math.log(2)
     close = rnp.log(-rnp.expm1(rnp.where(is_close, gap, -1.0)))
     wide = log_high + rnp.where(is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap))))
@@ -157,14 +157,14 @@ def _log_mass(a: Array, b: Array) -> Array:
 
 
 def _log_narrow_mass(middle: Array, width: Array) -> Array:
-    """The same around the middle: the width times the density, and terms of even powers."""
+    """The same for a narrow interval: the width times the density, and terms of even powers."""
     m, h = middle * middle, 0.25 * width * width
     more = (m - 1.0) / 6.0 + h * ((m - 6.0) * m + 3.0) / 120.0
     return rnp.log(width) - 0.5 * m - 0.5 * math.log(2 * math.pi) + rnp.log1p(h * more)
 
 
 def _truncnorm_share(y: Array, a: Array, b: Array, low: Array, high: Array) -> Array:
-    """The mass of [low, high] as a share of that of [a, b], where one end of the first is y."""
+    """The mass of [low, high] as a share of that of [a, b], where one end of the former is y."""
     is_some = low < high
     share = rnp.exp(_log_mass(rnp.where(is_some, low, a), rnp.where(is_some, high, b)) - _log_mass(a, b))
     # A mass of 0 has no logarithm: to first order it is the width times the density.

@@ -1,6 +1,6 @@
-"""Families whose support is the whole line, but for the stable end of Gumbel's.
+"""Families whose support is the whole line.
 
-Source, where none is given: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
+Source, unless another is named: Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ norm = Continuous(
 
 
 def log_of_one_and_square(y: Array) -> Array:
-    """log(1 + y²), of numbers whose square overflows as well."""
+    """log(1 + y²), also for numbers whose square overflows."""
     size = rnp.abs(y)
     is_far = size > 1e9
     near = rnp.log1p(rnp.square(rnp.where(is_far, 1.0, y)))
@@ -70,7 +70,7 @@ cauchy = Continuous(
 
 
 def _tan_of_pi(q: Array) -> Array:
-    """tan(πq) for 0 < q < 1, exact near both ends."""
+    """tan(πq) for 0 < q < 1, accurate near both ends."""
     near = rnp.where(q > 0.5, q - 1.0, q)
     return rnp.tan(math.pi * near)
 
@@ -125,7 +125,7 @@ logistic = Continuous(
 
 
 def _log_of_rare(y: Array) -> Array:
-    """log(1 - exp(-exp(-y))), where exp(-y) is nothing to 1, or to any number, too."""
+    """log(1 - exp(-exp(-y))), also where exp(-y) is negligible beside 1, or underflows."""
     is_far = y > 17.0
     near = rnp.log(-rnp.expm1(-rnp.exp(-rnp.where(is_far, 0.0, y))))
     return rnp.where(is_far, -y - 0.5 * rnp.exp(-y), near)
@@ -177,7 +177,7 @@ def _t_log_density(y: Array, df: Array) -> Array:
 def _t_upper(y: Array, df: Array) -> Array:
     square = y * y
     half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
-    # Both tails beyond, or what lies between: one loop for either.
+    # Both tails beyond, or the part between: one loop for either.
     is_near = square < df
     first, second = rnp.where(is_near, one_half, half), rnp.where(is_near, half, one_half)
     share = rnp.where(is_near, square, df) / (df + square)
@@ -187,7 +187,7 @@ def _t_upper(y: Array, df: Array) -> Array:
 
 
 def _by_density(upper: Any, log_density: Callable[..., Array]) -> None:
-    """The derivative in y is the density: at 0 the formula alone has a corner."""
+    """The derivative in y is the density: at 0 the formula itself has a corner."""
     upper.defjvps(
         lambda t, out, y, shape: -t * rnp.exp(log_density(y, shape)),
         lambda t, out, y, shape: t * jvp(lambda s: upper.function(y, s), (shape,), (rnp.ones_like(shape),))[1],
@@ -205,12 +205,16 @@ def _t_isf(q: Array, df: Array) -> Array:
 
 
 def _smaller_tail(q: Array) -> Array:
-    """The share of the nearer tail; of the median, whose formulas have no derivative, another."""
+    """The probability of the nearer tail; at the median, where the formulas have no derivative,
+    another.
+    """
     return rnp.where(q == 0.5, 0.25, rnp.where(q < 0.5, q, 1.0 - q))
 
 
 def _on_both_sides(q: Array, shape: Array, quantile: Array, log_density: Callable[..., Array]) -> Array:
-    """The quantile of a symmetric family from that of its tail; about the median a line."""
+    """The quantile of a symmetric family from that of its tail; near the median, a straight
+    line.
+    """
     line = (0.5 - q) * rnp.exp(-log_density(rnp.zeros_like(q), shape))
     return rnp.where(q == 0.5, line, rnp.where(q < 0.5, quantile, -quantile))
 
@@ -323,7 +327,7 @@ def _skewnorm_log_tail(y: Array, a: Array) -> Array:
     """log(Φ(y) - 2 T(y, a)) for y < 0 < a, where the difference has no digits.
 
     With h = -y it is ∫ exp(-h² (1 + x²) / 2) / (1 + x²) dx / π over x > a, by Gauss' formula in
-    (x - a) h, up to where the integrand is nothing.
+    (x - a) h, up to where the integrand vanishes.
     """
     h, slope = -y, -y * a
     reach = rnp.minimum(8.6, 40.0 / slope)[..., None]
@@ -336,7 +340,7 @@ def _skewnorm_log_tail(y: Array, a: Array) -> Array:
 
 
 def _skewnorm_tail(y: Array, a: Array) -> tuple[Array, Array]:
-    """Where the tail is that of a difference, and its logarithm there."""
+    """Where the tail cannot be computed as a difference, and its logarithm there."""
     is_tail = (y < -1.0) & (a > 0)
     return is_tail, _skewnorm_log_tail(rnp.where(is_tail, y, -1.0), rnp.where(is_tail, a, 1.0))
 
@@ -403,7 +407,7 @@ def _wrapcauchy_upper(y: Array, c: Array) -> Array:
 
 
 def _wrapcauchy_part(y: Array, c: Array) -> tuple[Array, Array]:
-    """Whether y is nearer to the upper end, and the share between y and the nearer one."""
+    """Whether y is nearer to the upper end, and the probability between y and the nearer end."""
     ratio = (1.0 + c) / (1.0 - c)
     is_high = y > math.pi
     turn = float(np.asarray(2 * math.pi, y.dtype))

@@ -1,7 +1,7 @@
 """Statistics of samples: moments, standard scores, ranks, modes.
 
-nan_policy is SciPy's: "propagate" (a NaN makes its slice NaN) or "omit" (as if it were not there).
-"raise" is refused: a compiled program raises nothing.
+nan_policy is SciPy's: "propagate" (a NaN makes its slice NaN) or "omit" (NaN elements are ignored).
+"raise" is refused, since a compiled program cannot raise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Sample:
         return rnp.sum(values, self.axis, keepdims=keepdims, where=self.mask)
 
     def size(self, keepdims: bool = True) -> Array | int:
-        """How many count: a number, or one for each slice."""
+        """How many elements count: one number, or one for each slice."""
         if self.mask is None:
             return self.x.shape[self.axis] if self.x.ndim else 1
         return rnp.sum(self.mask, self.axis, keepdims=keepdims, dtype=self.x.dtype)
@@ -63,7 +63,7 @@ def _sample(name: str, a: ArrayLike, axis: Axis, nan_policy: str) -> _Sample:
 
 
 def _flattened(statistic: Array, a: ArrayLike, axis: Axis, keepdims: bool) -> Array:
-    """With axis None and keepdims there are as many axes as before, all of size 1."""
+    """For axis None, keepdims keeps as many axes as before, all of size 1."""
     return rnp.reshape(statistic, (1,) * rnp.asarray(a).ndim) if axis is None and keepdims else statistic
 
 
@@ -115,8 +115,8 @@ def skew(
     skewness = s.central(3, keepdims) / s.central(2, keepdims) ** 1.5
     if not bias:
         n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 3.0)
-        corrected = skewness * rnp.sqrt(n * (n - 1)) / (n - 2)
-        skewness = rnp.where(s.size(keepdims) < 3, skewness, corrected)
+        unbiased_skewness = skewness * rnp.sqrt(n * (n - 1)) / (n - 2)
+        skewness = rnp.where(s.size(keepdims) < 3, skewness, unbiased_skewness)
     return _flattened(skewness, a, axis, keepdims)
 
 
@@ -145,8 +145,8 @@ def kurtosis(
     ratio = s.central(4, keepdims) / rnp.square(s.central(2, keepdims))
     if not bias:
         n = rnp.maximum(rnp.asarray(s.size(keepdims), s.x.dtype), 4.0)
-        corrected = ((n * n - 1.0) * ratio - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
-        ratio = rnp.where(s.size(keepdims) < 4, ratio, corrected)
+        unbiased_ratio = ((n * n - 1.0) * ratio - 3.0 * (n - 1) ** 2) / ((n - 2) * (n - 3)) + 3.0
+        ratio = rnp.where(s.size(keepdims) < 4, ratio, unbiased_ratio)
     return _flattened(ratio - 3.0 if fisher else ratio, a, axis, keepdims)
 
 
@@ -185,9 +185,9 @@ def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = 
 def zmap(
     scores: ArrayLike, compare: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate"
 ) -> Array:
-    """(scores - mean) / std, of the mean and std of `compare`.
+    """(scores - mean) / std, with the mean and std of `compare`.
 
-    Shapes: as scores. Types: of both together; bools and integers become floats.
+    Shapes: as scores. Types: the common dtype; bools and integers become floats.
     Errors: ArgumentError for a nan_policy other than "propagate" and "omit".
 
     >>> import rune.numpy as rnp
@@ -203,7 +203,7 @@ def zmap(
 
 
 def _averaged(s: _Sample, values: Array, weights: ArrayLike | None, keepdims: bool) -> Array:
-    """The mean of the values that count, weighted or not."""
+    """The mean of the elements that count, weighted or not."""
     if weights is None:
         return s.mean(values, keepdims)
     (shares,) = reals("weights", weights)
@@ -276,7 +276,7 @@ def iqr(
     interpolation: str = "linear",
     keepdims: bool = False,
 ) -> Array:
-    """The distance of two percentiles, the quartiles by default, over `scale`; NaN of no numbers.
+    """The distance of two percentiles, by default the quartiles, over `scale`; NaN for no numbers.
 
     scale:         a number, or "normal": the distance for a normal distribution of variance 1.
     interpolation: a method of `rune.numpy.percentile`.
@@ -299,7 +299,7 @@ def iqr(
 
 
 class DescribeResult(NamedTuple):
-    """What `describe` tells of a sample."""
+    """The results of `describe`."""
 
     nobs: Array | int
     minmax: tuple[Array, Array]
@@ -343,14 +343,15 @@ def describe(
 
 
 def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
-    """The rank of each number, from 1 on, of all for axis None; equal numbers share by `method`.
+    """The rank of each number, from 1 on; over all numbers for axis None. Ties are ranked by
+    `method`.
 
-    method:     "average", "min", "max", "dense" or "ordinal" (none share).
-    nan_policy: "propagate" (a NaN makes all ranks beside it NaN) or "omit" (its own alone). Ranks
-                that are integers cannot say so: there NaN ranks last.
-    Types:      floating for "average" (f32, of 64 bits f64), else integers, as SciPy's.  Not
-                differentiable.
-    Errors:     ArgumentError for another method or nan_policy.
+    method:     "average", "min", "max", "dense" or "ordinal" (no ties).
+    nan_policy: "propagate" (a NaN makes all ranks of its row NaN) or "omit" (only its own). Integer
+                ranks cannot express this: there NaN ranks last.
+    Types:      floating for "average" (f32, or f64 for 64-bit dtypes), else integers, as in SciPy.
+                Not differentiable.
+    Errors:     ArgumentError for an unknown method or nan_policy.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import rankdata
@@ -379,14 +380,14 @@ def _ranks(x: Array, method: str) -> Array:
     place = rnp.argsort(order, axis=-1, stable=True)
     if method == "ordinal":
         return place + 1
-    ordered = rnp.take_along_axis(x, order, -1)
-    is_new = ordered[..., 1:] != ordered[..., :-1]
-    is_first = rnp.concatenate([rnp.ones_like(ordered[..., :1], dtype=bool), is_new], -1)
+    in_order = rnp.take_along_axis(x, order, -1)
+    is_new = in_order[..., 1:] != in_order[..., :-1]
+    is_first = rnp.concatenate([rnp.ones_like(in_order[..., :1], dtype=bool), is_new], -1)
     if method == "dense":
         return rnp.take_along_axis(rnp.cumsum(is_first, -1), place, -1)
     number = rnp.arange(x.shape[-1]) + 1
     first = _filled(rnp.where(is_first, number, 0), 1)
-    is_last = rnp.concatenate([is_new, rnp.ones_like(ordered[..., :1], dtype=bool)], -1)
+    is_last = rnp.concatenate([is_new, rnp.ones_like(in_order[..., :1], dtype=bool)], -1)
     back = rnp.flip(rnp.where(is_last, number, 0), -1)
     last = rnp.flip(_filled_from_above(back, x.shape[-1] + 1), -1)
     wide = rnp.float64 if x.dtype.itemsize >= 8 else rnp.zeros(()).dtype
@@ -401,26 +402,26 @@ def _filled(marks: Array, least: int) -> Array:
 
 
 def _filled_from_above(marks: Array, most: Size) -> Array:
-    """The smallest mark so far, of marks that are 0 where there is none."""
+    """The smallest mark so far, for marks that are 0 where there is none."""
     below = -rnp.where(marks == 0, most, marks)
     return -cummax(below, axis=marks.ndim - 1, reverse=False)
 
 
 class ModeResult(NamedTuple):
-    """The most frequent numbers, and how often they are there."""
+    """The most frequent numbers, and their counts."""
 
     mode: Array
     count: Any
 
 
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """The most frequent number along an axis, the smallest of several; and its count.
+    """The most frequent number along an axis, the smallest if several tie; and its count.
 
-    nan_policy: "propagate", where NaN counts as a number above all others; or "omit", where it is
-                the mode of NaN alone.
+    nan_policy: "propagate", where NaN counts as the largest number; or "omit", where only a sample
+                of NaN alone has the mode NaN.
     Shapes:     a without the axis, [] for axis None, or with 1 there if keepdims.
-    Types:      the mode in the dtype of a, the count i32; of no numbers NaN and 0, as floats.
-    Errors:     ShapeError for a single number; ArgumentError for another nan_policy.
+    Types:      the mode in the dtype of a, the count i32; for no numbers NaN and 0, as floats.
+    Errors:     ShapeError for a single number; ArgumentError for an unknown nan_policy.
 
     >>> import rune.numpy as rnp
     >>> from rune.scipy.stats import mode
@@ -447,7 +448,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 
 
 def _counts(rows: Array, nan_policy: str) -> Array:
-    """How often each number is in its row, of sorted ones."""
+    """How often each number occurs in its row, which is sorted."""
     counts = _ranks(rows, "max") - _ranks(rows, "min") + 1
     if nan_policy == "omit" or not rnp.issubdtype(rows.dtype, rnp.inexact):
         return counts

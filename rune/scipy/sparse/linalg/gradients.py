@@ -23,14 +23,13 @@ def cg(
 ) -> tuple[T, None]:
     """(x with A x = b, None) by conjugate gradients; A is Hermitian and positive definite.
 
-    A:      a square matrix, what has `@` and a shape, or a linear function from trees like b
+    A:      a square matrix, an object with `@` and a shape, or a linear function from trees like b
     b:      a tree of arrays
-    x0:     where to start, a tree like b; default zeros
-    tol, atol: it ends where the length of b - A x is at most max(tol |b|, atol)
-    maxiter: or after so many products; default 10 for each number in b
-    M:      an approximate inverse of A, given as A is
+    x0:     the initial solution, a tree like b; default zeros
+    tol, atol: it stops when the length of b - A x is at most max(tol |b|, atol)
+    maxiter: or after this many products; default 10 for each number in b
+    M:      an approximate inverse of A, in the same form as A
     Derivatives are those of the solution, by further solves; x0 has none.
-
     Shapes: x as b.
     Types:  of b; integers become floats.
     Errors: ShapeError if A is not square or x0 unlike b; ArgumentError if it is not an operator.
@@ -47,7 +46,7 @@ def cg(
 
 
 class _Descent(NamedTuple):
-    """Where it stands: x, b - A x, its square in the norm of M, the direction, and how often."""
+    """x, b - A x, its square in the norm of M, the direction, and the number of steps."""
 
     x: Array
     residual: Array
@@ -89,9 +88,8 @@ def bicgstab(
 ) -> tuple[T, None]:
     """(x with A x = b, None) by stabilised biconjugate gradients.
 
-    Arguments as for `cg`, but A is any invertible matrix. Where the recurrence breaks down, it
-    ends with what it has.
-
+    Arguments as for `cg`, except that A is any invertible matrix. If the recurrence breaks down,
+    the last iterate is returned.
     Shapes: x as b.
     Types:  of b; integers become floats.
     Errors: as for `cg`.
@@ -107,7 +105,7 @@ def bicgstab(
 
 
 class _Walk(NamedTuple):
-    """Names as in the source; v is A p̂. `steps` is negative after a breakdown."""
+    """The state, named as in the source; v is A p̂. `steps` is negative after a breakdown."""
 
     x: Array
     r: Array

@@ -1,8 +1,8 @@
-"""gmres: the smallest residual over a Krylov space, begun again every `restart` products.
+"""gmres: the smallest residual over a Krylov space, restarted every `restart` products.
 
 Arnoldi's process makes orthonormal vectors V with A V = V' H. Then min |b - A x| over the space is
-a small least-squares problem in H. "batched" solves it once the space is whole; "incremental" keeps
-H triangular by rotations, knows the residual at every step, and may stop within a space.
+a small least-squares problem in H. "batched" solves it once the space is complete; "incremental"
+keeps H triangular by rotations, knows the residual at every step, and may stop within a space.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ def gmres(
     M: object = None,
     solve_method: str = "batched",
 ) -> tuple[T, Array]:
-    """(x with A x = b, 0) by generalised minimal residuals; (no finite numbers, -1) where it fails.
+    """(x with A x = b, 0) by generalised minimal residuals; (no finite numbers, -1) if it fails.
 
-    restart:      vectors of a Krylov space, which is begun again as often as `maxiter` says
-    M:            an approximate inverse of A, by which both sides are multiplied: it ends where the
+    restart:      vectors of a Krylov space; there are at most `maxiter` spaces
+    M:            an approximate inverse of A, by which both sides are multiplied: it stops when the
                   length of M (b - A x) is at most max(tol, atol / |b|) |M b|
-    solve_method: "batched": a space is always whole, one small problem for each; "incremental": it
-                  ends as soon as the residual is small
-    Other arguments as for `cg`, but A is any invertible matrix.
-
+    solve_method: "batched": every space is completed, and solved as one small problem;
+                  "incremental": it stops as soon as the residual is small
+    Other arguments as for `cg`, except that A is any invertible matrix.
     Shapes: x as b.
     Types:  of b; integers become floats.
-    Errors: as for `cg`, and ArgumentError for another solve_method.
+    Errors: as for `cg`, and ArgumentError for an unknown solve_method.
     Source: Saad & Schultz 1986, SIAM J. Sci. Stat. Comput. 7(3); rotations: Golub & Van Loan,
             4th edition, §11.4.5; orthogonalised twice: Giraud et al. 2005.
 
@@ -99,12 +98,12 @@ def _restarted(restart: int, is_incremental: bool, system: Vectors) -> Array:
 
 
 def _nearest(system: Vectors, residual: Array, size: Size, limit: Array | None) -> Array:
-    """What to add to x, from the Krylov space of this residual; `limit` is for the incremental."""
+    """The correction of x from the Krylov space of this residual; `limit` is for "incremental"."""
     norm, dtype, is_incremental = length(residual), residual.dtype, limit is not None
     first = rnp.zeros((residual.shape[0], size + 1), dtype).at[:, 0].set(residual / norm.astype(dtype))
     start = _Space(
         first,
-        rnp.eye(size, size + 1, dtype=dtype),  # so that no system of a space that ends early is singular
+        rnp.eye(size, size + 1, dtype=dtype),  # so that the system of a space that ends early is not singular
         rnp.zeros((size, 2), dtype),
         rnp.zeros(size + 1, dtype).at[0].set(norm.astype(dtype)),
         norm,
@@ -118,16 +117,16 @@ def _nearest(system: Vectors, residual: Array, size: Size, limit: Array | None) 
 
 def _coefficients(space: _Space, is_incremental: bool) -> Array:
     """The least-squares solution of Hᵀ y = right."""
-    used = rnp.arange(space.rows.shape[0]) < space.size
+    is_used = rnp.arange(space.rows.shape[0]) < space.size
     if is_incremental:
-        right = rnp.where(used, space.right[:-1], 0)
+        right = rnp.where(is_used, space.right[:-1], 0)
         return solve_triangular(space.rows[:, :-1].T, right)
     q, r = rnp.linalg.qr(space.rows.T)
-    return rnp.where(used, solve_triangular(r, q.conj().T @ space.right), 0)
+    return rnp.where(is_used, solve_triangular(r, q.conj().T @ space.right), 0)
 
 
 def _extended(system: Vectors, is_incremental: bool, space: _Space) -> _Space:
-    """One step of Arnoldi's process, which ends where the space has all that A makes of it."""
+    """One step of Arnoldi's process, which ends when the space is invariant under A."""
     k = space.size
     product = system.precondition(system.product(space.vectors[:, k]))
     before = length(product)
@@ -158,7 +157,7 @@ def _orthogonal(vectors: Array, v: Array) -> tuple[Array, Array]:
 
 
 def _rotation(a: Array, b: Array) -> Array:
-    """[2]: (c, s) with s real or complex, that makes (a, b) to (r, 0). Golub & Van Loan §5.1.8."""
+    """[2]: (c, s) with s real or complex, that takes (a, b) to (r, 0). Golub & Van Loan §5.1.8."""
     norm = rnp.sqrt(rnp.square(rnp.abs(a)) + rnp.square(rnp.abs(b)))
     is_zero = norm == 0
     scale = rnp.where(is_zero, 1.0, norm).astype(a.dtype)

@@ -1,8 +1,8 @@
 """Linear systems as iterative methods see them: products with vectors, and when to stop.
 
-A right-hand side is a tree, and methods work on vectors: its leaves side by side. The solution has
-the derivatives of the solution of a linear system (lax.custom_linear_solve), which are further
-solves by the same method; nothing looks into the iterations.
+A right-hand side is a tree, and methods work on one vector of its leaves. The solution has the
+derivatives of the solution of a linear system (lax.custom_linear_solve), computed by further solves
+with the same method; the iterations are not differentiated.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Operator = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """A system on vectors: A x = b, an approximate inverse M of A, and where to start.
+    """A system on vectors: A x = b, an approximate inverse M of A, and the initial solution.
 
     limit: the length of b - A x at which to stop
-    most:  iterations after which to stop anyhow
+    most:  the maximal number of iterations
     """
 
     product: Callable[[Array], Array]
@@ -118,7 +118,7 @@ def _require_alike(name: str, b: object, x0: object) -> None:
 
 
 class Matrix(Protocol):
-    """What a matrix has to be: its shape, and its products with vectors."""
+    """What a matrix must have: a shape, and products with vectors."""
 
     @property
     def shape(self) -> Sequence[int]:
