@@ -24,7 +24,8 @@ from rune.ops.fourier import fft
 from rune.ops.linalg.eigh import eigh
 from rune.ops.scalars import of_dtype
 
-LARGE = 1 << 10  # numbers from which on a transform repays what calls of native code take
+LONG_ROW = 1 << 10  # complex numbers of a row that repays what a call of native code takes
+LARGE = 1 << 13  # numbers of an array whose transform repays several calls, or more in one
 Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
@@ -41,8 +42,11 @@ def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping
 def _transform(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> Meaning | None:
     """The routines for arrays that are large enough; None: NumPy's function."""
     shape = tuple(d for d in x.shape if isinstance(d, int))
-    reals = 2 if kind == "irfft" else 1  # a frequency stands for two numbers
-    if len(shape) < x.ndim or reals * math.prod(shape) < LARGE:
+    if len(shape) < x.ndim:
+        return None
+    reals = 2 if kind == "irfft" else 1  # for which a frequency stands
+    is_long_row = kind in ("fft", "ifft") and axes == (x.ndim - 1,) and shape[-1] >= LONG_ROW
+    if not is_long_row and reals * math.prod(shape) < LARGE:
         return None
     return _transforms().transform(shape, x.dtype, kind, axes, odd)
 

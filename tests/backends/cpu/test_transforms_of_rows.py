@@ -20,7 +20,7 @@ from rune.ops.fourier import fft
 from tests.backends.cpu.test_transforms import ERRORS, distance, drawn, exact
 
 INVERSE = {"fft": False, "ifft": True}
-LIMIT = meanings.LARGE
+LIMIT = meanings.LONG_ROW
 # The limit and its neighbours, a prime, each radix first and last, factors that differ.
 LENGTHS = [LIMIT - 1, LIMIT, LIMIT + 1, 1031, 1080, 1250, 2048, 3**7, 5**5, 4096, 6000, 16_384, 30_720, 65_536, 131_072]
 
