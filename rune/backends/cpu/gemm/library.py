@@ -25,7 +25,7 @@ from rune.errors import CompileError
 from rune.records import dataclass
 
 # Pieces that do little but call others: they would gain nothing by more of LLVM's effort.
-DIRECTING = frozenset({"dot", "tiles", "view_dot", "block", "pack_right"})
+DIRECTING = frozenset({"dot", "tiles", "view_dot", "view_block", "pack_right"})
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 

@@ -12,7 +12,7 @@ ROWS = 8  # of a tile, at most: each takes an address
 PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
 # The same of products of views alone, besides tiles that walk.
 PACKS = ("along_columns", "along_depth", "by_lanes")
-VIEWS = ("pack_right", *PACKS, "pack_left", "block", "exchanged_block", "view_dot")
+VIEWS = ("pack_right", *PACKS, "pack_left", "view_block", "exchanged_block", "view_dot")
 BYTES = {"float": 4, "double": 8}
 
 

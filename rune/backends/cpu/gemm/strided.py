@@ -70,7 +70,7 @@ def block_function(shape: Shape) -> str:
         make.each(block_count(k, DEPTH), make.watched(watch, deep))
 
     make.each(block_count(j1 - j0, shape.width), across)
-    return make.text(f"block({_STRIPE})")
+    return make.text(f"view_block({_STRIPE})")
 
 
 def stripes_function(shape: Shape) -> str:
@@ -98,7 +98,7 @@ def stripes_function(shape: Shape) -> str:
         writer.either(
             exchanges.compare("ne", 0),
             lambda: make.call_piece("exchanged_block", *operands, m, *ranges),
-            lambda: make.call_piece("block", *operands, n, *ranges),
+            lambda: make.call_piece("view_block", *operands, n, *ranges),
         )
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
@@ -156,7 +156,7 @@ def _of_others(shape: Shape, cores: int, product: Product) -> set[str]:
     is_plain = walks and _is_plain(walks["a_rows"], walks["a_inner"])
     left = set[str]() if is_plain else {"pack_left"}
     tiles = {"tiles", *(f"tile{v}" for v in counts)} | rows_alone(shape, counts, m)
-    return {"block", "pack_right", *packs, *left} | tiles
+    return {"view_block", "pack_right", *packs, *left} | tiles
 
 
 def _packs(inner: Digits, outer: Digits) -> set[str]:
@@ -200,6 +200,6 @@ _FUNCTIONS: Mapping[str, Sequence[Callable[[Shape], str]]] = {
     "along_depth": (packing.places_function, packing.along_depth_function),
     "by_lanes": (packing.places_function, packing.by_lanes_function),
     "pack_left": (packing.places_function, packing.pack_left_function),
-    "block": (block_function,),
+    "view_block": (block_function,),
     "exchanged_block": (packing.places_function, exchanged.turn_function, exchanged.block_function),
 }
