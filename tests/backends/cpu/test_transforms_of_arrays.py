@@ -32,7 +32,7 @@ def is_by_routines(shape: Sequence[int], kind: str, axes: tuple[int, ...], dtype
 
 
 def real(shape: tuple[int, ...], dtype: type) -> np.ndarray:
-    return drawn(shape, dtype).real.copy()
+    return np.real(drawn(shape, dtype)).copy()
 
 
 def rows_of(n: int) -> int:
@@ -89,14 +89,14 @@ def test_rows_of_odd_and_prime_lengths_are_numpys(n: int, dtype: type):
 def test_the_ends_of_the_spectrum_of_real_numbers_are_real(dtype: type):
     spectrum = np.asarray(rnp.fft.rfft(exact(real((5, 4096), dtype))))
 
-    assert (spectrum[:, [0, -1]].imag == 0).all()
+    assert (np.imag(spectrum[:, [0, -1]]) == 0).all()
 
 
 @by_dtype
 def test_imaginary_parts_at_the_ends_of_a_spectrum_are_ignored_even_nan(dtype: type):
     spectrum = drawn((5, 1025), dtype)
     other = spectrum.copy()
-    other.imag[:, [0, -1]] = np.nan
+    other[:, [0, -1]] += complex(0, np.nan)
 
     assert np.array_equal(np.asarray(rnp.fft.irfft(exact(other))), np.asarray(rnp.fft.irfft(exact(spectrum))))
 

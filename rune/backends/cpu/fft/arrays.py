@@ -23,16 +23,16 @@ def transform(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence
     *others, last = axes
     match kind:
         case "rfft":
-            halved = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
-            steps = [_from_reals(shape, dtype, last), *_along(halved, WHOLE[dtype], others, inverse=False)]
+            half = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
+            steps = [_from_reals(shape, dtype, last), *_along(half, WHOLE[dtype], others, inverse=False)]
         case "irfft":
             steps = [*_along(shape, dtype, others, inverse=True), None if odd else _to_reals(shape, dtype, last)]
         case _:
             steps = _along(shape, dtype, axes, inverse=kind == "ifft")
-    listed = [step for step in steps if step is not None]
-    if not listed or len(listed) < len(steps):
+    routines = [step for step in steps if step is not None]
+    if not routines or len(routines) < len(steps):
         return None
-    return listed[0] if len(listed) == 1 else partial(_in_turn, listed)
+    return routines[0] if len(routines) == 1 else partial(_in_turn, routines)
 
 
 def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:

@@ -94,8 +94,8 @@ def columns_function(shape: Shape, inverse: bool) -> str:
                 make.put(part, make.at(second, k * width + place * lanes))
 
         def put(k: Value) -> None:
-            parts = [make.vector(make.at(third, k * width + place * lanes)) * factor for place in order]
-            put_pairs(make, *parts, make.at(target, start + k * inner * 2))
+            real, imag = (make.vector(make.at(third, k * width + place * lanes)) * factor for place in order)
+            put_pairs(make, real, imag, make.at(target, start + k * inner * 2))
 
         make.each(n, take)
         places = [second, make.at(second, lanes), width, third, make.at(third, lanes), width]

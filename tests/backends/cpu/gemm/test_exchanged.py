@@ -165,6 +165,7 @@ def test_unknown_sizes_of_views_list_what_any_size_would(on):
     for m in (1, 8, 17, 64, 100):
         for n, k in ((1, 1), (17, 300), (800, 600), (5, 1000)):
             for roles in laid_out(m, n, k):
-                wanted = pieces_for(shape, 2, Product(m, n, k, walks=dict(zip(ROLES, roles, strict=True))))
+                walks: dict[str, Digits] = dict(zip(ROLES, roles, strict=True))
+                wanted = pieces_for(shape, 2, Product(m, n, k, walks=walks))
                 for known in ((m, n, k), (None, n, k), (m, None, k), (m, n, None), (None, None, None)):
                     assert wanted <= pieces_for(shape, 2, Product(*known)), (m, n, k, known)
