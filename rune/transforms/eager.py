@@ -85,23 +85,24 @@ class Evaluate(Interpreter):
 class Operation(NamedTuple):
     """A primitive on operands of known types, as eager evaluation needs it for each call.
 
-    results:       the types of the results
-    run:           its meaning in NumPy
-    may_take_long: whether it is a routine, which must not block Ctrl-C when it has much to do
+    results: the types of the results
+    run:     its meaning in NumPy
+    is_long: whether it is a routine that has much to do, which must not block Ctrl-C
     """
 
     results: tuple[ArrayType, ...]
     run: Meaning
-    may_take_long: bool
+    is_long: bool
 
 
 @functools.lru_cache(maxsize=16384)
 def operation_on(primitive: Primitive, types: tuple[ArrayType, ...], params: tuple) -> Operation:
     """The operation, memoised: eager programs apply the same few again and again."""
     results = primitive.type_rule(*types, **dict(params))
-    may_take_long = isinstance(primitive.lower, _ROUTINES) and primitive.family != EXTENSION
+    is_routine = isinstance(primitive.lower, _ROUTINES) and primitive.family != EXTENSION
+    shapes = [tuple(d for d in t.shape if isinstance(d, int)) for t in types]
     run = meaning_of(primitive, types, dict(params))
-    return Operation(results if primitive.multiple_results else (results,), run, may_take_long)
+    return Operation(results if primitive.multiple_results else (results,), run, is_routine and is_long(shapes))
 
 
 def _computed(operation: Operation, data: Sequence[Value]) -> Any:
@@ -110,7 +111,7 @@ def _computed(operation: Operation, data: Sequence[Value]) -> Any:
     # IEEE results such as 1 / 0 = inf are values here, not warnings.
     settings = float_errors.ignore()
     try:
-        if operation.may_take_long and is_long(data):
+        if operation.is_long:
             return apart(partial(run, *data))
         return run(*data)
     except (MemoryError, ValueError) as error:

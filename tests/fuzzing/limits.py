@@ -58,11 +58,10 @@ KERNELS = (
         LONE_WORK=(0, 1 << 20),
     ),
     *_limits("lowering.codegen.llvm.render", MOST_COPIES=(0, 1)),
-    *_limits("lowering.lanes.division", LONG_AXIS=(2, 16)),
+    *_limits("lowering.lanes.layout", LONG_AXIS=(2, 16)),
     *_limits("lowering.lanes.width", MOST_REGISTERS=(1, 2), CHEAP=(0.0, 1000.0)),
     *_limits("lowering.lanes.rounds", UNROLL=(1, 3), UNROLL_COST=(0.0, 1000.0), HEAVY=(0.0, 1000.0)),
-    *_limits("lowering.lanes.choose", LOOP_OVERHEAD=(0.0,)),
-    *_limits("lowering.lanes.access", WIDEST=(1, 16)),
+    *_limits("lowering.lanes.choose", LOOP_OVERHEAD=(0.0,), WIDEST=(1, 16)),
     *_limits("lowering.lanes.transposed", LEAST_EXTENT=(2, 8)),
     *_limits("lowering.simplify.hoist_loops", COSTLY=(0,)),
     *_limits("lowering.arena", MOST_COMPARED=(0,)),
@@ -188,7 +187,7 @@ LIBRARIES = (_choice(16, 16, 256, 1, 0), _choice(32, 16, 512, 4, 1), _choice(16,
 def fresh_libraries() -> Mapping[Any, Mapping[str, Any]]:
     """For each module, functions that find libraries in which nothing has been compiled."""
     return {
-        gemm: {name: functools.cache(getattr(gemm, name).__wrapped__) for name in ("_kept", "strided_module")},
+        gemm: {"_kept": functools.cache(gemm._kept.__wrapped__)},
         fft: {"library": functools.cache(fft.library.__wrapped__)},
     }
 

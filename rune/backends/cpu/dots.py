@@ -59,7 +59,9 @@ def _product(step: Call) -> Product:
     parameters = dict(step.parameters)
     m, n, k = (x if isinstance(x, int) else None for x in map(parameters.get, ("m", "n", "k")))
     trans_a, trans_b = (bool(parameters.get(x, False)) for x in ("trans_a", "trans_b"))
-    return Product(m, n, k, trans_a, trans_b)
+    walks = {role: digits_of(parameters, role) for role in ROLES} if step.routine == "strided_dot" else {}
+    is_known = all(isinstance(number, int) for digits in walks.values() for digit in digits for number in digit)
+    return Product(m, n, k, trans_a, trans_b, walks if is_known else {})
 
 
 def write_dot(run: Run, step: Call, address: Address) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Word = tuple[str, ...]  # of an address, the same in every process
 DOT, STRIDED_DOT, FACTOR = "dot", "strided_dot", "factor"
+_ENTRIES = {DOT: "dot", STRIDED_DOT: "view_dot"}  # the pieces that plans call
 _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
 
 
@@ -77,13 +78,13 @@ class Libraries:
             return address
         pieces = self.pieces(DOT, dtype)
         pieces.need(gemm().pieces().pieces_of_dots(pieces.shape, self.cores, products))
-        return pieces.address("dot")
+        return pieces.address(_ENTRIES[DOT])
 
     def strided_dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
         """The address of products of views, likewise."""
         pieces = self.pieces(STRIDED_DOT, dtype)
         pieces.need(gemm().strided().pieces_of(pieces.shape, self.cores, products))
-        return gemm().strided_module(dtype, *self._shared).address("dot")
+        return pieces.address(_ENTRIES[STRIDED_DOT])
 
     def transform(self, dtype: np.dtype, forms: Sequence[Form], form: Form) -> int:
         """The address of the routine of a form, with all of these compiled at once."""
@@ -121,7 +122,7 @@ class Libraries:
     def _product(self, need: Need, dtype: np.dtype) -> int:
         pieces = self.pieces(need.kind, dtype)
         pieces.need_groups(need.pieces)
-        return pieces.address("dot") if need.kind == DOT else gemm().strided_module(dtype, *self._shared).address("dot")
+        return pieces.address(_ENTRIES[need.kind])
 
 
 def of_system(dtype: np.dtype) -> int:

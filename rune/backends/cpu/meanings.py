@@ -1,13 +1,14 @@
 """What primitives mean on the CPU where no plan runs: NumPy's functions, with two exceptions.
 
 Signs of eigenvectors, and bases where values are equal, are the algorithm's. So an eager call is
-decomposed by the code that a compiled one is. Long complex rows are transformed by a routine that
-takes half of NumPy's time.
+decomposed by the code that a compiled one is. Large arrays are transformed by routines that take
+half of NumPy's time.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TypeAlias
@@ -23,7 +24,8 @@ from rune.ops.fourier import fft
 from rune.ops.linalg.eigh import eigh
 from rune.ops.scalars import of_dtype
 
-LONG_ROW = 1 << 10  # numbers from which on a row repays what a call of native code takes
+LONG_ROW = 1 << 10  # complex numbers of a row that repays what a call of native code takes
+LARGE = 1 << 13  # numbers of an array whose transform repays several calls, or more in one
 Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
@@ -37,21 +39,23 @@ def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping
     return functools.partial(function, **params) if params else function
 
 
-def _transform_of_rows(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> Meaning | None:
-    """The routine for complex rows that are long enough; None: NumPy's function."""
-    if kind not in ("fft", "ifft") or axes != (x.ndim - 1,) or x.is_symbolic:
+def _transform(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> Meaning | None:
+    """The routines for arrays that are large enough; None: NumPy's function."""
+    shape = tuple(d for d in x.shape if isinstance(d, int))
+    if len(shape) < x.ndim:
         return None
-    n = x.shape[-1]
-    if not isinstance(n, int) or n < LONG_ROW or 0 in x.shape or not _rows().is_routine(n, x.dtype):
+    reals = 2 if kind == "irfft" else 1  # for which a frequency stands
+    is_long_row = kind in ("fft", "ifft") and axes == (x.ndim - 1,) and shape[-1] >= LONG_ROW
+    if not is_long_row and reals * math.prod(shape) < LARGE:
         return None
-    return functools.partial(_rows().transformed, inverse=kind == "ifft")
+    return _transforms().transform(shape, x.dtype, kind, axes, odd)
 
 
 # What some primitives mean where types are known: a function of these and of the parameters.
 _OF_SHAPES: Mapping[Primitive, Callable[..., Meaning | None]] = {
     dot_general: product_of,
     broadcast: lambda x, **params: broadcasting(x.shape, **params),
-    fft: _transform_of_rows,
+    fft: _transform,
 }
 
 
@@ -74,5 +78,5 @@ def _symmetric() -> ModuleType:
 
 
 @functools.cache
-def _rows() -> ModuleType:
-    return locks.load("rune.backends.cpu.fft.rows")
+def _transforms() -> ModuleType:
+    return locks.load("rune.backends.cpu.fft.arrays")

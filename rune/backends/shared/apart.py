@@ -9,8 +9,9 @@ are taken apart then.
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -23,13 +24,9 @@ LEAST_WORK = 1 << 31  # elements times the longest axis: from some ten milliseco
 DEEPEST = 1 << 13  # a sort or a transform of a longer axis does not take so much longer
 
 
-def is_long(operands: Sequence[object]) -> bool:
-    """Whether a routine of these operands takes so long that somebody may want to stop it."""
-    return any(isinstance(x, np.ndarray) and _work(x) >= LEAST_WORK for x in operands)
-
-
-def _work(array: np.ndarray) -> int:
-    return array.size * min(max(array.shape, default=0), DEEPEST)
+def is_long(shapes: Iterable[tuple[int, ...]]) -> bool:
+    """Whether a routine of such operands takes so long that somebody may want to stop it."""
+    return any(math.prod(shape) * min(max(shape, default=0), DEEPEST) >= LEAST_WORK for shape in shapes)
 
 
 def apart(call: Callable[[], T]) -> T:

@@ -142,7 +142,7 @@ def _called(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequenc
 
 
 def _of_library(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
-    if not is_long(arrays):
+    if not is_long([x.shape for x in arrays]):
         return function(arrays, types)
     # It may still read them when an interrupt has ended the plan, whose memory they are.
     copies = [np.array(a) for a in arrays]

@@ -37,6 +37,7 @@ from rune.lowering.costs.totals import Totals, totals
 from rune.lowering.kernel.nodes import AddressSpace, Alloc, KernelCode
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.lanes.choose import choose
+from rune.lowering.lanes.layout import layout
 from rune.records import dataclass
 
 OVERLAP = 1 / 8  # of the time of what does not bound
@@ -124,8 +125,10 @@ class _Model:
         sums = totals(block, record)
         if not record.is_processor:
             sums.request_cycles += SPILLED_REQUESTS * max(0, used - record.thread_registers) / record.cycle_requests
-        through = self._bytes_through(block, launch, held)
-        parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, through)}
+        prints = self._footprints()
+        through = self._bytes_through(prints, block, launch, held)
+        moved = self._with_starts(through, prints, block, launch, held)
+        parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, moved)}
         # A core goes ahead of what it waits for.
         if not record.is_processor:
             starts = START_CYCLES + START_SUBGROUP_CYCLES * _subgroups_of_group(launch, record)
@@ -177,11 +180,24 @@ class _Model:
 
     # --- memory ------------------------------------------------------------------------------
 
-    def _bytes_through(self, block: Block, launch: Launch, held: Occupancy) -> dict[str, float]:
-        """The bytes that come through each cache, by the name of what serves them."""
+    def _footprints(self) -> Footprints:
         bytes_of = {p.name: p.dtype.itemsize * number(p.size, self.sizes) for p in self.code.params}
         bytes_of |= {s.name: s.size * s.dtype.itemsize for s in walk(self.code.body) if isinstance(s, Alloc)}
-        prints = Footprints(bytes_of, self.record.sector_bytes)
+        return Footprints(bytes_of, self.record.sector_bytes)
+
+    def _with_starts(
+        self, through: dict[str, float], prints: Footprints, block: Block, launch: Launch, held: Occupancy
+    ) -> dict[str, float]:
+        """Bytes in the time of which those come, where a walk goes on somewhere else."""
+        if not self.record.is_processor:
+            return through
+        registers = max(1, layout(self.code, self.target.vector_bytes).lanes // self._lanes())
+        starting = self._bytes_through(prints.starting(block, self.record.start_lines, registers), block, launch, held)
+        nearest = next(iter(through))  # which is filled in time, wherever a walk goes on
+        return {**starting, nearest: through[nearest]}
+
+    def _bytes_through(self, prints: Footprints, block: Block, launch: Launch, held: Occupancy) -> dict[str, float]:
+        """The bytes that come through each cache, by the name of what serves them."""
         servers = (*(c.name for c in self.record.caches[1:]), "memory")
         return {
             name: self._through(prints, cache, block, launch, held)

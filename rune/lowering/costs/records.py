@@ -65,6 +65,7 @@ class DeviceRecord:
     line_bytes, sector_bytes: what a tag stands for, and what is moved at least [B]
     unit_cycle_bytes:    what a unit gets in a cycle from beyond its own cache [B]
     caches, memory_rate, memory_latency_cycles: memory, as far as a kernel can reach it [B/s]
+    start_lines:         of a processor: lines in whose time one more run of lines is found
     launch_ns:           one kernel more in a plan [ns]
     source:              where the numbers are from
     """
@@ -96,6 +97,7 @@ class DeviceRecord:
     source: str
     matrix_share: float = 1.0
     together_share: float = 1.0
+    start_lines: float = 0.0
 
     @property
     def is_processor(self) -> bool:

@@ -251,6 +251,7 @@ PROCESSOR = DeviceRecord(
     memory_latency_cycles=250.0,
     launch_ns=1_000.0,
     source="a generic core of a server",
+    start_lines=1.0,
 )
 
 GPUS = (H100, A100, L4, RTX_4090, MI300X, RX_7900_XTX, ARC_A770, IRIS_XE, APPLE_M1, ADRENO_740, MALI_G710)

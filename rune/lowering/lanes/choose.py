@@ -7,7 +7,10 @@ A loop may run in lanes when its iterations are independent but for Accumulate: 
 for GRID, WORKGROUP and VECTOR loops and proved here for SERIAL ones. Loops inside it must run
 equally in all lanes. Of the grid only the last loop can: those outside it are walked row by row.
 Of the loops on one path at most one is chosen, the cheapest by the number of instructions, where a
-load or store of neighbours counts as one and of scattered elements as one for each lane.
+load or store of neighbours counts as one and of scattered elements as one for each lane:
+
+x[n]     0: all lanes have the same element          x[2*i]     2: whole vectors, lanes pick from
+x[i]     1: neighbours, one vector                   x[p]       None: scattered, each by itself
 
 Invariant: the choice changes only the order of Accumulate.
 Cost:      linear in the code for each loop, so quadratic in the depth of the nest.
@@ -23,12 +26,12 @@ from rune.dims import Size
 from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import expressions, mentions, names_assigned, names_bound, names_used, walk, walk_expr
-from rune.lowering.lanes.access import access_cost
 from rune.lowering.scalar.table import ROWS
 from rune.records import dataclass
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
 LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes
+WIDEST = 4  # step from lane to lane from which on as many vectors cost as much as single elements
 _INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
 
 
@@ -130,6 +133,25 @@ def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: i
     return total
 
 
+# --- accesses ---------------------------------------------------------------------------------
+
+
+def step_of(index: Size, var: str, varying: frozenset[str]) -> int | None:
+    """The step from lane to lane, up to WIDEST; None where it is another, or none for all lanes.
+
+    var: the variable that counts the lanes. varying: the names that differ between them, `var` too
+    """
+    if not mentions(index, varying):
+        return 0
+    step = None if mentions(index, varying - {var}) else dims.coefficient(index, var)
+    return step if isinstance(step, int) and 0 < step <= WIDEST else None
+
+
+def access_cost(index: Size, var: str, varying: frozenset[str], lanes: int) -> float:
+    """1 where the lanes access one element or neighbours, else one for each lane."""
+    return 1.0 if step_of(index, var, varying) in (0, 1) else float(lanes)
+
+
 def varying_names(loop: For) -> frozenset[str]:
     """The loop variable and the locals inside that may differ between the lanes."""
     varying = {loop.var}
@@ -221,4 +243,14 @@ def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Itera
                     yield part.indices[0]
 
 
-__all__ = ["Choice", "choose", "instructions", "is_vectorisable", "reads_any", "trip_count", "varying_names"]
+__all__ = [
+    "Choice",
+    "access_cost",
+    "choose",
+    "instructions",
+    "is_vectorisable",
+    "reads_any",
+    "step_of",
+    "trip_count",
+    "varying_names",
+]

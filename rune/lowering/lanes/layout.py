@@ -2,17 +2,48 @@
 
 Before   for i in 512 { for j in 64 { y[i, j] = x[j, i] } }       code for a processor
 After    j in 16 lanes, and x[j, i] by tiles along i              what the renderer writes
+
+Cores share a kernel's grid by points, rows of points, or tiles:
+
+for i in 64 { for j in 100 { ... } }     64 rows: the last axis is short
+for i in 3 { for j in 10**6 { ... } }    points, in multiples of the lanes, where borders should be
+
+Invariant: what a kernel computes does not depend on where its range is divided.
 """
 
 from __future__ import annotations
 
-from rune.lowering.kernel.nodes import KernelCode, Kind
+from collections.abc import Sequence
+from enum import Enum
+
+from rune.dims import Size, product
+from rune.lowering.kernel.nodes import For, KernelCode, Kind
 from rune.lowering.kernel.rewrite import perfect_nest
 from rune.lowering.lanes.choose import choose
-from rune.lowering.lanes.division import Division, division
 from rune.lowering.lanes.transposed import Transposed, find_transposed
 from rune.lowering.lanes.width import lanes_filled, lanes_of_register, registers_of_vector
 from rune.records import dataclass
+
+LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
+
+
+class Unit(Enum):
+    """What a range counts."""
+
+    GRID = "the whole grid, which has one point"
+    LINE = "the points of the only axis"
+    ROW = "rows: the points of all axes but the last"
+    POINT = "the points of all axes"
+    TILES = "rows of tiles along the last axis"
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A range of units; borders between cores should be multiples of `grain`."""
+
+    unit: Unit
+    range: Size
+    grain: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +79,20 @@ def layout(code: KernelCode, vector_bytes: int) -> Layout:
     return Layout(loops, lanes, transposed, division(grid, transposed, lanes), choice.cost)
 
 
-__all__ = ["Layout", "layout"]
+def division(grid: Sequence[For], transposed: Transposed | None, lanes: int) -> Division:
+    """How a grid is divided whose last axis may be transposed by tiles."""
+    if not grid:
+        return Division(Unit.GRID, 1)
+    rows, last = [loop.extent for loop in grid[:-1]], grid[-1].extent
+    if not rows:
+        return Division(Unit.LINE, last, lanes)
+    if transposed is not None:
+        # A row of tiles is as wide as the last axis, so only the other axis counts tiles.
+        tiles = (transposed.axis.extent + (lanes - 1)) // lanes
+        return Division(Unit.TILES, product(loop.extent for loop in transposed.others(grid)) * tiles)
+    if isinstance(last, int) and last < LONG_AXIS:
+        return Division(Unit.ROW, product(rows))
+    return Division(Unit.POINT, product((*rows, last)), lanes)
+
+
+__all__ = ["Division", "Layout", "Unit", "division", "layout"]

@@ -73,12 +73,16 @@ def _reference(x: np.ndarray, *, kind: str, axes: Axes, odd: bool) -> np.ndarray
     sizes = [x.shape[axis] for axis in axes]
     if kind == "irfft":
         sizes[-1] = 2 * (sizes[-1] - 1) + odd
-    result = _NUMPY[kind](x, s=sizes, axes=axes)
+    if len(axes) == 1:
+        result = _NUMPY[kind](x, sizes[0], axes[0])
+    else:
+        result = _NUMPY_OF_AXES[kind](x, s=sizes, axes=axes)
     dtype = {"rfft": WHOLE, "irfft": PART}.get(kind, {}).get(x.dtype, x.dtype)
     return result.astype(dtype, copy=False)
 
 
-_NUMPY: dict[str, Any] = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.fft.rfftn, "irfft": np.fft.irfftn}
+_NUMPY: dict[str, Any] = {"fft": np.fft.fft, "ifft": np.fft.ifft, "rfft": np.fft.rfft, "irfft": np.fft.irfft}
+_NUMPY_OF_AXES: dict[str, Any] = {kind: getattr(np.fft, f"{kind}n") for kind in _NUMPY}
 
 
 def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:

@@ -7,12 +7,16 @@ matrices' own precision.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
+from numpy.linalg import _umath_linalg
 
 from rune.ops.linalg.small import over_matrices
 
 PANEL = 64
 LARGE = 256
+FEW = 1 << 10  # numbers of a matrix up to which it is known which are above the diagonal
 
 
 def _is_left_to_numpy(a: np.ndarray) -> bool:
@@ -81,11 +85,39 @@ def _product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
 def qr(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
     """Q and R; Q is square if full_matrices."""
     if _is_left_to_numpy(a):
-        q, r = np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
-        return _narrowed(q, a), _narrowed(r, a)
+        return _qr_in_lapack(a, full_matrices)
     reflectors, taus = geqrf(a)
     rows, count = a.shape[-2], taus.shape[-1]
     width = rows if full_matrices else count
     vectors = reflectors[..., :, :count]
     q = reflections_product(vectors, taus, width)
     return q, np.triu(reflectors[..., :width, :])
+
+
+# What np.linalg.qr calls, which takes three times as long for a few numbers.
+_RAW, _REDUCED, _COMPLETE = (getattr(_umath_linalg, f"qr_{name}", None) for name in ("r_raw", "reduced", "complete"))
+
+
+def _qr_in_lapack(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Q and R by NumPy's LAPACK, in double precision."""
+    if _RAW is None or _REDUCED is None or _COMPLETE is None:
+        q, r = np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
+        return _narrowed(q, a), _narrowed(r, a)
+    rows, columns = a.shape[-2:]
+    packed = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)  # a copy, which becomes R
+    taus = _RAW(packed)
+    is_square = full_matrices and rows > columns
+    q = (_COMPLETE if is_square else _REDUCED)(packed, taus)
+    height = rows if is_square else min(rows, columns)
+    return _narrowed(q, a), _narrowed(_upper(packed[..., :height, :]), a)
+
+
+def _upper(x: np.ndarray) -> np.ndarray:
+    """The upper triangles, with zeros below."""
+    rows, columns = x.shape[-2:]
+    return np.where(_upper_mask(rows, columns), x, 0) if rows * columns <= FEW else np.triu(x)
+
+
+@functools.lru_cache(maxsize=64)
+def _upper_mask(rows: int, columns: int) -> np.ndarray:
+    return np.triu(np.ones((rows, columns), bool))

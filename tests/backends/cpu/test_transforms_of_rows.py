@@ -75,11 +75,6 @@ def test_long_rows_of_small_factors_go_by_the_routine_and_others_by_numpy(n: int
     assert is_by_the_routine(n) is is_taken
 
 
-@pytest.mark.parametrize("kind", ["rfft", "irfft"])
-def test_real_transforms_are_numpys(kind: str):
-    assert not is_by_the_routine(4096, np.float32 if kind == "rfft" else np.complex64, kind=kind)
-
-
 def test_a_nan_spoils_its_row_and_no_other():
     x = drawn((3, 2048))
     x[1, 77] = np.nan

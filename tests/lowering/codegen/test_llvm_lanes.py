@@ -8,10 +8,8 @@ from rune.dims import symbol
 from rune.lowering.kernel.nodes import For, KernelCode
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.text import parse
-from rune.lowering.lanes.access import step_of
-from rune.lowering.lanes.choose import choose, is_vectorisable
-from rune.lowering.lanes.division import Division, Unit
-from rune.lowering.lanes.layout import layout
+from rune.lowering.lanes.choose import choose, is_vectorisable, step_of
+from rune.lowering.lanes.layout import Division, Unit, layout
 from rune.lowering.lanes.rounds import rounds_of
 
 

@@ -17,6 +17,7 @@ import rune.numpy as rnp
 from rune.backends.cuda.devices import native
 from rune.dtypes import f32
 from rune.lowering.costs import DeviceRecord, cost
+from rune.lowering.costs.devices import record_of
 from rune.lowering.costs.records import Cache
 from rune.lowering.costs.registers import registers
 from rune.lowering.costs.table import A100, GPUS, H100
@@ -348,3 +349,28 @@ def test_sums_for_which_a_processor_has_no_registers_are_read_and_written():
 
     assert requests(24) <= requests(12)
     assert requests(96) > 1.5 * requests(24)
+
+
+def columns(first: str, other: str) -> tuple[float, float]:
+    """Bytes from the last cache, and its seconds: sums of two vectors of columns at a time."""
+    indices = f"x[{first} + 1024*k]", f"x[{other} + 1024*k]"
+    inner = f"for k in 1024 serial {{ s add= {indices[0]} t add= {indices[1]} }}"
+    head = "var s: f32 = 0.0_f32 var t: f32 = 0.0_f32"
+    body = f"for i in 32 grid {{ for j in 16 grid {{ {head} {inner} store y[{first}] = s store y[{other}] = t }} }}"
+    code = kernel(body, "x: read f32[1048576], y: write f32[1024]")
+    costs = cost(code, target("llvm", 1, 64))
+    return costs.bytes_through["L3"], costs.parts["L3"]
+
+
+def test_lines_that_follow_each_other_come_sooner_to_a_processor_than_as_many_lines_apart():
+    together, apart = columns("32*i + j", "32*i + j + 16"), columns("16*i + j", "16*i + j + 512")
+
+    assert together[0] == apart[0]  # as many bytes
+    assert 1.2 * together[1] < apart[1]
+
+
+def test_one_row_of_memory_after_the_other_is_one_run_of_lines():
+    code = kernel(f"for i in {M16} grid {{ store y[i] = x[i] }}", M16_IN_AND_OUT)
+    costs, record = cost(code, target("llvm", 1, 64)), record_of(target("llvm", 1, 64))
+
+    assert costs.parts["memory"] == pytest.approx(costs.bytes_through["memory"] / record.memory_rate, rel=1e-4)

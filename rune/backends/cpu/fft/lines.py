@@ -41,10 +41,8 @@ def take_apart_function(shape: Shape) -> str:
 
     def block(number: Value) -> None:
         first = (number * shape.lanes).call("smin", n - shape.lanes)
-        source = make.at(pairs, first * 2)
-        low, high = make.vector(source), make.vector(make.at(source, shape.lanes))
-        for part, target in enumerate((real, imag)):
-            make.put(make.writer.shuffle(low, high, range(part, 2 * shape.lanes, 2)), make.at(target, first))
+        for part, target in zip(take_pairs(make, make.at(pairs, first * 2)), (real, imag), strict=True):
+            make.put(part, make.at(target, first))
 
     make.each(block_count(n, shape.lanes), block)
     return make.text("take_apart(ptr %pairs, ptr %real, ptr %imag, i64 %n)")
@@ -54,19 +52,31 @@ def put_together_function(shape: Shape) -> str:
     """The n pairs of real and imaginary parts, times a factor."""
     make = maker(shape)
     (real, imag, pairs), (n,) = make.pointers("real imag pairs"), make.sizes("n")
-    order = [lane + part * shape.lanes for lane in range(shape.lanes) for part in (0, 1)]
     factor = make.writer.splat(Value(make.writer, shape.scalar, "%factor"), shape.lanes)
 
     def block(number: Value) -> None:
         first = (number * shape.lanes).call("smin", n - shape.lanes)
         x, y = (make.vector(make.at(part, first)) * factor for part in (real, imag))
-        target = make.at(pairs, first * 2)
-        for half, at in enumerate((target, make.at(target, shape.lanes))):
-            lanes = order[half * shape.lanes : (half + 1) * shape.lanes]
-            make.put(make.writer.shuffle(x, y, lanes), at)
+        put_pairs(make, x, y, make.at(pairs, first * 2))
 
     make.each(block_count(n, shape.lanes), block)
     return make.text(f"put_together(ptr %real, ptr %imag, ptr %pairs, i64 %n, {shape.scalar} %factor)")
+
+
+def take_pairs(make: Maker, source: Value) -> tuple[Value, Value]:
+    """Real and imaginary parts of a vector of pairs."""
+    lanes = make.shape.lanes
+    low, high = make.vector(source), make.vector(make.at(source, lanes))
+    real, imag = (make.writer.shuffle(low, high, range(part, 2 * lanes, 2)) for part in (0, 1))
+    return real, imag
+
+
+def put_pairs(make: Maker, real: Value, imag: Value, target: Value) -> None:
+    """Pairs of a vector of real and one of imaginary parts."""
+    lanes = make.shape.lanes
+    order = [lane + part * lanes for lane in range(lanes) for part in (0, 1)]
+    for half, at in enumerate((target, make.at(target, lanes))):
+        make.put(make.writer.shuffle(real, imag, order[half * lanes : (half + 1) * lanes]), at)
 
 
 def gather_line_function(shape: Shape) -> str:

@@ -31,9 +31,10 @@ from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.complex_numbers import PART
 from rune.records import dataclass
 
-_POINTERS = "source target even odd real imag between work words"
+_PARTS = "real imag between work words"
+_POINTERS = f"source target even odd {_PARTS}"
 _HEAD = 7  # words in front of those of stages
-_OF_STAGE = 4  # words: its function, its table, runs and done
+OF_STAGE = 4  # words: its function, its table, runs and done
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,12 @@ class Length:
     address: int
     places: tuple[int, ...]
 
+    def memory(self) -> tuple[np.ndarray, list[int]]:
+        """Work memory for one row, and where its parts begin."""
+        memory = host_memory.arena(self.places[-1], "fft")
+        first = memory.ctypes.data
+        return memory, [first + place for place in self.places[:-1]]
+
 
 def is_routine(n: int, dtype: np.dtype) -> bool:
     """Whether the routine takes rows of n numbers of this complex dtype."""
@@ -63,13 +70,12 @@ def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
     """The transform along the last axis, or its inverse, of a length that the routine takes."""
     source, result, n = np.ascontiguousarray(x), np.empty(x.shape, x.dtype), x.shape[-1]
     length = length_of(n, PART[x.dtype])
-    memory = host_memory.arena(length.places[-1], "fft")
-    first = memory.ctypes.data
-    real, imag, between, work, _ = [first + at for at in length.places]
+    memory, (real, imag, *places) = length.memory()
     # The inverse is the same with the parts exchanged before and after.
     even, odd = (imag, real) if inverse else (real, imag)
-    arrays = source.ctypes.data, result.ctypes.data, even, odd, real, imag, between, work, length.address
+    arrays = source.ctypes.data, result.ctypes.data, even, odd, real, imag, *places, length.address
     _entry(PART[x.dtype])(*arrays, x.size // n, 1 / n if inverse else 1)
+    del memory  # which was in use until here
     return result
 
 
@@ -79,6 +85,32 @@ def shape_of(dtype: np.dtype) -> Shape:
     return shape_for(compiler.machine(), SCALARS[dtype])
 
 
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The stages of a transform in lanes: OF_STAGE words of each, and the tables they point to."""
+
+    words: np.ndarray
+    tables: tuple[np.ndarray, ...]
+
+    @property
+    def address(self) -> int:
+        """Of the words."""
+        return self.words.ctypes.data
+
+
+def stages_of(n: int, dtype: np.dtype) -> Stages:
+    """The stages of n numbers, whose functions are compiled where no other length has had them."""
+    done, listed = 1, radices(n)
+    words: list[int] = []
+    tables: list[np.ndarray] = []
+    for k, radix in enumerate(listed):
+        runs = n // (radix * done)
+        tables.append(turns_of_stage(radix, runs, dtype))
+        words += [_stage(dtype, radix, k == len(listed) - 1), tables[-1].ctypes.data, runs, done]
+        done *= radix
+    return Stages(np.array(words, np.int64), tuple(tables))
+
+
 @functools.lru_cache(maxsize=64)
 def length_of(n: int, dtype: np.dtype) -> Length:
     """The words and tables of a length that the routine takes."""
@@ -86,21 +118,20 @@ def length_of(n: int, dtype: np.dtype) -> Length:
     factors = split_of(n, shape.lanes)
     assert factors is not None
     between = turns_between(*factors, dtype)
-    tables, words = [between], []
-    for factor in factors:
-        done, listed = 1, radices(factor)
-        for k, radix in enumerate(listed):
-            runs = factor // (radix * done)
-            tables.append(turns_of_stage(radix, runs, dtype))
-            function = _stage(dtype, radix, k == len(listed) - 1)
-            words += [function, tables[-1].ctypes.data, runs, done]
-            done *= radix
+    lists = [stages_of(factor, dtype) for factor in factors]
+    tables = (between, *(table for stages in lists for table in stages.tables))
     step = step_between(factors[1], shape)
     head = [n, *factors, step, between.ctypes.data, *(len(radices(factor)) for factor in factors)]
-    listed = np.array(head + words, np.int64)
-    sizes = n, n, 2 * factors[0] * step, 4 * shape.lanes * max(factors)
+    listed = np.concatenate([np.array(head, np.int64), *(stages.words for stages in lists)])
+    # A real transform puts the first number behind the last (reals.py).
+    sizes = n + 1, n + 1, 2 * factors[0] * step, 4 * shape.lanes * max(factors)
     places = itertools.accumulate((int(in_lines(size * shape.bytes)) for size in sizes), initial=0)
-    return Length(listed, tuple(tables), listed.ctypes.data, tuple(places))
+    return Length(listed, tables, listed.ctypes.data, tuple(places))
+
+
+def parts_address(dtype: np.dtype) -> int:
+    """The address of `parts_function`."""
+    return _code(dtype).address("parts")
 
 
 def _stage(dtype: np.dtype, radix: int, last: bool) -> int:
@@ -114,7 +145,7 @@ def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
     shape = shape_of(dtype)
 
     def write() -> str:
-        return f"{declarations(shape)}\n\n{_public(stage_function(shape, radix, turns=not last))}"
+        return f"{declarations(shape)}\n\n{public(stage_function(shape, radix, turns=not last))}"
 
     return compiler.compile_routine("stage", (str(dtype), radix, last), {}, write, conventions.HURRY)
 
@@ -122,16 +153,18 @@ def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
 @compiler.lasting
 def _code(dtype: np.dtype) -> compiler.Code:
     shape = shape_of(dtype)
-    moves = take_apart_function, put_together_function, turned_squares_function, stages_function
+    pieces = take_apart_function, put_together_function, turned_squares_function, stages_function
 
     def write() -> str:
-        texts = [declarations(shape), *(move(shape) for move in moves), _public(rows_function(shape))]
+        functions = public(parts_function(shape)), public(rows_function(shape))
+        texts = [declarations(shape), *(piece(shape) for piece in pieces), *functions]
         return "\n\n".join(texts)
 
     return compiler.compile_routine("rows", (str(dtype),), {}, write, conventions.HURRY)
 
 
-def _public(text: str) -> str:
+def public(text: str) -> str:
+    """A function that can be seen from without its module."""
     return text.replace("define internal", "define", 1)
 
 
@@ -157,7 +190,7 @@ def stages_function(shape: Shape) -> str:
         before, after = (make.at(work, room * at) for at in (make.number(1) - second, second))
         source = [make.at(before, part * shape.lanes) for part in (0, 1)]
         target = [make.at(after, part * shape.lanes) for part in (0, 1)]
-        words = make.at(listed, k * _OF_STAGE, "i64")
+        words = make.at(listed, k * OF_STAGE, "i64")
         function, turns = (writer.load("ptr", make.at(words, at, "i64")) for at in (0, 1))
         runs, done = (writer.load("i64", make.at(words, at, "i64")) for at in (2, 3))
         reads = [writer.select(is_first, x, y) for x, y in zip((fr, fi, fs), (*source, step), strict=True)]
@@ -169,20 +202,16 @@ def stages_function(shape: Shape) -> str:
     return make.text(f"stages(ptr %listed, i64 %count, {pointers}, ptr %work, i64 %room)")
 
 
-def rows_function(shape: Shape) -> str:
-    """The transform of each of `count` rows of pairs, times `factor`.
-
-    even, odd: where the first and the second number of each pair go, in memory of real and imag
-    """
+def parts_function(shape: Shape) -> str:
+    """The transform of one row whose parts are apart, in their place."""
     make, lanes = maker(shape), shape.lanes
     writer = make.writer
-    source, target, even, odd, real, imag, between, work, words = make.pointers(_POINTERS)
-    (count,), factor = make.sizes("count"), Value(writer, shape.scalar, "%factor")
+    real, imag, between, work, words = make.pointers(_PARTS)
     n, rows, columns, step, turns, downs, alongs = (
         writer.load("ptr" if k == _HEAD - 3 else "i64", make.at(words, k, "i64")) for k in range(_HEAD)
     )
     listed = make.at(words, _HEAD, "i64")
-    along_list = make.at(listed, downs * _OF_STAGE, "i64")
+    along_list = make.at(listed, downs * OF_STAGE, "i64")
     width = make.number(2 * lanes)
     room = width * writer.select(rows > columns, rows, columns)
     middle_real, middle_imag = between, make.at(between, rows * step)
@@ -202,13 +231,27 @@ def rows_function(shape: Shape) -> str:
         places = [make.at(part, first) for part in (real, imag)]
         make.call("stages", along_list, alongs, second, second_imag, width, *places, rows, work, room)
 
+    make.each(block_count(columns, lanes), down)
+    make.each(block_count(rows, lanes), along)
+    return make.text(f"parts({', '.join(f'ptr %{name}' for name in _PARTS.split())})")
+
+
+def rows_function(shape: Shape) -> str:
+    """The transform of each of `count` rows of pairs, times `factor`.
+
+    even, odd: where the first and the second number of each pair go, in memory of real and imag
+    """
+    make = maker(shape)
+    source, target, even, odd, *parts = make.pointers(_POINTERS)
+    (count,), factor = make.sizes("count"), Value(make.writer, shape.scalar, "%factor")
+    n = make.writer.load("i64", parts[-1])
+
     def row(number: Value) -> None:
         first = number * n * 2
         make.call("take_apart", make.at(source, first), even, odd, n)
-        make.each(block_count(columns, lanes), down)
-        make.each(block_count(rows, lanes), along)
+        make.call("parts", *parts)
         make.call("put_together", even, odd, make.at(target, first), n, factor)
 
     make.each(count, row)
-    listed_pointers = ", ".join(f"ptr %{name}" for name in _POINTERS.split())
-    return make.text(f"rows({listed_pointers}, i64 %count, {shape.scalar} %factor)")
+    listed = ", ".join(f"ptr %{name}" for name in _POINTERS.split())
+    return make.text(f"rows({listed}, i64 %count, {shape.scalar} %factor)")

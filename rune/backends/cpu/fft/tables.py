@@ -24,6 +24,13 @@ def turns_between(rows: int, columns: int, dtype: np.dtype) -> Table:
     return np.ascontiguousarray(np.moveaxis(_pairs(j * k, rows * columns, dtype), -1, 0))
 
 
+def half_turns(n: int, dtype: np.dtype) -> Table:
+    """exp(-2πi k/n) for k from 0 to n/2: f[2, n/2 + 1], the parts apart, -1 the last."""
+    turns = _pairs(np.arange(n // 2 + 1), n, dtype)
+    turns[-1] = -1, 0
+    return np.ascontiguousarray(turns.T)
+
+
 def roots_of_prime(radix: int, dtype: np.dtype) -> Table:
     """cos and sin of 2π qk / radix for q, k from 1 to radix//2: f[half, half, 2]."""
     q = np.arange(1, radix // 2 + 1)

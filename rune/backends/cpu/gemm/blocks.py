@@ -236,7 +236,7 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
         writer.store(value, make.at(words, number, "i64"))
     for number, value in enumerate((by_rows.cast("zext", "i64"), units), len(steps) + 6):
         writer.store(value, make.at(words, number, "i64"))
-    spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
+    spread(make, "stripes", words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
     signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb, ptr %watch)"
     return make.text(signature).replace("define internal", "define", 1)
 
@@ -258,6 +258,7 @@ def split_of(shape: Shape, m: Value, n: Value, cores: int) -> tuple[Value, Value
 
 def spread(
     make: Maker,
+    stripes: str,
     words: Value,
     sizes: tuple[Value, Value, Value, Value],
     total: Value,
@@ -265,20 +266,20 @@ def spread(
     cores: int,
     parallel: int,
 ) -> None:
-    """@stripes on `words`, on all cores where the product of these sizes is worth it.
+    """The task `stripes` on `words`, on all cores where the product of these sizes is worth it.
 
     A core takes its rows at once, since it packs B for them; of columns a block, then another, if
     blocks go around.
     """
     writer, (batch, m, n, k) = make.writer, sizes
-    alone = functools.partial(make.call, "stripes", words, make.number(0), total)
+    alone = functools.partial(make.call, stripes, words, make.number(0), total)
 
     def split() -> None:
         each = block_count(total, cores)
         blocks = block_count(each, make.shape.width // make.shape.panel)
         even = by_rows.invert() & each.binary("urem", each, blocks).equals(0)
         piece = writer.select(even, each.binary("udiv", each, blocks), each)
-        task = f"ptr @stripes, ptr {words.text}, i64 {total.text}, i64 {piece.text}"
+        task = f"ptr @{stripes}, ptr {words.text}, i64 {total.text}, i64 {piece.text}"
         writer.do(f"call void inttoptr (i64 {parallel} to ptr)({task})")
 
     def compute() -> None:

@@ -102,7 +102,7 @@ def block_function(shape: Shape) -> str:
                 )
 
             def pack(p: Value, depth: Value, target: Value) -> None:
-                make.call("pack_right", a, depths, filters, first + p, j, target, depth, wide, most)
+                make.call_piece("pack_right", a, depths, filters, first + p, j, target, depth, wide, most)
 
             def group(number: Value) -> None:
                 i = i0 + number * HEIGHT

@@ -20,12 +20,12 @@ import numpy as np
 
 from rune import dtypes, locks
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.shape import Shape, is_of_views, shape_for
 from rune.errors import CompileError
 from rune.records import dataclass
 
 # Pieces that do little but call others: they would gain nothing by more of LLVM's effort.
-DIRECTING = frozenset({"dot", "tiles"})
+DIRECTING = frozenset({"dot", "tiles", "view_dot", "view_block", "pack_right"})
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 
@@ -85,7 +85,8 @@ class Library:
         effort = conventions.LITTLE if self.effort != conventions.HURRY and DIRECTING.issuperset(group) else self.effort
 
         def write() -> str:
-            return pieces().module_text(self.shape, group, self.cores, self.parallel, effort)
+            writer = strided() if any(map(is_of_views, group)) else pieces()
+            return writer.module_text(self.shape, group, self.cores, self.parallel, effort)
 
         code = compiler.compile_routine("gemm", (*self.words, *group), self.outside, write, effort)
         self.codes.append(code)
@@ -131,14 +132,3 @@ def library(dtype: np.dtype, cores: int, parallel: int, effort: int, routine: st
         name = dtypes.short(dtype)
         raise CompileError(f"{routine}: cannot multiply {name} (the routine takes f32 and f64)")
     return _kept(SCALARS[dtype], cores, parallel, effort)
-
-
-@functools.cache
-def strided_module(dtype: np.dtype, cores: int, parallel: int, effort: int) -> compiler.Code:
-    """Products of views. They call pieces, which have to be compiled before a product runs."""
-    dense = library(dtype, cores, parallel, effort, "strided_dot")
-
-    def write() -> str:
-        return strided().module_text(dense.shape, cores, parallel)
-
-    return compiler.compile_routine("strided_gemm", dense.words, dense.outside, write, effort)

@@ -20,6 +20,8 @@ from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
+Digits = tuple[tuple[int, int], ...]  # (size, step), innermost first
+
 DIGITS = 8  # at most, of one index
 WORDS = 1 + 2 * DIGITS  # of one role
 ROLES = ("a_batch", "a_rows", "a_inner", "b_batch", "b_columns", "b_inner")
@@ -88,6 +90,18 @@ def place(make: Maker, role: Value, index: Value, slot: Value) -> Value:
 # --- the right side ---------------------------------------------------------------------------
 
 
+def way(inner: Digits, outer: Digits) -> str:
+    """The piece by which `pack_right` packs an operand of these digits of p and of columns.
+
+    >>> way(inner=((3, 1), (3, 30)), outer=((28, 1), (28, 30)))
+    'along_columns'
+    """
+    along_p, along_j = (size if step == 1 else 0 for (size, step), *_ in (inner, outer))
+    if max(along_p, along_j) < RUN:
+        return "by_lanes"
+    return "along_columns" if along_j >= along_p else "along_depth"
+
+
 def chunk_function(shape: Shape) -> str:
     """`count` neighbours of every p to rows of a panel, `step` apart."""
     make = maker(shape)
@@ -123,11 +137,11 @@ def pack_right_function(shape: Shape) -> str:
     def longer() -> None:
         writer.either(
             along_j >= along_p,
-            lambda: make.call("pack_along_columns", *source, *target),
-            lambda: make.call("pack_along_depth", *source, *target),
+            lambda: make.call_piece("along_columns", *source, *target),
+            lambda: make.call_piece("along_depth", *source, *target),
         )
 
-    writer.either(short, lambda: make.call("pack_by_lanes", *source, *target), longer)
+    writer.either(short, lambda: make.call_piece("by_lanes", *source, *target), longer)
     return make.text(f"pack_right({_PACK})")
 
 
@@ -146,7 +160,7 @@ def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None])
     each_panel(make, columns, panel)
 
 
-def pack_along_columns_function(shape: Shape) -> str:
+def along_columns_function(shape: Shape) -> str:
     """Where columns run on in memory: vectors of them, for each p."""
     make = maker(shape)
     writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
@@ -169,10 +183,10 @@ def pack_along_columns_function(shape: Shape) -> str:
         runs(make, outer, first, alive, run)
 
     _each_panel(make, panel)
-    return make.text(f"pack_along_columns({_PACK})")
+    return make.text(f"along_columns({_PACK})")
 
 
-def pack_along_depth_function(shape: Shape) -> str:
+def along_depth_function(shape: Shape) -> str:
     """Where p runs on in memory: squares of vectors, transposed.
 
     A square may write rows beyond its own: the next one, or the next panel, overwrites them.
@@ -204,7 +218,7 @@ def pack_along_depth_function(shape: Shape) -> str:
         make.each(block_count(alive, lanes), vector)
 
     _each_panel(make, panel)
-    return make.text(f"pack_along_depth({_PACK})")
+    return make.text(f"along_depth({_PACK})")
 
 
 def _column_places(make: Maker, outer: Value, first: Value, alive: Value, count: Value, columns: Value) -> None:
@@ -215,7 +229,7 @@ def _column_places(make: Maker, outer: Value, first: Value, alive: Value, count:
     make.each(count - alive, lambda k: repeat(make.at(columns, alive + k, "i64")))
 
 
-def pack_by_lanes_function(shape: Shape) -> str:
+def by_lanes_function(shape: Shape) -> str:
     """Where nothing runs on: every lane from a place of its own."""
     make = maker(shape)
     writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
@@ -240,7 +254,7 @@ def pack_by_lanes_function(shape: Shape) -> str:
         make.each(block_count(alive, lanes), vector)
 
     _each_panel(make, panel)
-    return make.text(f"pack_by_lanes({_PACK})")
+    return make.text(f"by_lanes({_PACK})")
 
 
 def _gathered(make: Maker, base: Value, places: Value) -> Value:

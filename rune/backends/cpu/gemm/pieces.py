@@ -5,10 +5,11 @@ Where a size is known only at run time, everything that it might lead to is need
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import field
 
 from rune.backends.cpu import conventions
-from rune.backends.cpu.gemm import blocks, exchanged
+from rune.backends.cpu.gemm import blocks
 from rune.backends.cpu.gemm.panels import (
     copy_function,
     pack_rows_function,
@@ -16,7 +17,7 @@ from rune.backends.cpu.gemm.panels import (
     square_function,
     transposed_function,
 )
-from rune.backends.cpu.gemm.shape import ROWS, Shape
+from rune.backends.cpu.gemm.shape import ROWS, Shape, is_of_views
 from rune.backends.cpu.gemm.tile import tile_function
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.records import dataclass
@@ -27,6 +28,7 @@ class Product:
     """What is known of a product before it runs: m x k by k x n, and which side is transposed.
 
     None is a size that only the run tells.
+    walks: of a product of views, the digits of each role (packing.py); empty where they are unknown
     """
 
     m: int | None
@@ -34,6 +36,7 @@ class Product:
     k: int | None
     trans_a: bool = False
     trans_b: bool = False
+    walks: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 def pieces_of_dots(shape: Shape, cores: int, products: Iterable[Product]) -> set[str]:
@@ -45,7 +48,7 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     """The pieces that a dense product may call, besides @dot."""
     m, n, k, ta, tb = product.m, product.n, product.k, product.trans_a, product.trans_b
     if n is None or (n == 1 and m is None):
-        return {name for name in shape.pieces if not name.startswith("walk")}  # of views alone
+        return {name for name in shape.pieces if not is_of_views(name)}
     if n == 1 and m != 1:  # it is computed as the transposed one
         m, n, ta, tb = n, m, False, not ta
     few = (not ta or m in (None, 1)) and (tb or n == 1) and (m is None or m <= blocks.FEW)
@@ -60,9 +63,12 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
         needed |= {f"copy{v}" for v in counts}
     if ta and m != 1 and n > blocks.FEW_PANELS * shape.panel:
         needed |= {"pack_rows", "square"}
-    if shape.vectors in counts and (m is None or m % ROWS == 1):
-        needed |= {"row"}
-    return needed
+    return needed | rows_alone(shape, counts, m)
+
+
+def rows_alone(shape: Shape, counts: Container[int], m: int | None) -> set[str]:
+    """The piece of a last row that is alone, of panels of as many vectors as there are at most."""
+    return {"row"} if shape.vectors in counts and (m is None or m % ROWS == 1) else set()
 
 
 def vector_counts(shape: Shape, cores: int, m: int | None, n: int) -> set[int]:
@@ -130,8 +136,6 @@ def piece_text(shape: Shape, name: str, cores: int, parallel: int, effort: int =
     match stem:
         case "tile":
             texts = [tile_function(shape, vectors, shape.rows(vectors), name)]
-        case "walk":
-            texts = [exchanged.tile_function(shape, vectors, name)]
         case "copy":
             texts = [copy_function(shape, vectors)]
         case "row":

@@ -10,6 +10,9 @@ WATCHED_OPERATIONS = 1 << 28  # from which signals are asked for meanwhile, some
 ROWS = 8  # of a tile, at most: each takes an address
 # Pieces of a product besides two kinds of tiles and a copy for each number of vectors.
 PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
+# The same of products of views alone, besides tiles that walk.
+PACKS = ("along_columns", "along_depth", "by_lanes")
+VIEWS = ("pack_right", *PACKS, "pack_left", "view_block", "exchanged_block", "view_dot")
 BYTES = {"float": 4, "double": 8}
 
 
@@ -29,7 +32,7 @@ class Shape:
     def pieces(self) -> tuple[str, ...]:
         """The names of the functions that are compiled when a product needs them (library.py)."""
         families = [f"{x}{v}" for x in ("tile", "copy", "walk") for v in range(1, self.vectors + 1)]
-        return (*families, *PIECES)
+        return (*families, *PIECES, *VIEWS)
 
     @property
     def vector(self) -> str:
@@ -49,6 +52,11 @@ class Shape:
     def bytes(self) -> int:
         """Bytes of one element, to which everything is aligned."""
         return BYTES[self.scalar]
+
+
+def is_of_views(piece: str) -> bool:
+    """Whether only products of views call it."""
+    return piece in VIEWS or piece.startswith("walk")
 
 
 def shape_for(machine: Machine, scalar: str) -> Shape:

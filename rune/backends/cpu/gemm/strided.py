@@ -11,13 +11,13 @@ Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from rune.backends.cpu.gemm import exchanged, packing
+from rune.backends.cpu.gemm import exchanged, packing, pieces
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT, split_of, spread, task_words
-from rune.backends.cpu.gemm.packing import place, role_of, word
-from rune.backends.cpu.gemm.pieces import Product, declarations, vector_counts
-from rune.backends.cpu.gemm.shape import ROWS, Shape
+from rune.backends.cpu.gemm.packing import Digits, place, role_of, word
+from rune.backends.cpu.gemm.pieces import Product, rows_alone, vector_counts
+from rune.backends.cpu.gemm.shape import PACKS, ROWS, Shape, is_of_views
 from rune.backends.cpu.gemm.tile import block_count, least, maker, widest
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
@@ -48,7 +48,7 @@ def block_function(shape: Shape) -> str:
         def deep(number: Value) -> None:
             p = number * DEPTH
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
-            make.call("pack_right", b, depths, columns, p, j, packed, depth, wide, most)
+            make.call_piece("pack_right", b, depths, columns, p, j, packed, depth, wide, most)
 
             def group(number: Value) -> None:
                 first = i0 + number * HEIGHT
@@ -60,7 +60,7 @@ def block_function(shape: Shape) -> str:
                     make.call_piece("tiles", start, row_step, one, *operands)
 
                 def copied() -> None:
-                    make.call("pack_left", a, rows, inner, first, p, held, height, depth)
+                    make.call_piece("pack_left", a, rows, inner, first, p, held, height, depth)
                     make.call_piece("tiles", held, depth, one, *operands)
 
                 writer.either(plain, in_place, copied)
@@ -70,7 +70,7 @@ def block_function(shape: Shape) -> str:
         make.each(block_count(k, DEPTH), make.watched(watch, deep))
 
     make.each(block_count(j1 - j0, shape.width), across)
-    return make.text(f"block({_STRIPE})")
+    return make.text(f"view_block({_STRIPE})")
 
 
 def stripes_function(shape: Shape) -> str:
@@ -97,13 +97,13 @@ def stripes_function(shape: Shape) -> str:
         operands, ranges = (lhs, rhs, corner, digits, watch), (*rows, *columns, k)
         writer.either(
             exchanges.compare("ne", 0),
-            lambda: make.call("exchanged_block", *operands, m, *ranges),
-            lambda: make.call("block", *operands, n, *ranges),
+            lambda: make.call_piece("exchanged_block", *operands, m, *ranges),
+            lambda: make.call_piece("view_block", *operands, n, *ranges),
         )
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
     writer.count_up(begin.binary("udiv", begin, units), last, 1, make.watched(watch, one_batch))
-    return make.text("stripes(ptr %words, i64 %begin, i64 %end)")
+    return make.text("view_stripes(ptr %words, i64 %begin, i64 %end)")
 
 
 def dot_function(shape: Shape, cores: int, parallel: int) -> str:
@@ -120,47 +120,86 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     operands = (a, b, c, digits, height, width, k, next(flags), units, next(flags))
     for number, value in enumerate(operands):
         writer.store(value, make.at(words, number, "i64"))
-    spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
-    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, ptr %digits, ptr %watch)"
-    return make.text(signature).replace("define internal", "define", 1)
+    spread(make, "view_stripes", words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
+    return make.text("view_dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, ptr %digits, ptr %watch)")
+
+
+# --- the pieces -------------------------------------------------------------------------------
 
 
 def pieces_of(shape: Shape, cores: int, products: Iterable[Product]) -> set[str]:
-    """The pieces that products of views may call."""
-    return set[str]().union(*(pieces_for(shape, cores, p) for p in products))
+    """The pieces that products of views may call, @view_dot among them."""
+    return {"view_dot"}.union(*(pieces_for(shape, cores, p) for p in products))
 
 
 def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
-    """Those that one may call."""
+    """Those that one may call, besides @view_dot."""
     m, n, k = product.m, product.n, product.k
-    every = {*range(1, shape.vectors + 1)}
-    walking = {"square", *(f"walk{v}" for v in (every if m is None else exchanged.panel_counts(shape, m)))}
-    counts = every if n is None else vector_counts(shape, cores, m, n)
-    tiles = {"tiles", "square", "row", *(f"tile{v}" for v in counts)}
     if m is None or n is None or k is None:
-        return walking | tiles
-    return walking if exchanged.is_exchanged(shape, m, n, k) else tiles
+        return _of_exchanged(shape, product) | _of_others(shape, cores, product)
+    if exchanged.is_exchanged(shape, m, n, k):
+        return _of_exchanged(shape, product)
+    return _of_others(shape, cores, product)
 
 
-def module_text(shape: Shape, cores: int, parallel: int) -> str:
-    """The whole module. `parallel`: the address of the pool's function, with several cores."""
+def _of_exchanged(shape: Shape, product: Product) -> set[str]:
+    counts = range(1, shape.vectors + 1) if product.m is None else exchanged.panel_counts(shape, product.m)
+    walks = product.walks
+    packs = _packs(walks["a_inner"], walks["a_rows"]) if walks else {*PACKS}
+    return {"exchanged_block", "square", "pack_right", *packs, *(f"walk{v}" for v in counts)}
+
+
+def _of_others(shape: Shape, cores: int, product: Product) -> set[str]:
+    m, n, walks = product.m, product.n, product.walks
+    counts = range(1, shape.vectors + 1) if n is None else vector_counts(shape, cores, m, n)
+    packs = _packs(walks["b_inner"], walks["b_columns"]) if walks else {*PACKS, "square"}
+    is_plain = walks and _is_plain(walks["a_rows"], walks["a_inner"])
+    left = set[str]() if is_plain else {"pack_left"}
+    tiles = {"tiles", *(f"tile{v}" for v in counts)} | rows_alone(shape, counts, m)
+    return {"view_block", "pack_right", *packs, *left} | tiles
+
+
+def _packs(inner: Digits, outer: Digits) -> set[str]:
+    pack = packing.way(inner, outer)
+    return {pack, "square"} if pack == "along_depth" else {pack}
+
+
+def _is_plain(rows: Digits, inner: Digits) -> bool:
+    """Whether A is read in place, as in `block_function`."""
+    return len(rows) == len(inner) == 1 and inner[0][1] == 1
+
+
+def module_text(shape: Shape, names: Sequence[str], cores: int, parallel: int, effort: int) -> str:
+    """The module of these pieces, which may be those of other products, too."""
     lanes, vector = shape.lanes, shape.vector
     gather = f"@llvm.masked.gather.{suffix(vector)}.v{lanes}p0"
-    return "\n\n".join(
-        [
-            declarations(shape),
-            f"declare {vector} {gather}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})",
-            packing.places_function(shape),
-            packing.chunk_function(shape),
-            packing.pack_right_function(shape),
-            packing.pack_along_columns_function(shape),
-            packing.pack_along_depth_function(shape),
-            packing.pack_by_lanes_function(shape),
-            packing.pack_left_function(shape),
-            block_function(shape),
-            exchanged.turn_function(shape),
-            exchanged.block_function(shape),
-            stripes_function(shape),
-            dot_function(shape, cores, parallel),
-        ]
-    )
+    texts: dict[str, None] = {}  # each once, if several pieces call it
+    for name in names:
+        if is_of_views(name):
+            texts.update(dict.fromkeys(_texts(shape, name, cores, parallel)))
+        else:
+            texts.update(dict.fromkeys(pieces.piece_text(shape, name, cores, parallel, effort)))
+    declared = f"declare {vector} {gather}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})"
+    return "\n\n".join([pieces.declarations(shape), declared, *texts])
+
+
+def _texts(shape: Shape, name: str, cores: int, parallel: int) -> list[str]:
+    """The functions of a piece, the last of which can be seen from without."""
+    if name == "view_dot":
+        texts = [packing.places_function(shape), stripes_function(shape), dot_function(shape, cores, parallel)]
+    elif name in _FUNCTIONS:
+        texts = [write(shape) for write in _FUNCTIONS[name]]
+    else:
+        texts = [exchanged.tile_function(shape, int(name.removeprefix("walk")), name)]
+    return [*texts[:-1], texts[-1].replace("define internal", "define", 1)]
+
+
+_FUNCTIONS: Mapping[str, Sequence[Callable[[Shape], str]]] = {
+    "pack_right": (packing.pack_right_function,),
+    "along_columns": (packing.places_function, packing.chunk_function, packing.along_columns_function),
+    "along_depth": (packing.places_function, packing.along_depth_function),
+    "by_lanes": (packing.places_function, packing.by_lanes_function),
+    "pack_left": (packing.places_function, packing.pack_left_function),
+    "view_block": (block_function,),
+    "exchanged_block": (packing.places_function, exchanged.turn_function, exchanged.block_function),
+}

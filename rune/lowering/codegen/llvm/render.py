@@ -2,7 +2,7 @@
 
     void @name(ptr ..., i64 sizes..., i64 begin, i64 end)
 
-What `begin..end` counts (lanes/division.py) is such that a caller can split a kernel over cores
+What `begin..end` counts (lanes/layout.py) is such that a caller can split a kernel over cores
 wherever it likes. Loops run in vector lanes as lowering/lanes decides, and all of that is written
 out: LLVM's own loop vectoriser is not needed, no fast-math flag is set, and the order of every sum
 is known.
@@ -30,8 +30,7 @@ from rune.lowering.kernel.expr import Expr, Op
 from rune.lowering.kernel.nodes import For, KernelCode, Kind
 from rune.lowering.kernel.rewrite import expressions, perfect_nest, walk, walk_expr
 from rune.lowering.lanes.choose import trip_count
-from rune.lowering.lanes.division import Unit
-from rune.lowering.lanes.layout import Layout, layout
+from rune.lowering.lanes.layout import Layout, Unit, layout
 from rune.records import dataclass
 
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called

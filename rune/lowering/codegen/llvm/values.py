@@ -23,7 +23,7 @@ from rune.lowering.codegen.llvm.ir.types import constant, from_memory
 from rune.lowering.codegen.walk import ExpressionWalk
 from rune.lowering.kernel.expr import Const, Expr, Load, Op
 from rune.lowering.kernel.rewrite import mentions
-from rune.lowering.lanes.access import step_of
+from rune.lowering.lanes.choose import step_of
 from rune.records import dataclass
 
 

@@ -12,11 +12,12 @@ from rune import dtypes
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
 from rune.backends.cpu.gemm.exchanged import BLOCKS, is_exchanged
 from rune.backends.cpu.gemm.library import SCALARS
+from rune.backends.cpu.gemm.packing import ROLES
 from rune.backends.cpu.gemm.pieces import Product
 from rune.backends.cpu.gemm.shape import Shape, shape_for
 from rune.backends.cpu.gemm.strided import pieces_for
 from tests.backends.cpu.gemm.test_gemm import LISTED, MACHINES, library, only
-from tests.backends.cpu.gemm.test_strided import ONE, Digits, check, code, image, multiply, plain, total
+from tests.backends.cpu.gemm.test_strided import ONE, Digits, address_of, check, image, multiply, plain, total
 
 ALL = BLOCKS * DEPTH  # whose sums are turned at once
 AROUND_ALL = (ALL - 1, ALL, ALL + 1)
@@ -30,7 +31,7 @@ def check_exchanged(on: str, roles: tuple[Digits, ...], dtype: np.dtype = dtypes
     """The product, which has to be an exchanged one."""
     _, rows, inner, _, columns, _ = roles
     assert is_exchanged(shape_of(on, dtype), total(rows), total(columns), total(inner)), roles
-    check(code(on, dtype, cores).address("dot"), roles, dtype)
+    check(address_of(on, dtype, cores), roles, dtype)
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -106,7 +107,7 @@ def test_the_bits_are_those_of_fewer_rows_which_are_not_exchanged(on):
     assert not is_exchanged(shape, fewer, total(columns), depth)
     a = rng.standard_normal(rows * depth).astype(np.float32)
     b = rng.standard_normal(70 * 400).astype(np.float32)
-    address, offsets = code(on, dtypes.f32).address("dot"), {"a_offset": 0, "b_offset": 0}
+    address, offsets = address_of(on, dtypes.f32), {"a_offset": 0, "b_offset": 0}
 
     product = multiply(address, a, b, (*plain(1, rows, depth), ONE, columns, inner), offsets)[0]
 
@@ -124,11 +125,21 @@ def test_a_nan_stays_in_its_row_and_column(on):
     roles = (*plain(1, 20, 40), ONE, columns, inner)
     assert is_exchanged(shape_of(on, dtypes.f32), 20, 90, 400)
 
-    product = multiply(code(on, dtypes.f32).address("dot"), a, b, roles, {"a_offset": 0, "b_offset": 0})[0]
+    product = multiply(address_of(on, dtypes.f32), a, b, roles, {"a_offset": 0, "b_offset": 0})[0]
 
     bad = np.zeros((20, 90), bool)
     bad[7], bad[:, 60] = True, True
     assert (np.isnan(product) == bad).all()
+
+
+def laid_out(m: int, n: int, k: int) -> list[tuple[Digits, ...]]:
+    """Operands whose rows, or whose contracted index, run on in memory, or neither does."""
+    return [
+        (*plain(1, m, k), ONE, ((n, 1),), ((k, n),)),
+        (ONE, ((m, 1),), ((k, m),), ONE, ((n, k),), ((k, 1),)),
+        (ONE, ((m, 2),), ((k, 2 * m),), ONE, ((n, 2),), ((k, 2 * n),)),
+        (ONE, ((1, 7), (m, 3 * k)), ((k, 3),), ONE, ((n, 2 * k),), ((1, 1), (k, 2))),
+    ]
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -136,14 +147,15 @@ def test_a_nan_stays_in_its_row_and_column(on):
 def test_a_product_of_views_calls_no_piece_that_its_sizes_do_not_list(on, cores):
     linked_library = library(on, dtypes.f32, cores)
     rng = np.random.default_rng(cores)
-    drawn = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(60)]
+    drawn = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(40)]
 
     for m, n, k in [*drawn, (64, 784, 576), (16, 100, 500), (65, 70, 513), (130, 576, 1100)]:
-        pieces = pieces_for(linked_library.shape, cores, Product(m, n, k))
-        with only(linked_library, pieces) as missed:
-            address = code(on, dtypes.f32, cores).address("dot")
-            check(address, (*plain(1, m, k), ONE, ((n, 1),), ((k, n),)))
-            assert not missed.value, (m, n, k, pieces)
+        for roles in laid_out(m, n, k) if m * n * k < 1 << 20 else laid_out(m, n, k)[:1]:
+            walks = dict(zip(ROLES, roles, strict=True))
+            pieces = {"view_dot"} | pieces_for(linked_library.shape, cores, Product(m, n, k, walks=walks))
+            with only(linked_library, pieces) as missed:
+                check(address_of(on, dtypes.f32, cores), roles)
+                assert not missed.value, (m, n, k, walks, pieces)
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -152,6 +164,8 @@ def test_unknown_sizes_of_views_list_what_any_size_would(on):
 
     for m in (1, 8, 17, 64, 100):
         for n, k in ((1, 1), (17, 300), (800, 600), (5, 1000)):
-            wanted = pieces_for(shape, 2, Product(m, n, k))
-            for known in ((None, n, k), (m, None, k), (m, n, None), (None, None, None)):
-                assert wanted <= pieces_for(shape, 2, Product(*known)), (m, n, k, known)
+            for roles in laid_out(m, n, k):
+                walks: dict[str, Digits] = dict(zip(ROLES, roles, strict=True))
+                wanted = pieces_for(shape, 2, Product(m, n, k, walks=walks))
+                for known in ((m, n, k), (None, n, k), (m, None, k), (m, n, None), (None, None, None)):
+                    assert wanted <= pieces_for(shape, 2, Product(*known)), (m, n, k, known)

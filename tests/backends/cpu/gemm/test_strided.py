@@ -7,17 +7,14 @@ same digits in NumPy.
 from __future__ import annotations
 
 import ctypes
-import functools
 
 import numpy as np
 import pytest
 
 from rune import dtypes
-from rune.backends.cpu.compiler import Code, compile_module
 from rune.backends.cpu.conventions import EFFORT
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
 from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
-from rune.backends.cpu.gemm.strided import module_text
 from rune.backends.cpu.libraries import Libraries
 from rune.errors import CompileError
 from rune.lowering.kernelize.walks import SIZES, extent, strided_product
@@ -26,11 +23,9 @@ from tests.backends.cpu.gemm.test_gemm import MACHINES, library
 Digits = tuple[tuple[int, int], ...]
 
 
-@functools.cache
-def code(on: str, dtype: np.dtype, cores: int = 1) -> Code:
-    """The module; the pieces that it calls are kept with those of dense products."""
-    pieces = library(on, dtype, cores)
-    return compile_module("strided_gemm", module_text(pieces.shape, cores, pieces.parallel))
+def address_of(on: str, dtype: np.dtype, cores: int = 1) -> int:
+    """Products of views, of all pieces."""
+    return library(on, dtype, cores).address("view_dot")
 
 
 def total(digits: Digits) -> int:
@@ -86,7 +81,7 @@ ONE: Digits = ((1, 0),)
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
 @pytest.mark.parametrize("stride", [1, 2])
 def test_patches_of_an_image_as_columns(dtype, on, stride):
-    address = code(on, dtype).address("dot")
+    address = address_of(on, dtype)
 
     for channels, side, window in ((1, 5, 2), (3, 9, 3), (2, 40, 3), (5, 23, 7)):
         columns, inner = image(channels, side, window, stride)
@@ -97,7 +92,7 @@ def test_patches_of_an_image_as_columns(dtype, on, stride):
 
 @pytest.mark.parametrize("on", MACHINES)
 def test_pixels_that_are_summed_over_run_along_p(on):
-    address = code(on, dtypes.f32).address("dot")
+    address = address_of(on, dtypes.f32)
     pixels, window = image(4, 20, 3, 1)
 
     check(address, (*plain(1, 10, total(pixels)), ONE, window, pixels))
@@ -105,7 +100,7 @@ def test_pixels_that_are_summed_over_run_along_p(on):
 
 @pytest.mark.parametrize("on", MACHINES)
 def test_what_runs_on_along_no_index_is_gathered(on):
-    address = code(on, dtypes.f32).address("dot")
+    address = address_of(on, dtypes.f32)
 
     for columns in (1, 5, 16, 50):
         check(address, (*plain(1, 9, 30), ONE, ((columns, 3),), ((30, 200),)))
@@ -113,7 +108,7 @@ def test_what_runs_on_along_no_index_is_gathered(on):
 
 @pytest.mark.parametrize("on", MACHINES)
 def test_rows_of_the_left_side_walk_as_well(on):
-    address = code(on, dtypes.f32).address("dot")
+    address = address_of(on, dtypes.f32)
     pixels, window = image(6, 15, 3, 2)
     right = ((8, 1),), ((total(window), 8),)
 
@@ -122,7 +117,7 @@ def test_rows_of_the_left_side_walk_as_well(on):
 
 
 def test_steps_back_and_batches_that_share_an_operand():
-    address = code("host", dtypes.f32).address("dot")
+    address = address_of("host", dtypes.f32)
     columns, inner = image(3, 11, 3, 1)
     flipped = tuple((size, -step) for size, step in inner)
 
@@ -132,7 +127,7 @@ def test_steps_back_and_batches_that_share_an_operand():
 
 @pytest.mark.parametrize("on", MACHINES)
 def test_products_beyond_every_block(on):
-    address = code(on, dtypes.f32).address("dot")
+    address = address_of(on, dtypes.f32)
     columns, inner = image(DEPTH // 9 + 5, 30, 3, 1)
 
     check(address, (*plain(1, HEIGHT + 9, total(inner)), ONE, columns, inner))
@@ -145,11 +140,11 @@ def test_a_product_split_between_cores_is_the_same(batch):
     _, rows, lhs = plain(1, 40, total(inner))
     planes = ((batch, 20 * 900),)
 
-    check(code("host", dtypes.f32, 2).address("dot"), (((batch, 0),), rows, lhs, planes, columns, inner))
+    check(address_of("host", dtypes.f32, 2), (((batch, 0),), rows, lhs, planes, columns, inner))
 
 
 def test_nothing_to_sum_is_zero():
-    check(code("host", dtypes.f32).address("dot"), (ONE, ((3, 1),), ((0, 1),), ONE, ((4, 1),), ((0, 4),)))
+    check(address_of("host", dtypes.f32), (ONE, ((3, 1),), ((0, 1),), ONE, ((4, 1),), ((0, 4),)))
 
 
 def test_other_dtypes_are_refused():

@@ -1,0 +1,64 @@
+"""Transforms of whole arrays by routines that serve all lengths: an eager call, step by step.
+
+fft2     rows, then columns            rfftn    real rows, then columns
+                                       irfftn   columns, then real rows
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from rune.backends.cpu.fft import columns, reals, rows
+from rune.ops.complex_numbers import PART, WHOLE
+
+Step = Callable[[np.ndarray], np.ndarray]
+
+
+def transform(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence[int], odd: bool) -> Step | None:
+    """The transform `kind` of arrays of this shape; None where a step has no routine."""
+    *others, last = axes
+    match kind:
+        case "rfft":
+            half = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
+            steps = [_from_reals(shape, dtype, last), *_along(half, WHOLE[dtype], others, inverse=False)]
+        case "irfft":
+            steps = [*_along(shape, dtype, others, inverse=True), None if odd else _to_reals(shape, dtype, last)]
+        case _:
+            steps = _along(shape, dtype, axes, inverse=kind == "ifft")
+    routines = [step for step in steps if step is not None]
+    if not routines or len(routines) < len(steps):
+        return None
+    return routines[0] if len(routines) == 1 else partial(_in_turn, routines)
+
+
+def _in_turn(steps: Sequence[Step], x: np.ndarray) -> np.ndarray:
+    for step in steps:
+        x = step(x)
+    return x
+
+
+def _along(shape: tuple[int, ...], dtype: np.dtype, axes: Sequence[int], inverse: bool) -> list[Step | None]:
+    """Steps along each axis, the last first."""
+    return [_complex(shape, dtype, axis, inverse) for axis in reversed(axes)]
+
+
+def _complex(shape: tuple[int, ...], dtype: np.dtype, axis: int, inverse: bool) -> Step | None:
+    n, inner = shape[axis], math.prod(shape[axis + 1 :])
+    if axis == len(shape) - 1:
+        return partial(rows.transformed, inverse=inverse) if rows.is_routine(n, dtype) else None
+    return partial(columns.transformed, axis=axis, inverse=inverse) if columns.is_routine(n, inner, dtype) else None
+
+
+def _from_reals(shape: tuple[int, ...], dtype: np.dtype, axis: int) -> Step | None:
+    is_taken = axis == len(shape) - 1 and reals.is_routine(shape[axis], dtype)
+    return reals.transformed if is_taken else None
+
+
+def _to_reals(shape: tuple[int, ...], dtype: np.dtype, axis: int) -> Step | None:
+    n = 2 * (shape[axis] - 1)
+    is_taken = axis == len(shape) - 1 and reals.is_routine(n, PART[dtype])
+    return reals.inverse if is_taken else None
