@@ -151,7 +151,7 @@ def test_a_product_of_views_calls_no_piece_that_its_sizes_do_not_list(on, cores)
 
     for m, n, k in [*drawn, (64, 784, 576), (16, 100, 500), (65, 70, 513), (130, 576, 1100)]:
         for roles in laid_out(m, n, k) if m * n * k < 1 << 20 else laid_out(m, n, k)[:1]:
-            walks = dict(zip(ROLES, roles, strict=True))
+            walks: dict[str, Digits] = dict(zip(ROLES, roles, strict=True))
             pieces = {"view_dot"} | pieces_for(linked_library.shape, cores, Product(m, n, k, walks=walks))
             with only(linked_library, pieces) as missed:
                 check(address_of(on, dtypes.f32, cores), roles)
