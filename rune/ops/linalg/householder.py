@@ -109,17 +109,26 @@ dense_geqrf = dense(
 
 
 def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value, block: Size) -> Value:
-    """The block's Qᴴ on the columns behind it."""
-    v = unit_vectors(packed, start)
+    """The block's Qᴴ on the columns behind it.
+
+    A reflection that is not finite spoils the rows from its own on. It takes no part in the
+    products, where its zeros would spoil the rows above it, too.
+    """
+    shape = type_of(work).shape
+    first = first_not_finite(taus)
+    taus = keep(lt(rows(type_of(taus).shape), spread(first, type_of(taus).shape)), taus)
+    v = unit_vectors(_before(first, packed), start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
-    behind = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
-    return select(behind, sub(work, matmul(v, inner)), work)
+    size = size_value(block, dtypes.i32)
+    is_spoilt = logical_and(spread(lt(first, size), shape), ge(rows(shape), spread(add(first, start), shape)))
+    turned = select(is_spoilt, nan_like(work), sub(work, matmul(v, inner)))
+    return select(ge(columns(shape), add(start, size)), turned, work)
 
 
 def _panel(a: Value, start: Value, count: Size) -> list[Array]:
     """The first `count` columns reflected, from row `start` on. taus are [*B, count, 1]."""
     shape = type_of(a).shape
-    column = columns(shape)
+    row, column = rows(shape), columns(shape)
 
     def step(k: Value, work: Value, taus: Value) -> list[Array]:
         here = add(start, k)
@@ -127,7 +136,9 @@ def _panel(a: Value, start: Value, count: Size) -> list[Array]:
         inner = matmul(adjoint(v), work)
         scaled = mul(spread(conjugate(tau), type_of(inner).shape), inner)
         change = mul(spread(v, shape), spread(scaled, shape))
-        work = select(gt(column, k), sub(work, change), work)
+        # Rows above the reflection see none of it, not even the zeros of one that is not finite.
+        is_seen = logical_and(gt(column, k), ge(row, here))
+        work = select(is_seen, sub(work, change), work)
         return [put(work, -1, k, packed), put(taus, -2, k, tau)]
 
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))

@@ -2,7 +2,9 @@
 
 NumPy factorises in double precision, which is what f64 and c128 want. Of f32 and c64, from LARGE
 columns on, panels are left to it, and all that is behind a panel is products of matrices in the
-matrices' own precision.
+matrices' own precision. So it is of matrices that are not finite, where LAPACK would take blocks: a
+reflection that is not finite takes no part in the products, where its zeros would spoil what comes
+before it.
 """
 
 from __future__ import annotations
@@ -10,13 +12,23 @@ from __future__ import annotations
 import numpy as np
 
 from rune.ops.linalg.small import over_matrices
+from rune.ops.matrix_helpers import nan_like
 
 PANEL = 64
 LARGE = 256
+UNBLOCKED = 128  # columns that LAPACK reflects one by one
 
 
 def _is_left_to_numpy(a: np.ndarray) -> bool:
-    return min(a.shape[-2:]) < LARGE or a.dtype in (np.float64, np.complex128)
+    count = min(a.shape[-2:])
+    if count >= LARGE and a.dtype not in (np.float64, np.complex128):
+        return False
+    return count <= UNBLOCKED or bool(np.isfinite(a).all())
+
+
+def _finite_count(taus: np.ndarray) -> int:
+    """How many reflections come before the first one that is not finite."""
+    return int(np.isfinite(taus).cumprod().sum())
 
 
 def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -41,9 +53,11 @@ def _factorise(a: np.ndarray, taus: np.ndarray) -> None:
         end = min(start + PANEL, count)
         packed, panel_taus = np.linalg.qr(a[start:, start:end], mode="raw")
         a[start:, start:end], taus[start:end] = packed.T, panel_taus
-        if end < a.shape[1]:
-            v, t = _block(a[start:, start:end], taus[start:end])
-            a[start:, end:] -= v @ (t.conj().T @ (v.conj().T @ a[start:, end:]))
+        usual = start + _finite_count(panel_taus)
+        v, t = _block(a[start:, start:usual], taus[start:usual])
+        a[start:, end:] -= v @ (t.conj().T @ (v.conj().T @ a[start:, end:]))
+        if usual < end:
+            a[usual:, end:] = nan_like(a)
 
 
 def _block(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -70,11 +84,13 @@ def reflections_product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarr
 
 
 def _product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
-    out = np.eye(a.shape[0], width, dtype=a.dtype)
-    for start in reversed(range(0, len(taus), PANEL)):
-        end = min(start + PANEL, len(taus))
+    out, usual = np.eye(a.shape[0], width, dtype=a.dtype), _finite_count(taus)
+    for start in reversed(range(0, usual, PANEL)):
+        end = min(start + PANEL, usual)
         v, t = _block(a[start:, start:end], taus[start:end])
         out[start:, start:] -= v @ (t @ (v.conj().T @ out[start:, start:]))
+    if usual < len(taus):
+        out[:, usual:] = nan_like(a)
     return out
 
 
