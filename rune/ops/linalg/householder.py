@@ -119,10 +119,11 @@ def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value,
     taus = keep(lt(rows(type_of(taus).shape), spread(first, type_of(taus).shape)), taus)
     v = unit_vectors(_before(first, packed), start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
-    size = size_value(block, dtypes.i32)
-    is_spoilt = logical_and(spread(lt(first, size), shape), ge(rows(shape), spread(add(first, start), shape)))
+    row, size = rows(shape), size_value(block, dtypes.i32)
+    is_spoilt = logical_and(spread(lt(first, size), shape), ge(row, spread(add(first, start), shape)))
     turned = select(is_spoilt, nan_like(work), sub(work, matmul(v, inner)))
-    return select(ge(columns(shape), add(start, size)), turned, work)
+    is_seen = logical_and(ge(columns(shape), add(start, size)), ge(row, start))
+    return select(is_seen, turned, work)
 
 
 def _panel(a: Value, start: Value, count: Size) -> list[Array]:
