@@ -247,6 +247,42 @@ def test_a_column_of_q_knows_nothing_of_the_columns_behind_it(n: int, mode: str,
         near(expected[:, :k], spoilt[:, :k], relative=1e-4, absolute=1e-4, why="f32")
 
 
+def require_rows_in_front(n: int, kind: str, factors: Callable[[Any], Any]) -> None:
+    """R and Q have numbers wherever columns that are reflected one after the other have them."""
+    a = np.stack([matrix(n + 2, kind, seed)[:, :n] for seed in range(2)])
+    upper, (row, column) = np.triu(np.ones((n, n), bool)), np.indices((n, n))
+    for k in (3, n // 2, n - 2):
+        q, r = np.linalg.qr(a)
+        spoilt = a.copy()
+        spoilt[1, n // 3, k] = np.nan
+
+        columns, rows = (np.asarray(x) for x in factors(rnp.asarray(spoilt, kind)))
+
+        usual = upper & (row < k) & (column != k)
+        np.testing.assert_array_equal(np.isfinite(rows[1])[upper], usual[upper])
+        near(r[1][usual], rows[1][usual], relative=1e-4, absolute=1e-4, why="f32")
+        near(q[1][:, :k], columns[1][:, :k], relative=1e-4, absolute=1e-4, why="f32")
+        near(r[0], rows[0], relative=1e-4, absolute=1e-4, why="f32")
+
+
+@every_kind
+@on_the_processor
+@but_f64_in_wgsl
+@pytest.mark.parametrize("n", [65, 131] if not IS_WHOLE else [33, 63, 65, 97, 129, 131, 263])
+def test_a_row_of_r_knows_nothing_of_the_reflections_behind_it(n: int, way: str, kind: str):
+    """Rows of a block above a NaN once were products with the zeros of its reflection.
+
+    LAPACK itself loses them from 129 columns on.
+    """
+    require_rows_in_front(n, kind, WAYS[way](linalg.qr))
+
+
+@in_every_way
+def test_nor_does_a_row_of_r_that_is_computed_by_loops(way: str):
+    """Matrices of two and a half blocks, as devices without a routine reflect them."""
+    require_rows_in_front(40, "float32", WAYS[way](linalg.qr))
+
+
 @in_turn("n")
 @but_reals_on_devices
 @kinds

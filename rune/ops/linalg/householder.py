@@ -110,25 +110,37 @@ dense_geqrf = dense(
 
 
 def _applied_on_the_right(work: Value, reflectors: Value, taus: Value, start: Value, block: Size) -> Value:
-    """The block's Qᴴ applied to the columns after it."""
-    v = unit_vectors(reflectors, start)
+    """The block's Qᴴ applied to the columns after it.
+
+    A reflection that is not finite makes NaN of its own row and those below. It is left out of the
+    products, where 0 times NaN would reach the rows above it as well.
+    """
+    shape = type_of(work).shape
+    first = first_not_finite(taus)
+    taus = keep(lt(rows(type_of(taus).shape), spread(first, type_of(taus).shape)), taus)
+    v = unit_vectors(_before(first, reflectors), start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
-    is_right = ge(columns(type_of(work).shape), add(start, size_value(block, dtypes.i32)))
-    return select(is_right, sub(work, matmul(v, inner)), work)
+    row, size = rows(shape), size_value(block, dtypes.i32)
+    is_nan = logical_and(spread(lt(first, size), shape), ge(row, spread(add(first, start), shape)))
+    reflected = select(is_nan, nan_like(work), sub(work, matmul(v, inner)))
+    is_right = logical_and(ge(columns(shape), add(start, size)), ge(row, start))
+    return select(is_right, reflected, work)
 
 
 def _panel(a: Value, start: Value, count: Size) -> list[Array]:
     """The first `count` columns reflected, from row `start` on. taus are [*B, count, 1]."""
     shape = type_of(a).shape
-    column = columns(shape)
+    row, column = rows(shape), columns(shape)
 
     def step(k: Value, work: Value, taus: Value) -> list[Array]:
-        row = add(start, k)
-        v, tau, reflectors = reflection(window(work, -1, k, 1), row)
+        pivot = add(start, k)
+        v, tau, reflectors = reflection(window(work, -1, k, 1), pivot)
         inner = matmul(adjoint(v), work)
         coefficients = mul(spread(conjugate(tau), type_of(inner).shape), inner)
         change = mul(spread(v, shape), spread(coefficients, shape))
-        work = select(gt(column, k), sub(work, change), work)
+        # Rows above the pivot are left alone: 0 times a reflection that is not finite is NaN.
+        is_reflected = logical_and(gt(column, k), ge(row, pivot))
+        work = select(is_reflected, sub(work, change), work)
         return [put(work, -1, k, reflectors), put(taus, -2, k, tau)]
 
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))

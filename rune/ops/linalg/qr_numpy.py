@@ -2,7 +2,9 @@
 
 NumPy factorises in double precision, as f64 and c128 need. For f32 and c64, from LARGE columns on,
 NumPy factorises panels only, and the columns after a panel are updated by matrix products in the
-matrices' own precision.
+matrices' own precision. Matrices that are not finite go by panels as well, where LAPACK would go by
+blocks: a reflection that is not finite is left out of the products, where 0 times NaN would reach
+the rows above it.
 """
 
 from __future__ import annotations
@@ -13,14 +15,24 @@ import numpy as np
 from numpy.linalg import _umath_linalg
 
 from rune.ops.linalg.small import over_matrices
+from rune.ops.matrix_helpers import nan_like
 
 PANEL = 64
 LARGE = 256
 FEW = 1 << 10  # numbers of a matrix up to which it is known which are above the diagonal
+UNBLOCKED = 128  # columns up to which LAPACK reflects one by one
 
 
 def _is_left_to_numpy(a: np.ndarray) -> bool:
-    return min(a.shape[-2:]) < LARGE or a.dtype in (np.float64, np.complex128)
+    count = min(a.shape[-2:])
+    if count >= LARGE and a.dtype not in (np.float64, np.complex128):
+        return False
+    return count <= UNBLOCKED or bool(np.isfinite(a).all())
+
+
+def _finite_count(taus: np.ndarray) -> int:
+    """How many reflections come before the first one that is not finite."""
+    return int(np.isfinite(taus).cumprod().sum())
 
 
 def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -45,9 +57,11 @@ def _factorise(a: np.ndarray, taus: np.ndarray) -> None:
         end = min(start + PANEL, count)
         reflectors, panel_taus = np.linalg.qr(a[start:, start:end], mode="raw")
         a[start:, start:end], taus[start:end] = reflectors.T, panel_taus
-        if end < a.shape[1]:
-            v, t = _block(a[start:, start:end], taus[start:end])
-            a[start:, end:] -= v @ (t.conj().T @ (v.conj().T @ a[start:, end:]))
+        finite_end = start + _finite_count(panel_taus)
+        v, t = _block(a[start:, start:finite_end], taus[start:finite_end])
+        a[start:, end:] -= v @ (t.conj().T @ (v.conj().T @ a[start:, end:]))
+        if finite_end < end:
+            a[finite_end:, end:] = nan_like(a)
 
 
 def _block(reflectors: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -74,11 +88,13 @@ def reflections_product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarr
 
 
 def _product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
-    out = np.eye(a.shape[0], width, dtype=a.dtype)
-    for start in reversed(range(0, len(taus), PANEL)):
-        end = min(start + PANEL, len(taus))
+    out, finite_count = np.eye(a.shape[0], width, dtype=a.dtype), _finite_count(taus)
+    for start in reversed(range(0, finite_count, PANEL)):
+        end = min(start + PANEL, finite_count)
         v, t = _block(a[start:, start:end], taus[start:end])
         out[start:, start:] -= v @ (t @ (v.conj().T @ out[start:, start:]))
+    if finite_count < len(taus):
+        out[:, finite_count:] = nan_like(a)
     return out
 
 

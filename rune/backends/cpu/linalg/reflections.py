@@ -102,7 +102,12 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
         make.put(writer.select(is_head, zero.like(1.0), value), make.at(x, at))
 
     _from(of, j, height, normalise)
-    _reflect_others(of, (p, x), (step, height, j), numbers.conjugate(factor), j + 1, width)
+
+    def apply() -> None:
+        _reflect_others(of, (p, x), (step, height, j), numbers.conjugate(factor), j + 1, width)
+
+    # Rows above it in its first vector would see the zeros of one that is not finite.
+    writer.either(_is_finite(factor), apply, lambda: _spoilt(of, p, step, (j + 1, width), (j, height)))
     return make.text("reflect(ptr %p, ptr %r, ptr %tau, i64 %ld, i64 %height, i64 %width, i64 %j)")
 
 
@@ -280,9 +285,16 @@ def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str
             make.each(width, lambda j: make.call("reflect", p, r, of.at(here, j), step, height, width, j))
 
             def more() -> None:
-                make.call("triangle_of_factors", p, here, t, step, height, width)
-                behind, others = of.at(corner, width), n - start - width
-                make.call("apply_adjoint", p, t, behind, step, height, width, n, others)
+                usual, behind, others = _finite_count(of, here, width), of.at(corner, width), n - start - width
+
+                def apply() -> None:
+                    make.call("triangle_of_factors", p, here, t, step, height, usual)
+                    make.call("apply_adjoint", p, t, behind, step, height, usual, n, others)
+
+                # Zeros of one that is not finite would spoil the rows above it, too.
+                writer.either(usual > 0, apply)
+                spoil = partial(_spoilt, of, behind, n, (usual, height), (make.number(0), others))
+                writer.either(usual < width, spoil)
 
             writer.either(n > start + width, more)
 
@@ -301,6 +313,39 @@ def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str
 
     writer.count_up(begin, end, 1, make.watched(watch, one))
     return make.text("geqrf_task(ptr %words, i64 %begin, i64 %end)")
+
+
+def _finite_count(of: Rows, taus: Value, width: Value) -> Value:
+    """How many factors come before the first one that is not finite."""
+    make, writer = of.make, of.make.writer
+    count = writer.allocate("i64")
+    writer.store(make.number(0), count)
+
+    def one(j: Value) -> None:
+        before = writer.load("i64", count)
+        is_next = _is_finite(of.read(of.at(taus, j))) & before.equals(j)
+        writer.store(writer.select(is_next, j + 1, before), count)
+
+    make.each(width, one)
+    return writer.load("i64", count)
+
+
+def _is_finite(number: Number) -> Value:
+    first, *others = (part - part for part in number)
+    return sum(others, first).equals(0.0)
+
+
+def _spoilt(of: Rows, at: Value, step: Value, lines: tuple[Value, Value], places: tuple[Value, Value]) -> None:
+    """NaN at some places of each of some lines, which are `step` apart."""
+    make, writer = of.make, of.make.writer
+    nan = writer.constant(make.shape.scalar, float("nan"))
+    first, end = map(of.parts_of, places)
+
+    def line(number: Value) -> None:
+        start = of.at(at, number * step)
+        writer.count_up(first, end, 1, lambda k: writer.store(nan, make.at(start, k)))
+
+    writer.count_up(*lines, 1, line)
 
 
 def _columns_of(of: Rows, block: int, most: int) -> tuple[Value, Value]:
