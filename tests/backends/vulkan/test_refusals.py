@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from rune import dtypes
 from rune.backends import vulkan
 from rune.backends.vulkan import device as vulkan_device
+from rune.backends.vulkan import items, record
 from rune.backends.vulkan.clock import Clock
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, api, c_array
@@ -128,6 +130,13 @@ def test_commands_that_cannot_be_recorded_are_an_error_of_the_call(
 
     with pytest.raises(DeviceError, match=r"cannot record commands \(VK_ERROR_UNKNOWN\)"):
         executable([x])
+
+
+def test_a_launch_is_recorded_and_never_a_part_of_the_host():
+    nobody: Any = None
+
+    with pytest.raises(AssertionError, match="Run"):
+        record._Work.node(nobody, items.Run("double", (), (), (), (1, 1, 1)))
 
 
 # --- memory -----------------------------------------------------------------------------------
