@@ -61,7 +61,7 @@ def test_a_symbol_of_a_special_section_is_refused():
     names = _Section(".strtab", type=3, flags=0, offset=len(common), size=6, link=0, info=0, alignment=1)
 
     with pytest.raises(Unplaced, match="symbol count is in the special section 65522"):
-        [*layout._symbols(common + b"count\0", table, names)]
+        next(layout._symbols(common + b"count\0", table, names))
 
 
 # --- the system -------------------------------------------------------------------------------
