@@ -7,6 +7,7 @@ is computed on expressions, evaluating gives what the integers give.
 
 from __future__ import annotations
 
+import ast
 import copy
 import itertools
 import operator
@@ -460,3 +461,13 @@ def test_reshape_index_maps_are_right_for_every_element(rows: int, columns: int,
         values = {"i": at, "j": element}
         expected = divmod(at * columns + element, split)
         assert expected == (dims.evaluate(flat // split, values), dims.evaluate(flat % split, values))
+
+
+def test_text_that_python_refuses_by_another_error_is_refused_alike(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object, **__: object) -> None:  # as Python 3.11.3 and older
+        raise ValueError("source code string cannot contain null bytes")
+
+    monkeypatch.setattr(ast, "parse", refuse)
+
+    with pytest.raises(DimensionError, match=r"parse: cannot read 'n.*source code string cannot contain null bytes"):
+        dims.parse("n\0", {"n": N})

@@ -307,3 +307,11 @@ def test_every_lane_of_a_jitted_function_has_an_answer_of_its_own():
         lanes = rune.vmap(shifted)(array([0.0, 0.0, 0.0]))
 
     assert lanes.tolist() == [10.0, 11.0, 12.0]
+
+
+def test_a_handler_has_to_say_its_answer():
+    class Silent(Handler):
+        kind = Number
+
+    with Silent(), pytest.raises(NotImplementedError, match="Silent"):
+        perform(Number())

@@ -47,7 +47,9 @@ def platform_dependent(
     functions = {platform_name(n): function for n, function in per_platform.items()}
     function = functions.get(platform_name(platform), default)
     if function is None:
-        raise ArgumentError(f"platform_dependent: cannot run on {platform} (there is {', '.join(per_platform)})")
+        raise ArgumentError(
+            f"platform_dependent: cannot run on {platform} (functions for {', '.join(per_platform)}, and no default)"
+        )
     return function(*args)
 
 

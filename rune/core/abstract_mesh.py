@@ -139,7 +139,7 @@ class AbstractMesh(Axes):
         sizes, names = tuple(axis_sizes), tuple(axis_names)
         if len(sizes) != len(names) or len(set(names)) < len(names):
             raise ArgumentError(
-                f"AbstractMesh: cannot name axes of sizes {sizes} {names} (a name of its own for each required)"
+                f"AbstractMesh: cannot name axes of sizes {sizes} by {names} (as many names required, all different)"
             )
         self.axis_names: tuple[Name, ...] = names
         self.axis_sizes: tuple[int, ...] = sizes

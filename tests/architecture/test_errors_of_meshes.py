@@ -14,7 +14,7 @@ import pytest
 
 import rune
 from rune import lax
-from rune.sharding import Mesh, NamedSharding, P, make_mesh
+from rune.sharding import AbstractMesh, Mesh, NamedSharding, P, make_mesh
 from tests.architecture.provocations import golden_text, has_the_form_of_the_grammar, provoke, works_as_before
 from tests.architecture.sources import HERE
 from tests.support.expect import expect_file
@@ -27,6 +27,7 @@ MESHES: list[tuple[str, str]] = [
     ("one name for two axes", "Mesh([['cpu:0'], ['reference:0']], ('data', 'data'))"),
     ("a number of devices in the place of a grid", "make_mesh(2, 'data')"),
     ("an axis of -1 devices", "make_mesh((-1,), ('data',))"),
+    ("sizes without names", "AbstractMesh((2, 4), ('data',))"),
     ("more places than devices", "make_mesh((2,), ('data',), devices=['cpu:0'])"),
     ("a mesh that is a number", "rune.sharding.set_mesh(3)"),
 ]
@@ -48,6 +49,7 @@ SHARDINGS: list[tuple[str, str]] = [
     ("a symbolic size that may not divide", "rune.jit(lambda a: a * 2, in_shardings=rows, dims={'n': (1, 9)})(even)"),
     ("blocks that the mesh does not divide", "rune.make_array_from_callback((3,), rows, lambda block: x[block])"),
     ("a block of another shape", "rune.make_array_from_callback((4,), rows, lambda block: x)"),
+    ("data of another rank", "rune.make_array_from_process_local_data(rows, even, (4, 1))"),
     ("a device without its block", "rune.make_array_from_single_device_arrays((4,), rows, [even])"),
     ("arrays on two meshes", "rune.device_put(even, rows) + rune.device_put(even, NamedSharding(alone, P('data')))"),
     (
@@ -79,6 +81,7 @@ BODIES: list[tuple[str, str]] = [
     ("a permutation beyond the devices", "on_each(lambda v: lax.ppermute(v, 'data', [(0, 2)]))(even)"),
     ("groups that leave a device out", "on_each(lambda v: lax.psum(v, 'data', axis_index_groups=[[0]]))(even)"),
     ("devices that take different ways", "on_each(lambda v: rune.cond(v[0] > 0, lambda: v, lambda: total(v)))(even)"),
+    ("the costs of what runs in parts", "rune.jit(lambda a: rune.device_put(a, away) * 2).lower(x).cost_analysis()"),
     ("lanes that devices cannot share", "rune.pmap(rnp.sin, devices=['cpu:0', 'reference:0'])(x)"),
     ("a device that is measured twice", "rune.measure_devices(['cpu:0', 'cpu:0'])"),
 ]
@@ -90,6 +93,7 @@ def names() -> dict[str, Any]:
     mesh = Mesh(["cpu:0", "reference:0"], "data")
     on_each = functools.partial(rune.shard_map, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
     return {
+        "AbstractMesh": AbstractMesh,
         "Mesh": Mesh,
         "NamedSharding": NamedSharding,
         "P": P,
@@ -98,6 +102,7 @@ def names() -> dict[str, Any]:
         "mesh": mesh,
         "alone": Mesh(["cpu:0"], "data"),
         "rows": NamedSharding(mesh, P("data")),
+        "away": "reference:0",
         "even": rune.numpy.arange(4.0),
         "on_each": on_each,
         "total": lambda v: lax.psum(v, "data"),

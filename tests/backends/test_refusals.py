@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rune.backends import cpu, cuda, dlpack, opencl, vulkan, wgpu
+from rune.backends import cpu, cuda, dlpack, mpi, opencl, vulkan, wgpu
 from rune.backends.cuda import by_bindings as cuda_driver
 from rune.backends.cuda import compiler
+from rune.backends.remote import ELSEWHERE
 from rune.backends.shared import callbacks, disk_cache
-from rune.errors import CompileError, DeviceError
+from rune.backends.wgpu import read
+from rune.errors import CompileError, DeviceError, DistributedError
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import parse
@@ -120,6 +124,53 @@ def test_a_webgpu_driver_without_memory_is_a_memory_error():
 
     with pytest.raises(MemoryError), wgpu.WgpuBackend.failing(backend, "alloc"):
         full()
+
+
+def test_a_read_that_webgpu_refuses_is_an_error_of_the_copy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(read, "wait_for", lambda promise: None)
+    mapping = SimpleNamespace(promise=SimpleNamespace(sync_wait=refuse))
+    backend: Any = SimpleNamespace(target=named("wgpu:0"), failing=lambda action: nullcontext())
+    backend.refusal = partial(wgpu.WgpuBackend.refusal, backend)
+    reads: Any = SimpleNamespace(backend=backend, under_way={7: mapping})
+
+    with pytest.raises(DeviceError, match=r"copy_out: cannot use wgpu:0 \(the driver refuses: Validation error\)"):
+        read.Reads.end(reads, 7, 20)
+    assert not reads.under_way
+
+
+def refuse() -> None:
+    """A wait of a driver that fails."""
+    raise RuntimeError("Validation error")
+
+
+# --- other processes --------------------------------------------------------------------------
+
+
+def test_a_device_of_another_process_cannot_be_opened_here():
+    with pytest.raises(DeviceError, match=r"device: cannot use 1/cpu:0 here \(it belongs to another process\)"):
+        ELSEWHERE.open_device(named("1/cpu:0"))
+
+
+def test_a_missing_library_of_mpi_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch):
+    def missing(name: str) -> None:
+        raise RuntimeError("cannot load MPI library")
+
+    monkeypatch.setattr(mpi, "import_module", missing)
+
+    with pytest.raises(DistributedError, match=r"distributed: cannot load MPI \(cannot load MPI library\)") as caught:
+        mpi._mpi()
+    assert caught.value.hint == "pip install 'rune-ml[distributed]'"
+
+
+def test_a_process_that_raises_the_alarm_ends_the_wait_of_the_others():
+    inbox = {("alarm", 1): [memoryview(b"ZeroDivisionError: division by zero")]}
+    world: Any = SimpleNamespace(failures={}, count=3, inbox=inbox, departures=set())
+
+    with pytest.raises(DistributedError, match=r"psum: cannot go on \(process 1 raised ZeroDivisionError: division"):
+        mpi.MpiWorld._require_hope(world, "psum", [2], "alarm")
+
+
+# --- the cache on disk ------------------------------------------------------------------------
 
 
 def test_a_cache_in_the_home_of_nobody_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch):

@@ -9,6 +9,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.core.jax_names import ProgramNames
 from rune.core.program import Literal, Program
 
 ROW = rnp.arange(3.0) * 2
@@ -167,3 +168,8 @@ def test_a_copy_of_parameters_is_changed_by_jax_names():
     assert params.keys() == equation.params.keys()
     assert float(equation.primitive.bind(3.0, **params)[0]) == 1.5
     assert float(equation.primitive.bind(3.0, **equation.params)[0]) == 6.0
+
+
+def test_a_class_with_the_names_of_a_program_has_to_say_its_text():
+    with pytest.raises(NotImplementedError):
+        ProgramNames().pretty_print()

@@ -19,7 +19,7 @@ from rune.core.check import check_program
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program, last_uses
 from rune.core.higher import subprograms
-from rune.core.interpreter import current, is_evaluating, type_of
+from rune.core.interpreter import Interpreter, Tracer, current, is_evaluating, type_of
 from rune.core.program import Equation, Literal, Program, Var, substitute
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CheckError
@@ -256,3 +256,15 @@ def test_a_program_evaluates_to_the_same_each_time():
     program = parse_program(TWO)
 
     same(eval_program(program, [X, X]), eval_program(program, [X, X]))
+
+
+def test_an_interpreter_has_to_say_what_operations_mean():
+    class Silent(Interpreter): ...
+
+    with pytest.raises(NotImplementedError, match="Silent"):
+        Silent(None).process(ops.sin, [1.0], {})
+
+
+def test_a_tracer_has_to_say_its_type():
+    with pytest.raises(NotImplementedError):
+        _ = Tracer().type

@@ -119,6 +119,11 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
         ("squares(16)", "schedule: cannot read squares(16)"),
         ("squares(i0=16, i1=8)", "schedule: cannot read squares(i0=16, i1=8) (it looks like squares(i0=16, lanes=8))"),
         ("vectors(4)", "schedule: cannot read vectors(4)"),
+        ("parts(4, i0=2)", "schedule: cannot read parts(4, i0=2) (it looks like parts(4, lanes=16))"),
+        ("stage(i0=2, i1=2, j0=2, thrice)", "schedule: cannot read stage(i0=2, i1=2, j0=2, thrice)"),
+        ("units(16, 8, 16, i0=2)", "schedule: cannot read units(16, 8, 16, i0=2)"),
+        ("share(8, i0=2)", "schedule: cannot read share(8, i0=2)"),
+        ("share(8, apart)", "schedule: cannot read share(8, apart)"),
     ],
 )
 def test_what_is_no_schedule_is_refused_with_the_form_that_it_should_have(text: str, message: str):

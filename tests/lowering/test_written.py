@@ -12,6 +12,9 @@ from rune import dtypes
 from rune.backends import device_named
 from rune.core.types import ArrayType
 from rune.dims import symbol
+from rune.errors import ArgumentError
+from rune.lowering.build import build
+from rune.lowering.build.schedule import parse
 from rune.lowering.kernels_parse import parse_program
 from rune.lowering.kernels_text import program_text
 from rune.lowering.scatters.atomic import scatter_atomically
@@ -34,6 +37,13 @@ def test_a_size_may_have_the_name_of_anything_in_the_loops(name: str):
     lowered = stages(program, REFERENCE, check=True)
 
     assert [name in code.sizes for code in lowered.codes.values()] == [True]
+
+
+def test_given_loops_have_no_schedule_but_their_own():
+    (kernel,) = stages(program_of(counted, ArrayType((20,), dtypes.u32)), REFERENCE).kernels.kernels.values()
+
+    with pytest.raises(ArgumentError, match=r"schedule: cannot apply parts\(4\) to .*written as loops"):
+        build(kernel, parse("parts(4)"), REFERENCE)
 
 
 def test_a_kernel_of_given_loops_is_read_back():

@@ -311,6 +311,21 @@ def test_a_condition_may_write(way: Any):
     assert (int(asked[...]), int(steps[...])) == (4, 3)
 
 
+def test_a_condition_and_its_body_may_write_one_reference():
+    ref = new_ref(0)
+
+    def goes_on(i: Any) -> Any:
+        ref[...] += 1
+        return i < 3
+
+    def step(i: Any) -> Any:
+        ref[...] *= 10
+        return i + 1
+
+    assert int(lax.while_loop(goes_on, step, 0)) == 3
+    assert int(ref[...]) == 1111
+
+
 def test_a_numpy_array_that_was_written_may_change():
     ref, x = new_ref(rnp.zeros(2)), np.ones(2, np.float32)
 

@@ -97,7 +97,7 @@ def export(
     if not isinstance(fun_jit, Jitted):
         raise ArgumentError(f"export: cannot export {fun_jit!r} (the result of jit required)")
     if _override_lowering_rules is not None:
-        raise ArgumentError("export: cannot override rules of XLA's lowering")
+        raise ArgumentError("export: cannot override rules of XLA's lowering (rune has rules of its own)")
 
     def of(*args: object, **kwargs: object) -> Exported:
         return Exported(

@@ -214,7 +214,9 @@ def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Trace
     """
     values = {name: _size(key[1], axis) for axis, name in names.items()}
     ranges: dict[str, Range] = dict.fromkeys(values, (1, None))
-    for attempts_left in reversed(range(ATTEMPTS)):
+    attempts_left = ATTEMPTS
+    while True:
+        attempts_left -= 1
         sizes = {name: dims.symbol(name, *bounds) for name, bounds in ranges.items()}
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
         # A question that the sizes do not decide narrows the ranges for the next attempt.
@@ -229,7 +231,6 @@ def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Trace
         form = Form(types, _differences(questions, sizes))
         _check_results(form, entry, key, family, traces)
         return form, entry
-    raise AssertionError("unreachable: the last attempt raises")
 
 
 def _narrower(

@@ -260,7 +260,7 @@ class Lowered(Stage):
     def _costs(self, operation: str) -> Costs:
         if self.lowering is None:
             raise ArgumentError(
-                f"{operation}: cannot speak of {self.fun_name} as a whole (it runs in parts)",
+                f"{operation}: cannot count the costs of {self.fun_name} (it runs in parts on several devices)",
                 hint="rune.explain(f)(*args) shows the parts and their costs",
             )
         return self.lowering.costs()

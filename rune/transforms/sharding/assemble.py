@@ -172,7 +172,9 @@ class _LocalParts:
         """The shape of the whole array. Errors: ShapeError."""
         sizes = (None,) * len(local) if declared is None else tuple(declared)
         if len(sizes) != len(local):
-            raise ShapeError(f"make_array: cannot make {list(sizes)} of {list(local)} (another number of axes)")
+            raise ShapeError(
+                f"make_array: cannot make {list(sizes)} of local data {list(local)} (as many axes required)"
+            )
         return tuple(self._size(axis, *pair) for axis, pair in enumerate(zip(local, sizes, strict=True)))
 
     def _size(self, axis: int, local: int, declared: int | None) -> int:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ from rune.backends.cpu.compiler import Processor
 from rune.backends.cpu.on_disk import StoredExecutable
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.shared import disk_cache, fingerprint
-from rune.core.program import Program
-from rune.core.words import program_words
+from rune.core.program import Program, Var
+from rune.core.words import program_words, value_words
 from rune.transforms.compile import executables, stored_programs
 from rune.transforms.compile.executables import compiled, device_for
 from rune.typing import Array
 from tests.support.close import same
+from tests.support.lowering import f32
 
 ROOT = Path(__file__).parents[3]
 CPU = device_for(None)
@@ -205,6 +207,13 @@ def test_rules_for_derivatives_are_not_in_the_words():
 )
 def test_what_calls_python_or_is_a_users_has_no_words(function: Callable[[Array], object]):
     assert program_words(program_of(function)) is None
+
+
+def test_a_program_that_holds_arrays_and_objects_without_a_meaning_have_no_words():
+    holding = replace(program_of(rnp.sin), constants=((Var(f32(3)), np.ones(3, np.float32)),))
+
+    assert program_words(holding) is None
+    assert value_words((1, object())) is None
 
 
 @pytest.mark.parametrize("what", ["source", "processor", "settings", "searches", "dump"])

@@ -9,9 +9,12 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.backends import device_named
 from rune.backends.shared import host_memory
 from rune.backends.shared.shortage import alive_at_once
 from rune.errors import OutOfMemory
+from rune.lowering.kernel.text import parse
+from tests.backends.plans import plan_of
 from tests.support import shortage
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
@@ -44,6 +47,22 @@ def test_an_error_names_the_plan_its_arena_and_what_is_alive_with_lines(device: 
 
     monkeypatch.undo()
     assert np.isfinite(np.asarray(f(x)))
+
+
+@pytest.mark.parametrize("device", [name for name in POOLED if not name.startswith("wgpu")])
+def test_a_call_that_is_played_again_names_the_plan_too(device: str, monkeypatch: pytest.MonkeyPatch):
+    backend: Any = device_named(device).backend
+    code = parse("code twice(x: read f32[3], y: write f32[3]) { for i in 3 grid { store y[i] = x[i] + x[i] } }")
+    executable, x = backend.record(plan_of(code)), backend.copy_in(np.ones(3, np.float32))
+    executable([x])
+    played = executable.player([x])
+
+    def refuse(*_: object) -> None:
+        raise OutOfMemory("pool: cannot allocate 5 B")
+
+    monkeypatch.setattr(type(executable), "_run" if device.startswith("vulkan") else "enqueue_turn", refuse)
+    with pytest.raises(OutOfMemory, match=f"twice: cannot run on {device}"):
+        played.play(x)
 
 
 def test_the_cpu_names_the_plan_too(monkeypatch: pytest.MonkeyPatch):

@@ -102,6 +102,8 @@ def test_kinds_beyond_those_that_are_kept_go_the_general_way():
     assert all(np.asarray(f(x)).tolist() == [2.0] * x.shape[0] for x in arguments)
 
 
+AWAY = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "null", "reference")]
+
 # --- what goes the general way ----------------------------------------------------------------
 
 GENERAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -341,6 +343,15 @@ def test_results_are_committed_if_an_argument_is():
     assert f(X, there).committed
     assert f(there, X).committed
     assert is_native(lambda: f(there, X))
+
+
+@pytest.mark.parametrize("device", AWAY)
+def test_a_call_that_fetches_its_argument_from_a_third_device_is_made_as_before(device: str):
+    f, there = rune.jit(lambda x: x * 2.0, device=device), rune.device_put(X, "reference:0")
+
+    for _ in range(4):
+        same(np.asarray(X) * 2, f(there))
+    assert f._native_calls == ()
 
 
 def test_an_array_on_another_device_runs_there():

@@ -10,6 +10,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import dims
+from rune.errors import ArgumentError
 from rune.sharding import SingleDeviceSharding
 
 X = rnp.arange(7.0)
@@ -46,6 +47,13 @@ def test_the_stages_share_one_trace_with_calls():
 
     assert traces == [1]
     assert jitted._cache_size() == 1
+
+
+def test_options_of_another_compiler_are_refused():
+    with pytest.raises(
+        ArgumentError, match=r"compile: cannot use compiler_options=\{'xla_flag': 1\} \(they are those of"
+    ):
+        function.lower(X).compile({"xla_flag": 1})
 
 
 def test_every_stage_knows_arguments_and_results():

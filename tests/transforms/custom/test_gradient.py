@@ -9,6 +9,8 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune.transforms.custom.rules import CustomFunction
+from rune.transforms.derivatives.transpose import backward
 
 X = np.array([0.1, -0.4, 0.7, 2.0, 1.1], np.float32)
 
@@ -92,6 +94,13 @@ def test_residuals_of_a_linear_call_are_not_differentiated():
         rune.grad(scaled)(3.0, 2.0)
 
 
+def test_a_program_that_is_linear_in_residuals_has_no_transpose():
+    program = rune.make_program(lambda s: scaled(s, 2.0))(3.0)
+
+    with pytest.raises(NotImplementedError, match=r"linear_call: cannot transpose .* with respect to its residuals"):
+        backward(program, {}, [rnp.ones(())])
+
+
 def test_a_transpose_of_another_type_is_refused():
     with pytest.raises(TypeError, match="linear_call: cannot use the transpose of lambda"):
         rune.linear_call(lambda s, v: rnp.sum(v), lambda s, ct: ct, 1.0, X)
@@ -115,3 +124,8 @@ def test_python_numbers_are_residuals_and_results_of_a_custom_vjp():
 
     assert rune.grad(function)(1.0) == 12
     np.testing.assert_allclose(rune.jit(rune.vmap(rune.grad(function)))(X), [12] * 5)
+
+
+def test_a_function_with_a_rule_has_to_say_how_it_is_called():
+    with pytest.raises(NotImplementedError, match="CustomFunction"):
+        CustomFunction(rnp.sin)(X)

@@ -344,3 +344,14 @@ def test_a_function_on_several_devices_is_refused():
 
     with pytest.raises(ArgumentError, match=r"tune: cannot search for moving \(it runs on several devices\)"):
         rune.tune(moving)(X)
+
+
+def test_a_schedule_without_memory_for_it_is_dropped_with_the_reason(monkeypatch: pytest.MonkeyPatch):
+    def refuse(schedule: Schedule) -> None:
+        raise OutOfMemory("opencl: cannot allocate 5 B")
+
+    trial = trial_of(sums, X)
+    monkeypatch.setattr(trial, "_prepared", refuse)
+
+    with pytest.raises(Dropped, match=r"^out of memory, opencl: cannot allocate 5 B"):
+        trial.prepare(parse("parts(4)"))

@@ -251,7 +251,8 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     edges, levels = rnp.array(boundaries), rnp.array(values)
     if edges.ndim != 1 or levels.shape != (edges.size + 1,):
         raise ArgumentError(
-            f"piecewise_constant: cannot use boundaries {edges.shape} with {levels.shape} values (one more required)"
+            f"piecewise_constant: cannot use boundaries of shape {edges.shape} with values of shape {levels.shape} "
+            "(one value more than boundaries required)"
         )
     return lambda i: levels[rnp.sum(i > edges)]
 
@@ -261,7 +262,10 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if rnp.ndim(scalar_or_schedule) != 0:
-        raise ArgumentError(f"make_schedule: cannot use {rnp.shape(scalar_or_schedule)} (a number required)")
+        raise ArgumentError(
+            f"make_schedule: cannot use an array of shape {rnp.shape(scalar_or_schedule)} "
+            "(a number, or a function of the step, required)"
+        )
     return constant(scalar_or_schedule)
 
 
@@ -295,7 +299,10 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """The state of which `unpack_optimizer_state` gives this tree."""
     points, structure = tree.flatten(marked_pytree)
     if not all(isinstance(p, JoinPoint) for p in points):
-        raise ArgumentError("pack_optimizer_state: cannot pack a tree with other leaves than JoinPoints")
+        raise ArgumentError(
+            "pack_optimizer_state: cannot pack a tree with leaves other than JoinPoints",
+            hint="unpack_optimizer_state gives such a tree",
+        )
     return _packed([p.subtree for p in points], structure)
 
 

@@ -1,0 +1,33 @@
+"""Meetings: devices that come to one with other collectives or operands are refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rune import ops
+from rune.errors import CollectiveError
+from rune.lowering.meetings import CollectiveCall, Table
+from tests.support.lowering import f32
+
+SUM, LARGEST = (CollectiveCall(primitive, (("axis_name", "data"),)) for primitive in (ops.psum, ops.pmax))
+
+
+@pytest.fixture
+def table() -> Table:
+    """That of two devices, of which the first has come to sum three numbers."""
+    table = Table({"data": 2}, ("x:0", "x:1"))
+    table._attend(0, SUM, [np.ones(3, np.float32)], [f32(3)])
+    return table
+
+
+def test_a_device_in_another_collective_is_refused_with_both(table: Table):
+    with pytest.raises(CollectiveError, match="pmax over 'data': x:1 cannot meet x:0, which is in psum over 'data'"):
+        table.exchange(1, LARGEST, [np.ones(3, np.float32)], [f32(3)])
+
+
+@pytest.mark.parametrize("operand", [np.ones(2, np.float32), np.ones(3)], ids=["shape", "dtype"])
+def test_a_device_with_an_operand_of_another_type_is_refused_with_both(table: Table, operand: np.ndarray):
+    theirs = rf"{operand.dtype}\[{operand.size}\]"
+    with pytest.raises(CollectiveError, match=rf"psum over 'data': x:1 cannot meet x:0 \({theirs} and float32\[3\]\)"):
+        table.exchange(1, SUM, [operand], [f32(3)])
