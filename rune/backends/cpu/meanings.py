@@ -1,8 +1,8 @@
-"""What primitives mean on the CPU where no plan runs: NumPy's functions, with two exceptions.
+"""The functions of primitives in eager calls on the CPU: NumPy's, with two exceptions.
 
-Signs of eigenvectors, and bases where values are equal, are the algorithm's. So an eager call is
-decomposed by the code that a compiled one is. Long complex rows are transformed by a routine that
-takes half of NumPy's time.
+Signs of eigenvectors, and bases for equal eigenvalues, depend on the algorithm. So small eager
+calls use the code of compiled ones. Long complex rows are transformed by a routine that takes half
+of NumPy's time.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rune.ops.fourier import fft
 from rune.ops.linalg.eigh import eigh
 from rune.ops.scalars import of_dtype
 
-LONG_ROW = 1 << 10  # numbers from which on a row repays what a call of native code takes
+LONG_ROW = 1 << 10  # numbers in a row for which the routine gains more than its call costs
 Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
 def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object]) -> Meaning:
-    """`meaning` for arrays of these types: what depends on types is decided once."""
+    """`meaning` for arrays of these types, with all decisions that depend on types made once."""
     of_shapes = _OF_SHAPES.get(primitive)
     specific = None if of_shapes is None else of_shapes(*types, **params)
     if specific is not None:
@@ -38,7 +38,7 @@ def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping
 
 
 def _transform_of_rows(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> Meaning | None:
-    """The routine for complex rows that are long enough; None: NumPy's function."""
+    """The routine for complex rows that are long enough; None to use NumPy's function."""
     if kind not in ("fft", "ifft") or axes != (x.ndim - 1,) or x.is_symbolic:
         return None
     n = x.shape[-1]
@@ -47,7 +47,7 @@ def _transform_of_rows(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: b
     return functools.partial(_rows().transformed, inverse=kind == "ifft")
 
 
-# What some primitives mean where types are known: a function of these and of the parameters.
+# Functions of types and parameters that give a primitive's function for these types.
 _OF_SHAPES: Mapping[Primitive, Callable[..., Meaning | None]] = {
     dot_general: product_of,
     broadcast: lambda x, **params: broadcasting(x.shape, **params),
@@ -64,8 +64,8 @@ def meaning(primitive: Primitive) -> Meaning:
 def _eigh(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
     assert eigh.reference is not None
     is_small = a.size > 0 and _symmetric().is_small(a.shape[-1], a.dtype)
-    decomposed = _symmetric().decomposed if is_small else eigh.reference
-    return decomposed(a, lower=lower, vectors=vectors)
+    decompose = _symmetric().decomposed if is_small else eigh.reference
+    return decompose(a, lower=lower, vectors=vectors)
 
 
 @functools.cache

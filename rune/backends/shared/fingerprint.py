@@ -31,8 +31,7 @@ def _files(folder: str, *, is_whole: bool) -> Iterator[str]:
     for entry in entries_by_name:
         if entry.name.endswith(".py"):
             status = entry.stat()
-            # Not the contents: hashing some hundred files at each start would cost more than it
-            # saves.
+            # Not the contents, because every process computes this before its first program.
             yield f"{entry.name} {status.st_size} {status.st_mtime_ns}"
         elif is_whole and entry.is_dir() and entry.name != "__pycache__":
             yield entry.name

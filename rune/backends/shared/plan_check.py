@@ -110,7 +110,7 @@ class _Run:
         for number, type_ in enumerate(self.plan.arguments):
             size = size_bytes(concrete_type(type_, self.concrete.sizes))
             # Arguments hold values from the start; everything else must be written first.
-            self.held["argument", number] = {(0, size)}
+            self.intervals["argument", number] = {(0, size)}
         self.run(self.concrete.steps, "step ")
         self.at = "the return"
         for number, type_ in enumerate(self.concrete.results):

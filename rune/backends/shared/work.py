@@ -34,7 +34,7 @@ class WorkStats:
     """
 
     submitted: int
-    ended_calls: int
+    finished: int
 
     @property
     def in_flight(self) -> int:
