@@ -17,7 +17,7 @@ FORBIDDEN = frozenset("found made given own kept rest whole taken moved told see
 
 # Their synonyms, where the language, control flow and transformations are written.
 SYNONYMS = frozenset("asked gone held here lost met mine said shown theirs there wanted what".split())
-OF_THE_LANGUAGE = ("rune/core", "rune/control", "rune/transforms")
+OF_THE_LANGUAGE = ("rune/backends", "rune/core", "rune/control", "rune/transforms")
 
 # Names that users write, or LAPACK's: trees beside the first one, vectors that multiply from the
 # left, and the lower of two ends.

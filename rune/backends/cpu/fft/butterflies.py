@@ -59,14 +59,14 @@ def _eight(x: Sequence[Pair]) -> list[Pair]:
     even, (first, second, third, fourth) = transformed(x[::2]), transformed(x[1::2])
     half = math.sqrt(0.5)
     # times exp(-2πi k/8): roots of 1 and -i need no product, the others one factor for both parts
-    rotated = [
+    products = [
         first,
         ((second[0] + second[1]) * half, (second[1] - second[0]) * half),
         over_i(third),
         ((fourth[1] - fourth[0]) * half, (fourth[0] + fourth[1]) * -half),
     ]
-    sums = [add(a, b) for a, b in zip(even, rotated, strict=True)]
-    return sums + [subtract(a, b) for a, b in zip(even, rotated, strict=True)]
+    sums = [add(a, b) for a, b in zip(even, products, strict=True)]
+    return sums + [subtract(a, b) for a, b in zip(even, products, strict=True)]
 
 
 def _odd(x: Sequence[Pair]) -> list[Pair]:

@@ -132,7 +132,7 @@ class Library:
         if self.cores == 1 or not is_shared:
             make.call(name, words, make.number(0), make.number(total))
         else:
-            # two shares for each core: one that is interrupted delays the others less
+            # More shares than cores: a core that is late takes fewer of them.
             task = f"ptr @{name}, ptr {words.text}, i64 {total}, i64 {-(-total // (2 * self.cores))}"
             make.writer.do(f"call void inttoptr (i64 {self.parallel} to ptr)({task})")
 

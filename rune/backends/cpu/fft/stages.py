@@ -51,8 +51,8 @@ def stage_function(shape: Shape, radix: int, turns: bool) -> str:
         y = transformed([places.read(q, j, i) for q in range(radix)])
         for p, value in enumerate(y):
             # The factor is read at its use: processors multiply by a scalar in memory directly.
-            rotated = times(value, _scalars(make, "turns", j * (radix - 1) + (p - 1))) if turns and p else value
-            places.write(rotated, p, j, i)
+            product = times(value, _scalars(make, "turns", j * (radix - 1) + (p - 1))) if turns and p else value
+            places.write(product, p, j, i)
 
     places.each(points)
     return make.text(f"{'turned' if turns else 'plain'}{radix}({PARAMETERS})")

@@ -84,10 +84,10 @@ class _Layout:
 
     def image(self) -> Image:
         """Place the sections, then the table, then resolve the relocations."""
-        allocated = [(k, s) for k, s in enumerate(self.sections) if s.flags & _ALLOC and s.name != _UNWINDING]
-        constant = [(k, s) for k, s in allocated if not s.flags & _WRITE]
-        data = [(k, s) for k, s in allocated if s.flags & _WRITE and s.type != _NOBITS]
-        zeros = [(k, s) for k, s in allocated if s.flags & _WRITE and s.type == _NOBITS]
+        in_memory = [(k, s) for k, s in enumerate(self.sections) if s.flags & _ALLOC and s.name != _UNWINDING]
+        constant = [(k, s) for k, s in in_memory if not s.flags & _WRITE]
+        data = [(k, s) for k, s in in_memory if s.flags & _WRITE and s.type != _NOBITS]
+        zeros = [(k, s) for k, s in in_memory if s.flags & _WRITE and s.type == _NOBITS]
         # Data begins on a page of its own: the loader makes the pages before it executable.
         table = self._put(constant, 0)
         code_bytes = -(-self._put_table(-(-table // 8) * 8) // PAGE) * PAGE
