@@ -1,9 +1,9 @@
-"""Executors: one package per API. A missing driver is a fact, not a failure.
+"""Executors: one package per API. A missing driver is not an error.
 
-`devices()` lists what is there; `missing()` says why the rest is not. A driver is imported in its
-own package alone, when it is first needed. A third party adds a backend by an entry point in the
-group `rune.backends` whose object has `probe` and `open_device`; one that fails is missing, and
-`missing()` says why.
+`devices()` lists the devices; `missing()` gives the reason for each backend without any. A driver
+is imported only in its own package, when it is first needed. A third party adds a backend by an
+entry point in the group `rune.backends` whose object has `probe` and `open_device`; if that fails,
+the backend counts as missing, with the reason.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rune.records import dataclass
 
 
 class BackendFile(Protocol):
-    """What a backend's module offers."""
+    """The interface of a backend's module."""
 
     def probe(self) -> tuple[list[Target], str | None]:
-        """The available devices, and why there is none. Never raises."""
+        """The available devices, and the reason if there are none. Never raises."""
         ...
 
     def open_device(self, target: Target) -> Backend:
@@ -40,7 +40,7 @@ class BackendFile(Protocol):
 class Device:
     """One device. Compared by its target; the driver is opened on first use.
 
-    process: the number of the process that it belongs to; None for this one
+    process: the number of the process to which it belongs; None for this one
     Errors: none.
 
     >>> import rune
@@ -49,35 +49,36 @@ class Device:
     """
 
     target: Target
-    # The backend's module, or the object of an entry point; not compared, as a target says all.
+    # The backend's module, or the object of an entry point. Not compared: the target identifies it.
     file: Any = field(repr=False, compare=False)
     process: int | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
-        """The name that users give, "cpu:0"."""
+        """The name by which users refer to it, "cpu:0"."""
         return self.target.name
 
     @property
     def platform(self) -> str:
-        """What JAX calls its kind: "cpu", "gpu" for CUDA, else the name of the backend."""
+        """JAX's name of the platform: "cpu", "gpu" for CUDA, else the backend's name."""
         backend = self.target.backend
         return next((p for p, name in _PLATFORMS.items() if name == backend), backend)
 
     @property
     def device_kind(self) -> str:
-        """The device as its driver names it."""
+        """The driver's description of the device."""
         return self.target.description
 
     @property
     def id(self) -> int:
-        """Its number among those of its backend."""
+        """Its number among the devices of its backend."""
         return int(self.name.partition(":")[2] or 0)
 
     local_hardware_id = id
 
     def memory_stats(self) -> dict[str, int] | None:
-        """Bytes in use now and at most, in this process; None where the backend counts none."""
+        """Bytes in use now and at most, in this process; None if the backend does not count
+        them."""
         if not isinstance(self.backend, CountsMemory):
             return None
         stats = self.backend.memory_stats()
@@ -90,7 +91,7 @@ class Device:
 
     @property
     def process_index(self) -> int:
-        """The number of the process that it belongs to."""
+        """The number of the process to which it belongs."""
         return processes.current().index if self.process is None else self.process
 
     @property
@@ -105,45 +106,45 @@ class Device:
 @functools.cache
 def _open(device: Device) -> Backend:
     backend = device.file.open_device(device.target)
-    _opened.append(backend)
+    _open_backends.append(backend)
     return backend
 
 
-_opened: list[Backend] = []
+_open_backends: list[Backend] = []
 
 
 def effects_barrier() -> None:
-    """Wait until every device has done what it was asked for: prints and callbacks have happened.
+    """Wait until all devices have finished their work, prints and callbacks included.
 
-    Errors: those of work that fails.
+    Errors: those of the work.
 
     >>> import rune
     >>> rune.jit(lambda x: rune.debug.print("x = {}", x))(1.0)
     x = 1.0
     >>> rune.effects_barrier()
     """
-    for backend in list(_opened):
+    for backend in list(_open_backends):
         backend.synchronize()
 
 
-# The default first. They and their drivers are imported when first asked for.
+# The default first. Each is imported, with its driver, on first use.
 _NAMES = ("cpu", "cuda", "opencl", "vulkan", "wgpu", "reference", "null")
 
 
 @functools.cache
 def _entry_points() -> dict[str, Any]:
-    """Entry points of other packages by name; the first gets a name, later ones a longer one."""
+    """Entry points of other packages by name. A name that is taken is made longer."""
     entries: dict[str, Any] = {}
     for entry in import_module("importlib.metadata").entry_points(group="rune.backends"):
         is_ambiguous = entry.name in _NAMES or entry.name in entries
-        # It keeps an entry under a longer name, so that `missing()` can report it.
+        # Kept under a longer name, so that `missing()` can report it.
         entries[f"{entry.name} of {entry.value}" if is_ambiguous else entry.name] = entry
     return entries
 
 
 @functools.cache
 def _probe(name: str) -> tuple[tuple[Device, ...], str | None]:
-    """The devices of one backend alone, so that no driver is woken for another one's sake."""
+    """The devices of one backend. One at a time, so that no other driver is loaded."""
     if name not in _NAMES:
         return _probe_foreign(name, _entry_points()[name])
     # Imported under rune's own lock, since several threads may probe at once.
@@ -153,14 +154,14 @@ def _probe(name: str) -> tuple[tuple[Device, ...], str | None]:
 
 
 def _probe_foreign(name: str, entry: Any) -> tuple[tuple[Device, ...], str | None]:
-    """The devices of another package's backend; any failure becomes a reason in words."""
+    """The devices of another package's backend; any failure becomes a reason."""
     if name != entry.name:
         return (), f"another backend has the name {entry.name}"
     try:
         file: BackendFile = entry.load()
         targets, why = file.probe()
-        # Users ask for a device by its backend's name, so one under another name could never be
-        # found.
+        # `device_named` looks for a device in the backend of its name, so it would never find one
+        # whose name begins otherwise.
         astray = [t.name for t in targets if {t.backend, t.name.split(":")[0]} != {name}]
     except Exception as error:
         return (), f"{entry.value} fails ({type(error).__name__}: {error})"
@@ -173,14 +174,14 @@ def _names() -> tuple[str, ...]:
     return (*_NAMES, *_entry_points())
 
 
-# What JAX calls its platforms, where that is not the name of a backend.
+# JAX's names of platforms, where they differ from the backend's name.
 _PLATFORMS = {"gpu": "cuda"}
 
 
 def platform_name(platform: str | None) -> str | None:
-    """The backend that a platform of JAX is, None for none: "gpu" is "cuda".
+    """The backend of a JAX platform: "gpu" is "cuda". None for None.
 
-    Errors: ArgumentError if it is not a name.
+    Errors: ArgumentError if it is not a string.
     """
     if not isinstance(platform, str | None):
         raise ArgumentError(f"devices: cannot look for {type(platform).__name__} {platform!r} (the name of a backend)")
@@ -188,16 +189,15 @@ def platform_name(platform: str | None) -> str | None:
 
 
 def devices(backend: str | None = None) -> Sequence[Device]:
-    """The devices that are there, the default first; reference and null are for checking.
+    """The available devices, the default first; reference and null are for checking.
 
-    backend: those of one backend alone ("gpu" is CUDA); no driver of another one is woken.
+    backend: only those of one backend ("gpu" is CUDA); no other driver is loaded.
     Errors: DeviceError for a backend without devices.
 
     >>> devices()[0].name
     'cpu:0'
     """
-    # This probes every backend and may load all drivers; `device_named` probes only the one it
-    # needs.
+    # Without a name every backend is probed, and all drivers are loaded.
     if backend is None:
         return tuple(device for name in _names() for device in _probe(name)[0])
     first = device_named(platform_name(backend) or "")
@@ -208,17 +208,17 @@ _everywhere: list[Device] = []
 
 
 def everywhere() -> Sequence[Device]:
-    """The devices of all processes that run the program; none in a program of one process."""
+    """The devices of all processes of the program; empty if there is only one process."""
     return tuple(_everywhere)
 
 
 def introduce(devices: Sequence[Device]) -> None:
-    """From now on these are the devices of all processes."""
+    """Set the devices of all processes."""
     _everywhere[:] = devices
 
 
 def missing() -> dict[str, str]:
-    """Why a backend has no device, by the backend's name.
+    """The reasons why backends have no device, by the backend's name.
 
     Errors: none.
 
@@ -226,15 +226,15 @@ def missing() -> dict[str, str]:
     >>> "cpu" in rune.missing()
     False
     """
-    probed = {name: _probe(name) for name in _names()}
-    return {name: why or "no device found" for name, (targets, why) in probed.items() if not targets}
+    probes = {name: _probe(name) for name in _names()}
+    return {name: why or "no device found" for name, (targets, why) in probes.items() if not targets}
 
 
 @functools.cache
 def device_named(name: str) -> Device:
     """The device of that name; a backend's name means its first device.
 
-    Errors: DeviceError lists the devices there are and why the one asked for is missing.
+    Errors: DeviceError lists the available devices, and why the one with this name is missing.
     """
     backend = name.split(":")[0]
     if backend in _NAMES or backend in _entry_points():
@@ -257,23 +257,23 @@ def device_named(name: str) -> Device:
 
 
 def require_cpu_devices(count: int) -> None:
-    """Make so many devices of the CPU, if none has been asked for yet.
+    """Divide the CPU into `count` devices, unless its devices are in use already.
 
-    Errors: DeviceError if there are others already: arrays and compiled code hold to them.
+    Errors: DeviceError if another number is in use: arrays and compiled code belong to them.
     """
     with config.setting(cpu_devices=count):
-        there = _probe("cpu")[0]
-    if there and len(there) != count:
+        cpus = _probe("cpu")[0]
+    if cpus and len(cpus) != count:
         raise DeviceError(
-            f"configure: cannot make {count} devices of the CPU (it is in use as {len(there)})",
+            f"configure: cannot make {count} devices of the CPU (it is in use as {len(cpus)})",
             hint=f"say so before the first array, or set {variable_of('cpu_devices')}={count}",
         )
 
 
 def device_of(device: str | Device) -> Device:
-    """The device, given as itself or by its name.
+    """The device for a device or its name.
 
-    Errors: as device_named; ArgumentError for anything else.
+    Errors: those of device_named; ArgumentError for any other type.
 
     >>> device_of("cpu").name
     'cpu:0'
@@ -291,20 +291,20 @@ def device_of(device: str | Device) -> Device:
 def memory_stats(device: str | Device | None = None) -> MemoryStats:
     """Memory of one device in this process: bytes live and cached, the peak, allocations.
 
-    device: its name or itself; None is the default device. On the CPU, live bytes are those of
-            all arrays, whoever computed them; allocations are the large ones of compiled programs,
-            and the peak is theirs or what this function has seen.
-    Errors: DeviceError for a device that is not there, or whose backend does not count.
+    device: the device or its name; None is the default device. On the CPU, live bytes are those of
+            all arrays, those of eager operations too; allocations are the large ones of compiled
+            programs, and the peak is theirs or the largest that this function has seen.
+    Errors: DeviceError for an unknown device, or if its backend does not count memory.
 
     >>> memory_stats("null").live_bytes
     0
     """
-    chosen = _chosen(device)
-    backend = chosen.backend
+    place = _chosen(device)
+    backend = place.backend
     if isinstance(backend, CountsMemory):
         return backend.memory_stats()
     raise DeviceError(
-        f"memory_stats: cannot report the memory of {chosen.name} (the backend {chosen.target.backend} counts none)"
+        f"memory_stats: cannot report the memory of {place.name} (the backend {place.target.backend} counts none)"
     )
 
 
@@ -313,8 +313,8 @@ def work_stats(device: str | Device | None = None) -> WorkStats:
 
     Both totals only grow; `in_flight` is their difference, and 0 when the device is idle.
 
-    device: its name or itself; None is the default device.
-    Errors: DeviceError for a device that is not there, or whose backend does not count.
+    device: the device or its name; None is the default device.
+    Errors: DeviceError for an unknown device, or if its backend does not count work.
 
     >>> import rune
     >>> before = work_stats("reference").finished
@@ -322,15 +322,15 @@ def work_stats(device: str | Device | None = None) -> WorkStats:
     >>> work_stats("reference").finished - before, work_stats("reference").in_flight
     (1, 0)
     """
-    chosen = _chosen(device)
-    backend = chosen.backend
+    place = _chosen(device)
+    backend = place.backend
     if isinstance(backend, CountsWork):
         return backend.work_stats()
     raise DeviceError(
-        f"work_stats: cannot report the work of {chosen.name} (the backend {chosen.target.backend} counts none)"
+        f"work_stats: cannot report the work of {place.name} (the backend {place.target.backend} counts none)"
     )
 
 
 def _chosen(device: str | Device | None) -> Device:
-    chosen = device or config.current().device or "cpu:0"
-    return device_of(chosen)
+    place = device or config.current().device or "cpu:0"
+    return device_of(place)

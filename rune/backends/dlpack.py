@@ -1,9 +1,9 @@
-"""Memory handed to other libraries and taken from them, without a copy: DLPack's structures.
+"""Exchanges memory with other libraries without a copy, through DLPack's structures.
 
-`lend` wraps memory that an owner keeps alive; the owner is let go when the other library is done.
-`borrow` reads what another library lends and gives it back when the last view on it is gone. Both
-speak versions 0.x ("dltensor") and 1.x ("dltensor_versioned", which can say read-only).
-What this does not do: know arrays, or move anything between devices.
+`lend` wraps memory that an owner keeps alive; the owner is released when the other library returns
+the memory. `borrow` takes memory that another library lends, and returns it when the last view on
+it dies. Both support versions 0.x ("dltensor") and 1.x ("dltensor_versioned", with a read-only
+flag). This module knows no arrays, and moves nothing between devices.
 
 Source: dlpack.h of DLPack 1.1, and the Python specification of DLPack.
 """
@@ -87,7 +87,7 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("Py
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Where the elements of an array lie. `strides` count elements."""
+    """The memory of an array. strides: in elements."""
 
     address: int
     dtype: np.dtype
@@ -98,20 +98,21 @@ class Memory:
     @property
     def is_dense(self) -> bool:
         """Whether the elements lie row by row, without gaps."""
+        # Strides of axes with one element do not matter, and libraries set them to anything.
         dense = zip(self.shape, self.strides, dense_strides(self.shape))
-        return 0 in self.shape or all(n == 1 or step == wanted for n, step, wanted in dense)
+        return 0 in self.shape or all(n == 1 or step == dense_step for n, step, dense_step in dense)
 
 
 def can_lend(dtype: np.dtype) -> bool:
-    """Whether DLPack has a name for a dtype."""
+    """Whether DLPack has a code for a dtype."""
     return dtype in _CODES
 
 
 # --- lending ----------------------------------------------------------------------------------
 
-# What is lent, by the address of its structure, until the borrower gives it back; and the capsules,
-# until nobody else holds them. A capsule has no destructor of its own: that would be Python run in
-# the middle of other libraries' errors. So one that was never taken up is found by the next `lend`.
+# Lent memory by the address of its structure, until the borrower returns it; and capsules, until
+# nobody else holds them. A capsule has no destructor, because that would run Python while another
+# library may be handling an error. So the next `lend` finds capsules that were never consumed.
 _lent: dict[int, tuple[Any, ...]] = {}
 _capsules: dict[int, object] = {}
 
@@ -122,12 +123,13 @@ def _give_back(address: int) -> None:
 
 
 def sweep() -> None:
-    """Let go of what was offered in capsules that are gone."""
+    """Release the memory of capsules that died without being consumed."""
     for address in list(_capsules):
         capsule = _capsules[address]
         # Three references: the table, the name here, and the call's own argument.
         if sys.getrefcount(capsule) > 3:
             continue
+        # A consumed capsule has another name; its consumer calls the deleter.
         if any(_is_valid(id(capsule), name) for name in _NAMES.values()):
             _lent.pop(address, None)
         del _capsules[address]
@@ -136,13 +138,14 @@ def sweep() -> None:
 def lend(memory: Memory, owner: object, *, versioned: bool, read_only: bool = True, is_copied: bool = False) -> Any:
     """A capsule with the memory, which `owner` keeps alive.
 
-    versioned: whether the borrower reads version 1.x, which says whether it may write.
+    versioned: whether the borrower supports version 1.x, which has the read-only flag
     """
+    # At least one item: some consumers reject null pointers for arrays of rank 0.
     sizes = (ctypes.c_int64 * max(1, len(memory.shape)))(*memory.shape)
     strides = (ctypes.c_int64 * max(1, len(memory.shape)))(*memory.strides)
-    managed = _Versioned() if versioned else _Managed()
+    record = _Versioned() if versioned else _Managed()
     code, bits = _CODES[memory.dtype]
-    managed.tensor = _Tensor(
+    record.tensor = _Tensor(
         memory.address or None,
         *memory.device,
         len(memory.shape),
@@ -153,14 +156,14 @@ def lend(memory: Memory, owner: object, *, versioned: bool, read_only: bool = Tr
         ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)),
         0,
     )
-    managed.deleter = ctypes.cast(_give_back, ctypes.c_void_p).value
-    if isinstance(managed, _Versioned):
-        managed.major, managed.minor = VERSION
-        managed.flags = (_READ_ONLY if read_only else 0) | (_IS_COPIED if is_copied else 0)
-    address = ctypes.addressof(managed)
+    record.deleter = ctypes.cast(_give_back, ctypes.c_void_p).value
+    if isinstance(record, _Versioned):
+        record.major, record.minor = VERSION
+        record.flags = (_READ_ONLY if read_only else 0) | (_IS_COPIED if is_copied else 0)
+    address = ctypes.addressof(record)
     sweep()
-    _lent[address] = (managed, sizes, strides, owner)
-    _capsules[address] = _new(address, _NAMES[type(managed)], None)
+    _lent[address] = (record, sizes, strides, owner)
+    _capsules[address] = _new(address, _NAMES[type(record)], None)
     return _capsules[address]
 
 
@@ -168,28 +171,29 @@ def lend(memory: Memory, owner: object, *, versioned: bool, read_only: bool = Tr
 
 
 def borrow(capsule: object) -> tuple[Memory, Any]:
-    """(memory, loan) of a capsule: the memory may be read while somebody holds the loan.
+    """(memory, loan) of a capsule: the memory may be read as long as the loan is alive.
 
-    Errors: BufferError if an argument is not a capsule, was taken up before, or has a dtype of no
-            name.
+    Errors: BufferError if the argument is not a capsule, was consumed before, or has an unknown
+            dtype.
     """
-    held = id(capsule)
-    kind = next((k for k, name in _NAMES.items() if _is_valid(held, name)), None)
+    identity = id(capsule)
+    kind = next((k for k, name in _NAMES.items() if _is_valid(identity, name)), None)
     if kind is None:
         raise BufferError(f"from_dlpack: cannot read {capsule!r} (a fresh DLPack capsule required)")
-    address = _pointer(held, _NAMES[kind])
-    managed = kind.from_address(address)
-    memory = _memory(managed.tensor)
-    # DLPack marks a consumed capsule by renaming it, so that nobody consumes it twice.
-    _rename(held, _USED[kind])
+    address = _pointer(identity, _NAMES[kind])
+    record = kind.from_address(address)
+    memory = _memory(record.tensor)
+    # Only after `_memory`, which may raise: a capsule with this name counts as consumed.
+    _rename(identity, _USED[kind])
     loan = _Loan()
-    if managed.deleter:
-        weakref.finalize(loan, _DELETER(managed.deleter), address).atexit = False
+    if record.deleter:
+        # Not at exit, when the lender may be shut down before us.
+        weakref.finalize(loan, _DELETER(record.deleter), address).atexit = False
     return memory, loan
 
 
 class _Loan:
-    """Held while borrowed memory is in use."""
+    """An object whose death returns borrowed memory."""
 
     __slots__ = ("__weakref__",)
 
@@ -201,6 +205,7 @@ def _memory(tensor: _Tensor) -> Memory:
             f"from_dlpack: cannot read elements of type code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
         )
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    # DLPack 1.1 and before allow a null pointer for dense arrays.
     if tensor.strides:
         strides = tuple(tensor.strides[i] for i in range(tensor.ndim))
     else:
@@ -210,7 +215,7 @@ def _memory(tensor: _Tensor) -> Memory:
 
 
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Steps of a row-major array, in elements."""
+    """The strides of a row-major array, in elements."""
     steps, step = [], 1
     for size in reversed(shape):
         steps.append(step)
@@ -219,7 +224,7 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class _View:
-    """Memory as NumPy's array interface describes it; it holds the loan."""
+    """Memory with NumPy's array interface, which keeps the loan alive."""
 
     def __init__(self, memory: Memory, loan: object):
         # Raw bytes, because NumPy's array interface has no code for bf16 and other extension
@@ -236,7 +241,8 @@ class _View:
 
 
 def as_numpy(memory: Memory, loan: object) -> np.ndarray:
-    """Borrowed host memory as a read-only NumPy array, which holds the loan."""
+    """Borrowed host memory as a read-only NumPy array, which keeps the loan alive."""
+    # An empty array may have a null address, which NumPy refuses.
     if 0 in memory.shape:
         return np.zeros(memory.shape, memory.dtype)
     return np.asarray(_View(memory, loan)).view(memory.dtype)

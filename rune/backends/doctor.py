@@ -1,7 +1,7 @@
-"""doctor: which executors are here and work, what is missing, and the command that gets it.
+"""doctor: the executors that work, those that are missing, and the commands that install them.
 
-Every device is opened and computes one sum, so that a driver that is there and broken shows. The
-answer is a value; its text is for people.
+Every device is opened and computes one sum, so that a broken driver is found. The answer is a value
+with a text for people.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an executor needs: distributions, and the commands that get it."""
+    """What an executor needs: distributions, and the commands that install them."""
 
     distributions: tuple[str, ...]
     install: str
-    driver: str = ""  # how to get a driver, where the distributions are there and no device is
+    driver: str = ""  # how to get a driver, if the distributions are installed but no device is found
 
 
 NEEDS = {
-    # The first distribution tells whether the package or only the driver is missing.
+    # The first distribution decides whether the package is missing, or only the driver.
     "cpu": Needs(("llvmlite",), "pip install llvmlite"),
     "opencl": Needs(
         ("pyopencl", "pocl-binary-distribution"),
@@ -63,30 +63,30 @@ NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One device, and what came of computing on it."""
+    """One device, and the outcome of a computation on it."""
 
     name: str
     description: str
-    finding: str  # "works, 12 ms" or what failed
-    abilities: tuple[str, ...] = ()  # what its driver says that it has itself, "fma f32 f64"
-    lacks: tuple[str, ...] = ()  # what is done in another way than the driver's, and why
+    finding: str  # "works, 12 ms", or the error
+    abilities: tuple[str, ...] = ()  # native operations as its driver reports them, "fma f32 f64"
+    lacks: tuple[str, ...] = ()  # functions that the driver lacks, with their replacements
 
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """One executor: its devices, or why there is none and the command that helps."""
+    """One executor: its devices, or the reason why it has none and the command that helps."""
 
     name: str
     versions: tuple[str, ...]
     devices: tuple[Examined, ...]
     why: str | None
     remedy: str | None
-    meetings: str | None = None  # which way collectives between its devices take
+    meetings: str | None = None  # how its devices exchange values in collectives
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What doctor found."""
+    """The findings of `doctor`."""
 
     versions: tuple[str, ...]
     executors: tuple[Executor, ...]
@@ -99,7 +99,7 @@ class Report:
 
 
 def doctor() -> Report:
-    """Which executors are here and work, what is missing, and the command that gets it.
+    """The executors that work, those that are missing, and the commands that install them.
 
     Cost: opens every device and compiles one small kernel for it.
     Errors: none.
@@ -109,16 +109,16 @@ def doctor() -> Report:
     'cpu'
     """
     missing = backends.missing()
-    here: dict[str, list[Device]] = {}
+    devices_by_backend: dict[str, list[Device]] = {}
     for device in backends.devices():
-        here.setdefault(device.target.backend, []).append(device)
-    executors = [_executor(name, devices, None) for name, devices in here.items()]
+        devices_by_backend.setdefault(device.target.backend, []).append(device)
+    executors = [_executor(name, devices, None) for name, devices in devices_by_backend.items()]
     executors += [_executor(name, [], why) for name, why in missing.items()]
     return Report(tuple(_versions()), tuple(executors), _cache())
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print what `doctor` reports, or return it as a string.
+    """Print the report of `doctor`, or return it as a string.
 
     Errors: none.
 
@@ -151,33 +151,33 @@ def _version(distribution: str) -> str | None:
 def _executor(name: str, devices: list[Device], why: str | None) -> Executor:
     needs = NEEDS.get(name)
     versions = tuple(filter(None, map(_version, needs.distributions if needs else ())))
-    examined = tuple(map(_examined, devices))
+    device_reports = tuple(map(_examined, devices))
     remedy = None if why is None else _remedy(why, needs)
-    return Executor(name, versions, examined, why, remedy, _meetings(devices))
+    return Executor(name, versions, device_reports, why, remedy, _meetings(devices))
 
 
 def _meetings(devices: list[Device]) -> str | None:
-    """Which way collectives between the devices take, where the backend says so."""
+    """How devices exchange values in collectives, if the backend says so."""
     try:
         backends = [d.backend for d in devices]
-    except Exception:  # the line of the device says what is broken
+    except Exception:  # the line of the device reports what is broken
         return None
     return backends[0].meetings() if backends and isinstance(backends[0], SaysHowItMeets) else None
 
 
 def _remedy(why: str, needs: Needs | None) -> str | None:
-    """The first thing to do: what the reason says, the distribution, or the driver."""
+    """The first thing to do: the command in the reason, the distribution, or the driver."""
     if needs is None:
         return None
     _, command = _reason_and_command(why)
     if command and "rune-ml[" not in command:
         return command
-    installed = _version(needs.distributions[0]) is not None
-    return needs.driver if installed and needs.driver else needs.install
+    has_distribution = _version(needs.distributions[0]) is not None
+    return needs.driver if has_distribution and needs.driver else needs.install
 
 
 def _reason_and_command(why: str) -> tuple[str, str]:
-    """A reason, and the command at its end, which may be empty.
+    """A reason, and the command at its end; "" if there is none.
 
     >>> _reason_and_command("no driver works; apt install mesa-vulkan-drivers")
     ('no driver works', 'apt install mesa-vulkan-drivers')
@@ -190,18 +190,18 @@ def _examined(device: Device) -> Examined:
     start = time.perf_counter()
     try:
         finding = _computed(device)
-    except Exception as error:  # a broken driver may fail in any way: the reason is reported
+    except Exception as error:  # a broken driver may fail in any way, and the report has a line for it
         finding = f"FAILS ({type(error).__name__}: {str(error).splitlines()[0]})"
-    spent = 1e3 * (time.perf_counter() - start)
+    milliseconds = 1e3 * (time.perf_counter() - start)
     if finding != "works":
         return Examined(device.name, device.target.description, finding, abilities(device.target))
-    timed, backend = f"{finding}, {spent:.0f} ms", device.backend
+    timing, backend = f"{finding}, {milliseconds:.0f} ms", device.backend
     lacks = backend.lacks() if isinstance(backend, SaysWhatItLacks) else ()
-    return Examined(device.name, device.target.description, timed, abilities(device.target), lacks)
+    return Examined(device.name, device.target.description, timing, abilities(device.target), lacks)
 
 
 def abilities(target: Target) -> tuple[str, ...]:
-    """The native abilities of a device, one line for each operation."""
+    """The native operations of a device, one line for each."""
     kinds_of: dict[str, list[str]] = {}
     for operation, dtype in target.native:
         kinds_of.setdefault(operation, []).append(dtypes.short(dtype))
@@ -213,7 +213,7 @@ def abilities(target: Target) -> tuple[str, ...]:
 
 
 def _computed(device: Device) -> str:
-    """Whether 1..8 doubled is 2..16 there."""
+    """Whether the device computes that 1..8 doubled is 2..16."""
     if device.target.backend == "null":
         return "computes nothing"
     # Distinct numbers, so that a device that returns zeros or its input is caught.
@@ -221,8 +221,8 @@ def _computed(device: Device) -> str:
     kind = ArrayType(host.shape, dtypes.f32)
     program = stage(lambda x: [add(x, x)], (kind,), "doctor").program
     executable = device.backend.record(lower(program, device.target))
-    (doubled,) = executable([device.backend.copy_in(host)])
-    same = np.array_equal(device.backend.copy_out(doubled, kind), host + host)
+    (result,) = executable([device.backend.copy_in(host)])
+    same = np.array_equal(device.backend.copy_out(result, kind), host + host)
     return "works" if same else "FAILS (1..8 doubled is not 2..16)"
 
 
@@ -251,7 +251,7 @@ def _lines(report: Report) -> Iterator[str]:
         if executor.meetings is not None:
             yield f"  collectives: {executor.meetings}"
         if executor.why is not None:
-            # A command is said once, below the reason.
+            # The command is printed once, below the reason.
             reason, _ = (executor.why, "") if executor.remedy is None else _reason_and_command(executor.why)
             yield f"  missing: {reason}"
         if executor.remedy is not None:

@@ -1,4 +1,4 @@
-"""The null executor: computes nothing, and checks plans, arguments and the lives of buffers."""
+"""The null executor: computes nothing, and checks plans, arguments and uses of donated buffers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NullBackend(CheckingBackend):
         return NullExecutable(plan, Concretes(plan), self.work)
 
     def memory_stats(self) -> MemoryStats:
-        """Its buffers hold nothing."""
+        """Zeros: its buffers have no memory."""
         return MemoryStats.of(device=PoolStats(0, 0, 0, None, 0, 0))
 
 
@@ -78,10 +78,10 @@ def _reuse(buffer: NullBuffer, type: ArrayType) -> NullBuffer:
 
 @dataclass(slots=True)
 class NullExecutable(CheckingExecutable):
-    """A checked plan. A call checks its arguments and gives results without contents."""
+    """A checked plan. A call checks its arguments and returns buffers without contents."""
 
     def run(self, arguments: Sequence[Any], donated: Sequence[int]) -> list[Any]:
-        """Check the arguments; donated ones end here, unless no result takes their memory."""
+        """Check the arguments; a donated one is dead afterwards, if a result takes its memory."""
         concrete = self.concretes([a.shape for a in arguments])
         for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if not buffer.alive:
@@ -89,5 +89,5 @@ class NullExecutable(CheckingExecutable):
             if buffer.type.dtype != type_.dtype:
                 misfit = f"argument {number} must be {type_}, not {buffer.type}"
                 raise CheckError(f"{self.plan.name}: cannot run with this argument ({misfit})")
-        # `_reuse` marks donated buffers as dead, so that a later use of them is found.
+        # `_reuse` marks donated buffers as dead, so that a later use of them raises.
         return result_buffers(self.plan, concrete, arguments, donated, NullBuffer, _reuse)

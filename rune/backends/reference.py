@@ -1,8 +1,8 @@
 """The reference executor: kernel code interpreted in NumPy, with every check on.
 
-Slow, and the meaning of all others: bounds, races, uninitialised reads and the plan itself are
-checked at every call. The arena starts as 0xff bytes, which are NaN for every float, so that a
-read of what no step has written shows.
+It is slow, and defines the meaning of kernel code for all other executors. Each call checks bounds,
+races and uninitialised reads; recording checks the plan. The arena starts as 0xff bytes, which are
+NaN in every float dtype, so that a read of bytes that no step has written shows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def open_device(target: Target) -> ReferenceBackend:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceBackend(CheckingBackend):
-    """NumPy arrays are its buffers."""
+    """The reference device, whose buffers are NumPy arrays."""
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised NumPy array."""
@@ -64,7 +64,7 @@ class ReferenceBackend(CheckingBackend):
     def copy_in(self, array: np.ndarray) -> np.ndarray:
         """A contiguous copy."""
         buffer = host_memory.empty(array.shape, array.dtype)
-        # Copied: the caller may change the host array afterwards.
+        # A copy, because the caller may change the host array afterwards.
         buffer[...] = array
         return buffer
 
@@ -88,7 +88,7 @@ class ReferenceBackend(CheckingBackend):
         return ReferenceExecutable(plan, Concretes(plan), self.work, meter)
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the host's memory, where its arrays are."""
+        """Counts of host memory, in which its arrays lie."""
         return host_memory.stats()
 
 
@@ -107,7 +107,10 @@ class ReferenceExecutable(CheckingExecutable):
     meter: Meter | None = None
 
     def run(self, arguments: Sequence[np.ndarray], donated: Sequence[int]) -> list[np.ndarray]:
-        """Run the plan on NumPy arrays. Errors: OutOfMemory: loops hold all points at once."""
+        """Run the plan on NumPy arrays.
+
+        Errors: OutOfMemory, since the interpreter holds all points of a loop at once.
+        """
         concrete = self.concretes([a.shape for a in arguments])
         self.check_arguments(arguments)
         results = result_buffers(self.plan, concrete, arguments, donated, _empty, _reuse)
@@ -115,7 +118,7 @@ class ReferenceExecutable(CheckingExecutable):
         arena = np.full(concrete.arena_bytes, 0xFF, np.uint8)
         try:
             run(concrete.steps, self._walker(concrete, arguments, results, arena))
-        except OutOfMemory:  # of a callback
+        except OutOfMemory:  # raised by a callback, and complete
             raise
         except MemoryError as error:
             raise OutOfMemory(
@@ -133,17 +136,17 @@ class ReferenceExecutable(CheckingExecutable):
         return TimedWalker(walker, partial(_seconds, walker), self.meter, concrete.sizes)
 
     def check_arguments(self, arguments: Sequence[np.ndarray]) -> None:
-        """Errors: ArgumentError for an array that the plan was not made for."""
+        """Errors: ArgumentError for an array of another dtype, or one that is not contiguous."""
         for number, (array, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if array.dtype != type_.dtype or not array.flags.c_contiguous:
                 actual = ArrayType(array.shape, array.dtype)
-                wanted = "contiguous" if array.dtype == type_.dtype else f"{type_}, not {actual}"
-                misfit = f"argument {number} must be {wanted}"
+                requirement = "contiguous" if array.dtype == type_.dtype else f"{type_}, not {actual}"
+                misfit = f"argument {number} must be {requirement}"
                 raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({misfit})")
 
 
 def _seconds(walker: _Run, step: ConcreteStep) -> float:
-    """Run a step; how long it took."""
+    """Run a step; returns the seconds that it took."""
     start = time.perf_counter()
     walker.step(step)
     return time.perf_counter() - start
@@ -160,7 +163,7 @@ class _Run:
     arena: np.ndarray
 
     def array(self, place: Place) -> np.ndarray:
-        """The place as a flat array that shares its memory."""
+        """The place as a flat view of its memory."""
         match place.space:
             case Space.ARGUMENT:
                 return self.arguments[place.number].reshape(-1).view(place.type.dtype)
@@ -176,7 +179,7 @@ class _Run:
         return int(self.array(place)[0])
 
     def write(self, place: Place, number: int) -> None:
-        """Put a number into a place."""
+        """Store a number in a place."""
         self.array(place)[0] = number
 
     def step(self, step: ConcreteStep) -> None:
@@ -209,9 +212,10 @@ class _Run:
 def transform(
     arrays: Sequence[np.ndarray], shape: tuple[int, ...], function: Callable[..., np.ndarray] = np.fft.fft
 ) -> None:
-    """The `line_fft` routine on flat arrays: both parts of the result, then of the operand.
+    """The `line_fft` routine on flat arrays.
 
-    Or complex numbers as they lie in memory: the result, then the operand.
+    Four arrays: real and imaginary parts of the result, then those of the operand. Two arrays: the
+    result and the operand, as interleaved complex numbers.
     """
     if len(arrays) == 2:
         out, x = (v.view(WHOLE[v.dtype]).reshape(shape) for v in arrays)

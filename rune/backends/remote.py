@@ -1,7 +1,7 @@
-"""Devices of other processes: a program names them in a mesh, and their own processes run them.
+"""Devices of other processes: a mesh may contain them, and their own processes run their part.
 
-Each process calls its own devices "cpu:0", and those of process 1 "1/cpu:0". The processes tell
-each other which there are when they join.
+In each process its own devices are "cpu:0" and so on, and those of process 1 "1/cpu:0". Processes
+exchange the lists of their devices when they join.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rune.lowering.codegen.target import Target
 
 
 class Elsewhere:
-    """In place of the module of a backend: nothing runs here."""
+    """Stands for the module of a backend whose devices belong to another process."""
 
     def open_device(self, target: Target) -> NoReturn:
         """Errors: DeviceError, always."""
@@ -31,25 +31,29 @@ class Elsewhere:
 ELSEWHERE = Elsewhere()
 
 
-def introduced(here: Sequence[Device]) -> tuple[Device, ...]:
-    """The devices of all processes, those of process 0 first: what each says that it has.
+def introduced(local_devices: Sequence[Device]) -> tuple[Device, ...]:
+    """The devices of all processes, those of process 0 first.
 
-    Errors: DistributedError if a process says nothing.
+    Errors: DistributedError if a process does not answer.
     """
-    message = json.dumps([[d.name, d.target.description] for d in here]).encode()
+    message = json.dumps([[d.name, d.target.description] for d in local_devices]).encode()
     messages = processes.converse("distributed", "devices", message)
     index = processes.current().index
     return tuple(
         device
-        for number, said in messages.items()
-        for device in (here if number == index else _elsewhere(number, json.loads(bytes(said)), here[0].target))
+        for number, entries in messages.items()
+        for device in (
+            local_devices
+            if number == index
+            else _elsewhere(number, json.loads(bytes(entries)), local_devices[0].target)
+        )
     )
 
 
-def _elsewhere(process: int, said: Sequence[tuple[str, str]], like: Target) -> list[Device]:
-    """Devices that a process says it has. They compute on the dtypes of a device of this one."""
+def _elsewhere(process: int, entries: Sequence[tuple[str, str]], like: Target) -> list[Device]:
+    """The devices in a process's list. They are assumed to support the dtypes of a local device."""
     targets = (
         replace(like, name=f"{process}/{name}", backend=name.partition(":")[0], description=description)
-        for name, description in said
+        for name, description in entries
     )
     return [Device(target, ELSEWHERE, process=process) for target in targets]

@@ -296,15 +296,15 @@ def test_an_interrupted_row_of_calls_leaves_the_device_whole(name: str):
 def test_a_submission_that_an_interrupt_hid_is_known_again_before_the_next():
     x = put("vulkan:0", np.full(33, 0.01))
     f = warm(rune.jit(several), x)
-    wanted, opened = np.asarray(f(x)), rune.backends.device_named("vulkan:0").backend.opened()  # type: ignore[attr-defined]
+    wanted, opened = np.asarray(f(x)), rune.backends.device_named("vulkan:0").backend.session()  # type: ignore[attr-defined]
     _ = f(x)
-    submitted = opened.device.submitted
+    submitted = opened.device.submissions
 
     # As if the interrupt had come between the driver's answer and its being noted.
-    opened.device.submitted, opened.device._is_unsure = submitted - 1, True
+    opened.device.submissions, opened.device._is_unsure = submitted - 1, True
 
     same(wanted, np.asarray(f(x)))
-    assert opened.device.submitted > submitted
+    assert opened.device.submissions > submitted
 
 
 def is_interrupted(call: Callable[[], object], seconds: float) -> bool:

@@ -164,7 +164,7 @@ def test_faults_of_kernels_lose_the_context(kernel: str, complaint: str):
 
     source = 'extern "C" __global__ void bad(const unsigned long long* table) {{ {kernel}\\n}}\\n'
     program = device.build(source, "bad", "sm_90")
-    with device.entered:
+    with device.in_context:
         block, table = device.driver.mem_alloc(256), device.driver.mem_alloc(8)
         device.staging.send(int(table), np.array([int(block)], np.uint64).view(np.uint8))
         start(program.function("bad"), ((1, 1, 1), (8, 1, 1)), (int(table),), device.stream.handle)

@@ -239,7 +239,7 @@ def test_torch_shares_memory_both_ways():
 @pytest.fixture
 def on_cuda(monkeypatch: pytest.MonkeyPatch) -> tuple[Array, FakeCuda]:
     """An array on a CUDA device that does not exist."""
-    monkeypatch.setattr("rune.backends._opened", [])
+    monkeypatch.setattr("rune.backends._open_backends", [])
     fake = FakeCuda()
     backend = opened(monkeypatch, fake)
 

@@ -13,7 +13,7 @@ import rune
 def pool_of(device: str) -> Any:
     """The pool of a device."""
     backend: Any = rune.backends.device_named(device).backend
-    return backend.opened().memory.pool if device.startswith("vulkan") else backend.pool
+    return backend.session().memory.pool if device.startswith("vulkan") else backend.pool
 
 
 def leave(room: int, device: str, patch: pytest.MonkeyPatch) -> None:

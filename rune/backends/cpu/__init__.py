@@ -1,17 +1,17 @@
 """The CPU executor: a plan becomes one native function, and calling it is one Python call.
 
 Buffers are NumPy arrays, shared with the user without a copy. Kernels are LLVM IR
-(lowering/codegen/llvm), compiled together with the loop over the plan's steps; large ones are
-split between the cores by a pool of threads, as are matrix products.
+(lowering/codegen/llvm), compiled together with the plan's steps; a pool of threads splits large
+kernels and matrix products between the cores.
 
-    compiler   code of modules, made or found     plan      a plan as one module: steps, entry
+    compiler   modules, compiled or from disk     plan      a plan as one module: steps, entry
     llvm       LLVM                               images/   code that runs without LLVM
     run        a compiled plan                    threads   the pool of threads
-    drafts     plans compiled in a hurry at first
+    drafts     plans compiled quickly at first
     gemm/      matrix products                    calls/    cached calls, made by native code
     fft/       Fourier transforms                 linalg/   factorisations
 
-What writes code is loaded where no earlier process has left it on disk.
+Modules that write code are imported only if no earlier process has left the code on disk.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from rune.lowering.meetings import Grid
     from rune.lowering.plan import Plan
 
-SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
+SCRATCH_BYTES = 1 << 18  # stays in the second-level cache, with room for the data beside it
 
 
 def probe() -> tuple[list[Target], str | None]:
     """The devices of the host's processor, or why it cannot be used. Never raises.
 
-    The setting `cpu_devices` says how many there are; they are fixed from the first question on.
+    The setting `cpu_devices` is their number, which is fixed by the first call.
     """
     try:
         compiler.host()
@@ -67,24 +67,24 @@ def probe() -> tuple[list[Target], str | None]:
 
 @functools.cache
 def _crews() -> ModuleType:
-    """Devices that meet in native code: for the first collective."""
+    """Collectives in native code, imported for the first one."""
     return locks.load("rune.backends.cpu.crew.run")
 
 
 @functools.cache
 def _on_disk() -> ModuleType:
-    """Compiled plans on disk: for the first program that has words."""
+    """Compiled plans on disk, imported for the first program that has a text."""
     return locks.load("rune.backends.cpu.on_disk")
 
 
 @functools.cache
 def _timed() -> ModuleType:
-    """Plans that time their steps: for the first profile."""
+    """Plans that time their steps, imported for the first profile."""
     return locks.load("rune.backends.cpu.timed")
 
 
 def _is_plain(executable: Executable) -> TypeGuard[CpuExecutable]:
-    """Whether native code makes its calls."""
+    """Whether native code can call the executable."""
     return isinstance(executable, CpuExecutable) and executable.runs_natively
 
 
@@ -94,7 +94,7 @@ def _meet_address() -> int:
 
 @functools.cache
 def _shares() -> tuple[threads.Share, ...]:
-    """How the cores are dealt out."""
+    """The cores of each device."""
     cores = compiler.available_cores() if threads.is_available() else 1
     devices = threads.device_count()
     return tuple(threads.Share(number, devices, cores) for number in range(devices))
@@ -102,14 +102,14 @@ def _shares() -> tuple[threads.Share, ...]:
 
 def _target(share: threads.Share) -> Target:
     machine = compiler.machine()
-    supported = SUPPORTED if compiler.has_half() else SUPPORTED - {dtypes.f16}
+    supported_dtypes = SUPPORTED if compiler.has_half() else SUPPORTED - {dtypes.f16}
     part = f", {share.cores} of {share.all_cores} cores" if share.devices > 1 else ""
     return Target(
         name=f"cpu:{share.device}",
         backend="cpu",
         language="llvm",
         description=f"{platform.machine()} {compiler.host().name}{part}",
-        dtypes=supported,
+        dtypes=supported_dtypes,
         vector_bytes=machine.vector_bytes,
         cores=share.cores,
         threads_per_workgroup=1,
@@ -124,7 +124,7 @@ def _target(share: threads.Share) -> Target:
 def _native() -> frozenset[tuple[str, np.dtype]]:
     features, is_arm = compiler.features(), platform.machine().lower() in ("arm64", "aarch64")
     floats = [dtypes.f32, dtypes.f64]
-    half = features.get("avx512fp16") or features.get("fullfp16")
+    half = features.get("avx512fp16") or features.get("fullfp16")  # of x86, of Arm
     return natively(
         fma=floats if is_arm or features.get("fma") else [], arithmetic=[*floats, *([dtypes.f16] if half else [])]
     )
@@ -150,7 +150,8 @@ class CpuBackend:
         self.host = replace(self._host(conventions.EFFORT), draft=self._host(conventions.HURRY))
 
     def _host(self, effort: int) -> Host:
-        """What plans need to know, with routines that are made by so much effort of LLVM's."""
+        """What plans need to know of the process, with routines compiled at one level of effort."""
+        # Addresses as functions: the pool starts its threads when a plan first needs it.
         target, abi = self.target, host_abi.abi()
         assert abi is not None
         self.share = _shares()[int(target.name.split(":")[1])]
@@ -169,7 +170,7 @@ class CpuBackend:
         return copy
 
     def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
-        """A copy, which the reader may write to. Arrays of cpu:0 are read where they are."""
+        """A copy, because the reader may write to it. Arrays of cpu:0 are read without a copy."""
         return buffer.copy()
 
     def record(self, plan: Plan) -> CpuExecutable:
@@ -180,31 +181,31 @@ class CpuBackend:
         return CpuExecutable(plan, self.host, self.work)
 
     def draft(self, plan: Plan) -> DraftExecutable:
-        """Compile a plan, in a hurry if it is short. Errors: CompileError."""
+        """Compile a plan, quickly to slower code if it is short. Errors: CompileError."""
         return DraftExecutable(plan, self.host, self.work)
 
     def keep(self, key: bytes, executable: Executable) -> None:
-        """Have another process find a compiled plan under the words of its program."""
+        """Store a compiled plan on disk under the text of its program."""
         assert isinstance(executable, DraftExecutable)
         _on_disk().keep(key, executable, self.host)
 
     def stored(self, key: bytes, lower: Callable[[], Plan]) -> CpuExecutable | None:
-        """The compiled plan that an earlier process has stored under these words."""
+        """The compiled plan that an earlier process has stored under this text, or None."""
         return _on_disk().load(key, self.host, lower, self.work)
 
     def adopted(self, executable: Executable) -> CpuExecutable | None:
-        """The same code, counted as work of this device, where both use one core."""
-        # The code of several cores calls its own device's pool.
+        """The same code, counted as work of this device, if both use one core."""
+        # Code for several cores calls the pool of its own device.
         if not _is_plain(executable) or not executable.cores == 1 == self.target.cores:
             return None
         return executable.on(self.work)
 
     def is_brief(self, executable: Executable) -> bool:
-        """Whether a run is over at once, and calls no Python."""
+        """Whether a run takes less time than handing it to another thread, and calls no Python."""
         return _is_plain(executable) and executable.is_brief
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
-        """The executables as a crew of native threads, where they are of the processor."""
+        """The executables as a crew of native threads, if all of them are of the CPU."""
         return _crews().crew_for(executables, grid)
 
     @property
@@ -214,12 +215,12 @@ class CpuBackend:
 
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""
-        timed = _timed()
-        return timed.TimedExecutable(plan, replace(self.host, clock=timed.Clock(plan)), self.work, meter)
+        timing = _timed()
+        return timing.TimedExecutable(plan, replace(self.host, clock=timing.Clock(plan)), self.work, meter)
 
     @property
     def workers(self) -> threads.Workers | None:
-        """The threads that share kernels with the caller, where their clocks can be read."""
+        """The pool's threads, if their clocks can be read."""
         return threads.workers(self.share)
 
     def synchronize(self) -> None:
@@ -230,5 +231,5 @@ class CpuBackend:
         return host_memory.stats()
 
     def work_stats(self) -> WorkStats:
-        """Counts of calls until now."""
+        """Counts of calls so far."""
         return self.work.stats()

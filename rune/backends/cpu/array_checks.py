@@ -1,19 +1,19 @@
-"""What an entry into a plan does with array objects, compiled once for all plans.
+"""The checks that the entry into a plan makes on array objects, compiled once for all plans.
 
     i64 unfit_array(ptr argv, i64 count, ptr dtypes, ptr ranks)
-        0, or k + 1 if array k is not an exact ndarray of the dtype and rank of the tables,
+        0, or k + 1 if array k is not exactly an ndarray with the dtype and rank in the tables,
         contiguous and aligned
     i64 unfit_shape(ptr argv, i64 count, ptr ranks, ptr lengths)
-        0, or k + 1 if an axis of array k has another length than the table says, which has the
-        lengths of all arrays in a row
+        0, or k + 1 if an axis of array k has another length than in the table, which has the
+        lengths of all arrays one after the other
     void read_addresses(ptr argv, i64 count, ptr words)
-        where the memory of each array begins
+        writes the address of each array's memory
     ptr enter(ptr self, ptr argv, i64 count)
-        the whole entry into a plan of fixed sizes, which `self` describes: an array of words, its
-        @run, how many arrays a call has and how many of them are arguments, then their dtypes,
-        ranks and lengths
+        the entire entry into a plan of fixed sizes. `self` is an array of words: the plan's @run,
+        the number of arrays in a call, the number of arguments, then their dtypes, ranks and
+        lengths
 
-Choosing instructions for an entry of each plan took a third of LLVM's time.
+An entry of each plan's own took a third of LLVM's time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ArrayChecks:
-    """Where the functions begin; they end with `code`."""
+    """Addresses of the functions, which are valid as long as `code` lives."""
 
     code: compiler.Code
     unfit_array: int
@@ -51,6 +51,8 @@ def native_entry(
     name: str, arguments: Sequence[ArrayType], results: Sequence[ArrayType], abi: Abi, run: int
 ) -> NativeFunction:
     """The Python function that checks arrays for a plan of fixed sizes, and calls its @run."""
+    # Dtypes are compared by identity: NumPy's built-in ones are single objects, and `run.py`
+    # repairs calls with equal ones.
     total, shapes = len(arguments) + len(results) + 1, [t.shape for t in arguments]
     dtypes, ranks = [id(t.dtype) for t in arguments], [*map(len, shapes)]
     table = np.array([run, total, len(shapes), *dtypes, *ranks, *itertools.chain(*shapes)], np.int64)
@@ -59,14 +61,14 @@ def native_entry(
 
 @functools.cache
 def _code() -> ModuleType:
-    """The functions as text: where no earlier process has left them."""
+    """The functions as text, imported if no earlier process has left the code."""
     return locks.load("rune.backends.cpu.array_checks_code")
 
 
 @functools.cache
 def array_checks(abi: Abi) -> ArrayChecks:
     """The functions, compiled for this layout of array objects."""
-    # Calls are as fast as with more of LLVM's effort, which would cost a first call 5 ms.
+    # With more effort calls are no faster, and the first call takes 5 ms more.
     names = [field.name for field in fields(abi)]
     words = [(name, getattr(abi, name)) for name in names if name not in ADDRESSES]
     outside = {name: getattr(abi, name) for name in ADDRESSES}

@@ -1,4 +1,4 @@
-"""What an entry into a plan does with array objects, as IR text (array_checks.py)."""
+"""The checks of array objects as IR text (array_checks.py)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text(abi: Abi) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Writes the bodies, for array objects that are laid out so."""
+    """Writes the bodies of the functions, for one layout of array objects."""
 
     abi: Abi
 
@@ -39,6 +39,7 @@ class _Layout:
             is_dtype = field(code, "i64", array, abi.descr).equals(code.load("i64", code.item(dtypes, "i64", k)))
             rank = field(code, "i32", array, abi.ndim).cast("sext", "i64")
             is_rank = rank.equals(code.load("i64", code.item(ranks, "i64", k)))
+            # An exact ndarray only: a subclass may override what its memory means.
             flags = field(code, "i32", array, abi.flags) & abi.required_flags
             _require(code, is_dtype & is_rank & flags.equals(abi.required_flags), lambda: k + 1)
 
@@ -54,8 +55,8 @@ class _Layout:
 
             def check_axis(axis: Value) -> None:
                 length = code.load("i64", code.item(shape, "i64", axis))
-                wanted = code.load("i64", code.item(lengths, "i64", start + axis))
-                _require(code, length.equals(wanted), lambda: k + 1)
+                expected_length = code.load("i64", code.item(lengths, "i64", start + axis))
+                _require(code, length.equals(expected_length), lambda: k + 1)
 
             code.count_up(count.like(0), rank, 1, check_axis)
             code.store(start + rank, first)
@@ -85,12 +86,13 @@ class _Layout:
         ranks = code.item(dtypes, "i64", arguments)
         lengths = code.item(ranks, "i64", arguments)
         require(count.equals(total), count.like(MISCOUNTED))
+        # Dtypes and ranks first: only then do all arrays have the axes that are read next.
         for check, *tables in (("unfit_array", dtypes, ranks), ("unfit_shape", ranks, lengths)):
             unfit = code.ask("i64", check, argv, arguments, *tables)
             require(unfit.equals(0), unfit)
         words = code.row("i64", total + 1)
         code.tell("void", "read_addresses", argv, total, words)
-        code.store(count.like(0), code.item(words, "i64", total))
+        code.store(count.like(0), code.item(words, "i64", total))  # the seat: none (crew/)
         state = code.ask("ptr", code.at(abi.save_thread))
         code.tell("void", run, words)
         code.tell("void", code.at(abi.restore_thread), state)
@@ -98,12 +100,12 @@ class _Layout:
 
 
 def field(code: Code, type: str, base: Value, offset: int) -> Value:
-    """What lies `offset` bytes into a structure."""
+    """The field at `offset` bytes of a structure."""
     return code.load(type, code.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}"))
 
 
 def _require(code: Code, holds: Value, answer: Callable[[], Value]) -> None:
-    """Return what `answer` gives unless the condition holds."""
+    """Return the value of `answer` unless the condition holds."""
     good, bad = code.name("good"), code.name("bad")
     code.branch(holds, good, bad)
     with code.region(bad):

@@ -1,9 +1,9 @@
-"""Matrix products through the system's BLAS, where that beats our own code: Accelerate on macOS,
-which alone reaches Apple's matrix units.
+"""Matrix products through the system's BLAS, where that is faster than our own code: Accelerate on
+macOS, which alone has access to Apple's matrix units.
 
 `dot_address` wraps cblas_?gemm as the function that plans call, with the signature of gemm/'s
-@dot. NumPy's OpenBLAS is not used: its threads spin for the cores that our pool works on, and
-alone it is as fast as gemm/ (measured).
+@dot. NumPy's OpenBLAS is not used: its threads spin on the cores that our pool uses, and by itself
+it is no faster than gemm/ (measured).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _LETTER = {dtypes.f32: "s", dtypes.f64: "d"}
 _TYPE = {dtypes.f32: "float", dtypes.f64: "double"}
 
-_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112  # what CBLAS calls them
+_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112  # constants of CBLAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Gemm:
 
 @functools.cache
 def find_gemm(dtype: np.dtype) -> Gemm | None:
-    """Accelerate's routine for f32 or f64, None where there is no Accelerate."""
+    """Accelerate's routine for f32 or f64; None on systems without Accelerate."""
     if sys.platform != "darwin":
         return None
     return gemm_in(ctypes.CDLL(_ACCELERATE), f"cblas_{_LETTER[dtype]}gemm", "i32")
 
 
 def address(dtype: np.dtype) -> int:
-    """The address of @dot through it, 0 where there is none."""
+    """The address of @dot through Accelerate, 0 if there is none."""
     gemm = find_gemm(dtype)
     return 0 if gemm is None else dot_address(gemm, dtype)
 
@@ -64,7 +64,7 @@ def dot_text(gemm: Gemm, dtype: np.dtype) -> str:
 
 
 def _dot(gemm: Gemm, real: str, code: Code, a: Value, b: Value, c: Value, batch: Value, *product: Value) -> None:
-    """c = a @ b for each pair of matrices of a batch. It hears no signal: a call is one product."""
+    """c = a @ b for each pair of matrices of a batch. It cannot be interrupted."""
     m, n, k, trans_a, trans_b, _ = product
 
     def order(trans: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Python functions that plans of the CPU call: users' functions, and what primitives mean there."""
+"""Python functions that plans of the CPU call: users' functions, and references of primitives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CpuCallbacks(Callbacks):
     """The functions of one plan."""
 
     def called(self, step: Call) -> HostFunction:
-        """The function that a step calls, with the bits of an eager call."""
+        """The function that a step calls. Its results are bitwise those of an eager call."""
         function = super().called(step)
         call = function.call
         return replace(function, call=_Meant(call)) if isinstance(call, LibraryCall) else function
@@ -27,7 +27,7 @@ class CpuCallbacks(Callbacks):
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """A library call as the CPU makes it."""
+    """A library call by the function that eager calls use."""
 
     call: LibraryCall
 

@@ -1,9 +1,10 @@
-"""Times of a plan's steps on the CPU: native code reads the clock around each.
+"""Times of a plan's steps on the CPU: native code reads a clock before and after each.
 
 start = now();  step;  add now() - start and 1 to the step's words of a table
 
-For Python functions two more words say when they last began, by that clock and by that of the
-thread: so they know how long they waited for the interpreter.
+For Python functions two more words are the times of the last call, by that clock and by the
+thread's
+own: from these the function knows how long it waited for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Clock:
         self._get = getattr(library, "clock_gettime", None) if hasattr(time, "CLOCK_THREAD_CPUTIME_ID") else None
 
     def text(self) -> str:
-        """Functions `i64 @now()`, of a clock that only goes on, and `i64 @thread_clock()` [ns]."""
+        """Functions `i64 @now()`, of a monotonic clock, and `i64 @thread_clock()`. Units: ns."""
+        # Without clock_gettime, as on Windows, native code calls Python's clock.
         if self._get is None:
             clocks = [("now", time.perf_counter_ns), ("thread_clock", lambda: 0)]
             return "\n\n".join(self._asked(*clock) for clock in clocks)
@@ -49,15 +51,15 @@ class Clock:
         return define(("i64", name, ""), lambda code: code.ask("i64", code.at(address_of(function))))
 
     def around(self, step: Step, writer: Writer, write: Callable[[Step], None]) -> None:
-        """Write the step, and what times it."""
-        spent, calls, began, thread = (self._word(writer, step, number) for number in range(WORDS))
+        """Write the step with reads of the clock around it."""
+        total_ns, calls, began, thread = (self._word(writer, step, number) for number in range(WORDS))
         if is_callback(step):
             writer.store(writer.effect("i64", "call i64 @thread_clock()"), thread)
         start = writer.effect("i64", "call i64 @now()")
         writer.store(start, began)
         write(step)
         end = writer.effect("i64", "call i64 @now()")
-        writer.store(writer.load("i64", spent) + (end - start), spent)
+        writer.store(writer.load("i64", total_ns) + (end - start), total_ns)
         writer.store(writer.load("i64", calls) + 1, calls)
 
     def _word(self, writer: Writer, step: Step, number: int) -> Value:
@@ -65,7 +67,8 @@ class Clock:
         return Value(writer, "ptr", f"inttoptr (i64 {address} to ptr)")
 
     def begin(self, step: Step) -> Moment:
-        """When a Python function that is running was called."""
+        """When native code called the Python function that is running."""
+        # Converted by the time since then: Python's clock may count from another moment.
         *_, began, thread = self.table[self._numbers[id(step)]].tolist()
         if self._get is None:
             return Moment(1e-9 * began, math.nan)

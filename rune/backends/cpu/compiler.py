@@ -1,13 +1,13 @@
-"""Machine code of modules: found on disk, or made by LLVM, and its lifetime.
+"""Machine code of modules, from disk or compiled by LLVM, and its lifetime.
 
     code = compile_module("softmax", text)        IR text
     code.address("run")
 
-A Code object owns what it compiled: dropped, it frees the machine code.
+A Code object owns its machine code, and frees it when it dies.
 
-Code is kept on disk (disk_cache.py): addresses of this process, `inttoptr (i64 N to ptr)`, become
-symbols, so that the next process makes the same text and binds them to its own. What is found there
-runs without LLVM (llvm.py), which is loaded when something is compiled.
+Code is kept on disk (disk_cache.py). Addresses of this process, `inttoptr (i64 N to ptr)`, become
+symbols, so that the next process writes the same text and binds the symbols to its own addresses.
+Code from disk runs without LLVM (llvm.py), which is loaded when something is compiled.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from rune.lowering.codegen.machine import Machine
 from rune.records import dataclass
 
 _ADDRESS = r"inttoptr \(i64 (\d+) to ptr\)"
-_IMAGE, _OBJECT = b"image\n", b"object\n"  # what the bytes of code on disk begin with
+_IMAGE, _OBJECT = b"image\n", b"object\n"  # the first bytes of code on disk
 
 
 @functools.cache
 def _llvm() -> ModuleType:
-    """LLVM: for the first module that is compiled."""
+    """LLVM, imported for the first module that is compiled."""
     return locks.load("rune.backends.cpu.llvm")
 
 
 @functools.cache
 def _linker() -> ModuleType:
-    """What links object code: where images are not known."""
+    """The linker of object code, imported on systems without images."""
     return locks.load("rune.backends.cpu.llvm_binding")
 
 
@@ -57,13 +57,13 @@ def host() -> Processor:
 @functools.cache
 def features() -> dict[str, bool]:
     """The instruction sets that code may use, by LLVM's names."""
-    listed = filter(None, host().features.split(","))
-    return {word[1:]: word[0] == "+" for word in listed}
+    words = filter(None, host().features.split(","))
+    return {word[1:]: word[0] == "+" for word in words}
 
 
 @functools.cache
 def machine() -> Machine:
-    """What the renderer needs to know of the processor."""
+    """The processor as the renderer sees it."""
     available = features()
     wide = all(available.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
     if wide:
@@ -72,28 +72,30 @@ def machine() -> Machine:
 
 
 def has_half() -> bool:
-    """Whether f16 converts in hardware; LLVM would call a library that is not there."""
+    """Whether the processor converts f16. Otherwise LLVM would call a library that is not
+    linked."""
     return platform.machine().lower() in ("arm64", "aarch64") or bool(features().get("f16c"))
 
 
 @functools.cache
 def attributes() -> str:
     """The attributes of every function, `#0`."""
+    # Otherwise LLVM splits 512-bit vectors on processors that clock lower with them.
     width = f'"prefer-vector-width"="{8 * machine().vector_bytes}" '
     width += f'"min-legal-vector-width"="{8 * machine().vector_bytes}"'
     return f"attributes #0 = {{ nounwind {width} }}"
 
 
 def target_words(effort: int) -> tuple[str, ...]:
-    """What machine code depends on besides its text: LLVM, the processor, how it is made."""
+    """All that machine code depends on besides its text: LLVM, the processor, model and effort."""
     return processor.llvm_words(), *model(), host().name, host().features, str(effort)
 
 
 class Linked(Protocol):
-    """Machine code that runs."""
+    """Machine code in memory."""
 
     def address(self, name: str) -> int:
-        """Where a function or data begins."""
+        """The address of a function or of data."""
         ...
 
 
@@ -105,15 +107,15 @@ LASTING: list[Code] = []  # code that is never freed
 class Code:
     """Machine code of one module, alive as long as this object."""
 
-    linked: Linked
+    engine: Linked
     text: str
-    stored: bytes  # code as it is on disk, ...
-    addresses: Sequence[int]  # ... and what its symbols stand for, in order
+    binary: bytes  # the code as it is stored on disk
+    addresses: Sequence[int]  # of its symbols, in order
     effort: int  # LLVM's
 
     def address(self, name: str) -> int:
-        """Where a function or data begins."""
-        return self.linked.address(name)
+        """The address of a function or of data."""
+        return self.engine.address(name)
 
     def assembly(self) -> str:
         """The module as assembly, compiled again for reading."""
@@ -124,26 +126,26 @@ def compile_module(name: str, text: str, effort: int = EFFORT) -> Code:
     """Compile IR text.
 
     Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines; OutOfMemory
-    where LLVM could run short of memory, at which it would end the process.
+    if LLVM could run out of memory, at which it would end the process.
     """
     text, addresses = _with_symbols(f"{text}\n\n{attributes()}\n")
     key = disk_cache.key_of("code", *target_words(effort), text)
-    stored = disk_cache.load(key)
-    if stored is not None:
-        return link(stored, addresses, effort, text)
+    binary = disk_cache.load(key)
+    if binary is not None:
+        return link(binary, addresses, effort, text)
     code = _made(name, text, addresses, effort)
-    disk_cache.store(key, code.stored)
+    disk_cache.store(key, code.binary)
     return code
 
 
 def compile_routine(
     name: str, words: Sequence[object], outside: Mapping[str, int], write: Callable[[], str], effort: int
 ) -> Code:
-    """A module that rune writes alike in each process: found on disk before it is written.
+    """A module whose text is the same in every process: looked up on disk before it is written.
 
     words:   all that its text depends on, besides rune's source
-    outside: the addresses that it may refer to, by names that stay
-    write:   gives its text
+    outside: the addresses that it may refer to, by names that are the same in every process
+    write:   returns its text
     Errors: those of `compile_module`.
     """
     if not disk_cache.is_on():
@@ -151,19 +153,19 @@ def compile_routine(
     key = disk_cache.key_of("routine", name, repr(tuple(words)), fingerprint(), *target_words(effort))
     entry = disk_cache.load(key)
     if entry is not None:
-        names, stored = marshal.loads(entry)
-        return link(stored, [outside[name] for name in names], effort)
+        names, binary = marshal.loads(entry)
+        return link(binary, [outside[name] for name in names], effort)
     code = _made(name, *_with_symbols(f"{write()}\n\n{attributes()}\n"), effort)
     known = {address: name for name, address in outside.items()}
-    disk_cache.store(key, marshal.dumps(([known[address] for address in code.addresses], code.stored)))
+    disk_cache.store(key, marshal.dumps(([known[address] for address in code.addresses], code.binary)))
     return code
 
 
 def lasting(make: Callable[P, Code]) -> functools._lru_cache_wrapper[Code]:
-    """A function of code whose addresses are passed on: remembered by its arguments, never freed.
+    """Decorates a function that returns code whose addresses are passed on: cached, never freed.
 
-    `functools.cache` does not suffice. Where two threads make the same code at once it keeps one of
-    them, and an address of the other may be in use already.
+    `functools.cache` alone does not suffice: if two threads make the same code at once, it keeps
+    one of the two, and an address in the other may be in use already.
     """
 
     @functools.wraps(make)
@@ -180,17 +182,17 @@ def _made(name: str, text: str, addresses: Sequence[int], effort: int) -> Code:
     return link((_IMAGE if is_image else _OBJECT) + code, addresses, effort, text)
 
 
-def link(stored: bytes, addresses: Sequence[int], effort: int, text: str = "") -> Code:
-    """Code, of this process or an earlier one, with its symbols bound to addresses of this one.
+def link(binary: bytes, addresses: Sequence[int], effort: int, text: str = "") -> Code:
+    """Link code of this process or an earlier one, its symbols bound to these addresses.
 
     Errors: OutOfMemory.
     """
-    if not stored.startswith(_IMAGE):
-        engine = _linker().linked(stored.removeprefix(_OBJECT), addresses, host())
-        return Code(engine, text, stored, addresses, effort)
-    with deferred():
-        image = loader.image_of(memoryview(stored)[len(_IMAGE) :])
-        return Code(loader.load(image, addresses), text, stored, addresses, effort)
+    if not binary.startswith(_IMAGE):
+        engine = _linker().engine(binary.removeprefix(_OBJECT), addresses, host())
+        return Code(engine, text, binary, addresses, effort)
+    with deferred():  # an interrupt between mapping memory and noting it would leak the memory
+        image = loader.image_of(memoryview(binary)[len(_IMAGE) :])
+        return Code(loader.load(image, addresses), text, binary, addresses, effort)
 
 
 def _with_symbols(text: str) -> tuple[str, list[int]]:
@@ -205,7 +207,7 @@ def _with_symbols(text: str) -> tuple[str, list[int]]:
 
 
 def available_cores() -> int:
-    """Processors this process may run on."""
+    """The number of processors on which this process may run."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What steps of a plan cost on the CPU, in estimated instructions, where that is known."""
+"""Costs of a plan's steps on the CPU. Units: estimated instructions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rune.lowering.kernelize.walks import SIZES
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Step, all_steps
 
 MOST_WORK = 5e6  # estimated instructions of a draft, one or two milliseconds
-FIRST_COST = 1e6  # estimated instructions before a loop first asks for signals, under a millisecond
+FIRST_COST = 1e6  # instructions before a loop first checks for signals: under a millisecond
 _MOST_STEPS = 1 << 40
-_DOT_COST = 1 / 16  # of one product of a matrix product
-_FLOP_COST = 1 / 8  # of products and factorisations in a hurry
+_DOT_COST = 1 / 16  # of one multiplication of a matrix product, in vectors
+_FLOP_COST = 1 / 8  # of one operation of products and factorisations in a draft
 _COPY_COST = 1 / 4  # of one element of a copy
 
 
 def cost_of(steps: Iterable[Step], kernels: Mapping[str, Rendered]) -> float | None:
-    """The cost of all steps; None where sizes or data decide."""
+    """The cost of all steps; None if it depends on symbolic sizes or on data."""
     costs = [_step_cost(step, kernels) for step in steps]
     return None if None in costs else sum(c for c in costs if c is not None)
 
@@ -35,8 +35,8 @@ def _step_cost(step: Step, kernels: Mapping[str, Rendered]) -> float | None:
         case Call(routine="dot"):
             return _DOT_COST * _products(step)
         case Loop(condition=None, count=count) if count is not None:
-            each = cost_of(step.body.steps, kernels)
-            return None if each is None else _times(each, count)
+            step_cost = cost_of(step.body.steps, kernels)
+            return None if step_cost is None else _times(step_cost, count)
         case Branch():
             costs = [cost_of(plan.steps, kernels) for plan in step.branches]
             return None if None in costs else max(c for c in costs if c is not None)
@@ -49,37 +49,39 @@ def _times(cost: float, count: dims.Size) -> float | None:
 
 
 def _products(step: Call) -> int:
-    """How many products a matrix product adds up."""
+    """The number of multiplications of a matrix product."""
     parameters = dict(step.parameters)
     return math.prod(x for x in map(parameters.get, SIZES) if isinstance(x, int))
 
 
 def first_steps(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
-    """After how many steps a loop first calls: few enough to take no time that one would notice."""
+    """The number of steps after which a loop first calls the pulse: too few to be noticed."""
     inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
     cost = cost_of((step for plan in inside for step in plan.steps), kernels)
     return 1 if cost is None else max(1, int(FIRST_COST / max(cost, 1.0)))
 
 
-# --- in a hurry (drafts.py) ---------------------------------------------------------------------
+# --- drafts (drafts.py) -------------------------------------------------------------------------
 
 
 def draft_cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float:
-    """What a run costs in a hurry; infinite where sizes or data decide. Units: instructions.
+    """The cost of a run of a draft; infinite if it depends on symbolic sizes or on data.
 
-    A loop that its data end costs one step: it gives up in time, and the code that stays begins
-    anew. So it is where nothing but numbers comes of a run, and no step of another loop is one.
+    A `while` counts as one step, because it gives up in time and the final code begins the run
+    again. That requires that a run has no side effects, and that the `while` is not inside another
+    loop.
     """
     return _draft_cost(plan.steps, kernels, can_begin_anew(plan))
 
 
 def can_begin_anew(plan: Plan) -> bool:
-    """Whether a run that was given up leaves nothing behind: none that has called Python."""
+    """Whether a run that was given up can be repeated: not if it calls Python, which has
+    effects."""
     return not any(isinstance(step, Call) and step.routine == "callback" for step in all_steps(plan))
 
 
 def steps_of_draft(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
-    """After how many steps a loop that data end gives up."""
+    """The number of steps after which a `while` of a draft gives up."""
     inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
     cost = _draft_cost([step for plan in inside for step in plan.steps], kernels, False)
     return max(1, int(min(MOST_WORK / max(cost, 1.0), _MOST_STEPS)))
@@ -104,7 +106,7 @@ def _draft_step_cost(step: Step, kernels: Mapping[str, Rendered], can_stop: bool
         case Call() if is_factor(step):
             return _FLOP_COST * factor_of(step).flops
         case Call():
-            return 0.0  # code of others, or of transforms, which is as fast
+            return 0.0  # library code, or transforms, which are as fast in a draft
         case _:
             cost = cost_of([step], kernels)
             return math.inf if cost is None else cost

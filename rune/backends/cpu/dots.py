@@ -1,4 +1,4 @@
-"""Calls of matrix products in the plan of the CPU: dense ones, and those that walk views."""
+"""Calls of matrix products in a plan of the CPU: of dense matrices, and of strided views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rune.lowering.plan import Call, Plan, Slot, all_steps
 
 
 class Run(Protocol):
-    """What writing a step needs: the function in the making, and where its values are."""
+    """What writing a step needs: the function being written, and the places of its values."""
 
     writer: Writer
 
@@ -28,21 +28,21 @@ class Run(Protocol):
         ...
 
     def pointer(self, slot: Slot) -> Value:
-        """Where a slot is."""
+        """The address of a slot."""
         ...
 
     def watch(self, operations: Size) -> Watch:
-        """What a routine of so many operations looks at while it runs."""
+        """The watch for a routine of so many operations."""
         ...
 
 
-Address = Callable[[np.dtype, list[Product]], int]  # of a routine, ready for these products
+Address = Callable[[np.dtype, list[Product]], int]  # of a routine that supports these products
 
 
 def compile_dots(plan: Plan, addresses: Mapping[str, Address]) -> None:
-    """Have all that the products of a plan need compiled at once; `addresses` by routine."""
-    for (routine, dtype), listed in products_of(plan, addresses).items():
-        addresses[routine](dtype, listed)
+    """Compile all code for the products of a plan, in one module. addresses: by routine."""
+    for (routine, dtype), products in products_of(plan, addresses).items():
+        addresses[routine](dtype, products)
 
 
 def products_of(plan: Plan, routines: Container[str]) -> dict[tuple[str, np.dtype], list[Product]]:
@@ -55,7 +55,7 @@ def products_of(plan: Plan, routines: Container[str]) -> dict[tuple[str, np.dtyp
 
 
 def _product(step: Call) -> Product:
-    """What is known of a product."""
+    """The sizes of a product, None where they are symbolic, and its transpositions."""
     parameters = dict(step.parameters)
     m, n, k = (x if isinstance(x, int) else None for x in map(parameters.get, ("m", "n", "k")))
     trans_a, trans_b = (bool(parameters.get(x, False)) for x in ("trans_a", "trans_b"))
@@ -72,7 +72,7 @@ def write_dot(run: Run, step: Call, address: Address) -> None:
 
 
 def write_strided_dot(run: Run, step: Call, address: Address) -> None:
-    """A batch of matrix products of operands behind views, whose walks are words on the stack."""
+    """A batch of matrix products of strided views, whose walks are words on the stack."""
     parameters, writer = dict(step.parameters), run.writer
     words = writer.allocate("i64", WORDS * len(ROLES))
 
@@ -97,14 +97,14 @@ def _call(run: Run, step: Call, address: Address, extras: list[Value]) -> None:
     sizes = [_as_size(parameters[x]) for x in SIZES]
     watch = run.watch(dims.product(sizes))
     extents = map(run.size, sizes)
-    listed = [*operands, run.pointer(step.outputs[0]), *extents, *extras, watch.pointer]
+    operands_and_sizes = [*operands, run.pointer(step.outputs[0]), *extents, *extras, watch.pointer]
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
-    run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in listed)})")
+    run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in operands_and_sizes)})")
     watch.close()
 
 
 def _moved(run: Run, slot: Slot, offset: object) -> Value:
-    """Where an operand begins, `offset` elements into its slot."""
+    """The address of an operand, `offset` elements into its slot."""
     start = run.pointer(slot)
     if offset == 0:
         return start

@@ -1,6 +1,6 @@
-"""The entry into a draft: what array_checks.py does with array objects, in Python.
+"""The entry into a draft: the checks of array_checks.py in Python.
 
-A draft is called a few times: compiling the checks would take longer than making them here.
+A draft is called only a few times, so compiling the checks would take longer than making them here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 @dataclass(frozen=True, slots=True)
 class DraftEntry:
-    """The arguments that a plan takes, how many arrays a call has in all, and its @run."""
+    """The plan's argument types, the number of arrays of a call, and the plan's @run."""
 
     takes: tuple[ArrayType, ...]
     count: int
@@ -30,8 +30,9 @@ class DraftEntry:
     def call(self, *arrays: Buffer) -> int:
         """Run the plan on the memory of its arguments, results and arena.
 
-        0; k + 1 if array k is not an exact ndarray of the dtype, rank and shape that are wanted,
-        contiguous and aligned; MISCOUNTED; or what the plan has put where its seat would be.
+        Returns 0; k + 1 if array k is not exactly an ndarray of the expected dtype, rank and shape,
+        contiguous and aligned; MISCOUNTED; or the word that the plan has written in place of its
+        seat, GAVE_UP.
         """
         if len(arrays) != self.count:
             return MISCOUNTED
@@ -49,11 +50,11 @@ def draft_entry(form: Form, run: int) -> DraftEntry:
     return DraftEntry(form.arguments, len(form.arguments) + len(form.results) + 1, _RUN(run))
 
 
-def _is_laid_out(array: object, wanted: ArrayType) -> bool:
-    if type(array) is not np.ndarray or array.dtype is not wanted.dtype or array.ndim != len(wanted.shape):
+def _is_laid_out(array: object, expected: ArrayType) -> bool:
+    if type(array) is not np.ndarray or array.dtype is not expected.dtype or array.ndim != len(expected.shape):
         return False
     return array.flags.c_contiguous and array.flags.aligned
 
 
-def _has_shape(array: Buffer, wanted: ArrayType) -> bool:
-    return array.shape == wanted.shape
+def _has_shape(array: Buffer, expected: ArrayType) -> bool:
+    return array.shape == expected.shape

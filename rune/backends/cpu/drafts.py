@@ -1,19 +1,19 @@
-"""Plans whose code LLVM has made in a hurry, until their calls are worth its effort.
+"""Drafts: plans compiled at LLVM's lowest effort at first, and again once they are called often.
 
-What LLVM makes at its lowest effort gives the same numbers to the bit (but for the sign of NaN,
-which IEEE 754 leaves open), up to three times as slowly (products of matrices eight times), and
-is there in half of the time: the better bargain for a plan that runs for milliseconds, since many
-are called once. The code is made again, with effort, when native code is to make the calls, which
-are many then, or when the calls have taken as long as that may take.
+Code of the lowest effort computes the same bits (except for the sign of NaN, which IEEE 754 leaves
+open), up to three times as slowly (matrix products eight times), and takes half as long to compile:
+better for a plan that runs for milliseconds, because many plans are called once. The plan is
+compiled again at full effort when native code is to make its calls, since these are many, or when
+its calls have taken about as long as that compilation.
 
-A draft runs on one core: the pool of threads takes as long to compile as a draft may run. What it
-calls of others, LAPACK and Fourier transforms, may take longer and is done by all.
+A draft runs on one core: compiling the pool of threads takes as long as a draft may run. Only
+library routines, LAPACK and Fourier transforms, may take longer, and use all cores.
 
 A `while` may run for hours. In a draft it gives up after as many steps as a draft may take, and the
-code that stays begins the run anew, which is right since nothing but numbers comes of it.
+final code begins the run again, which is correct because a run has no side effects.
 
-Invariant: only plans whose work is known but for that begin as drafts. A plan that is measured, or
-runs beside others, is compiled with effort at once.
+Invariant: only plans whose work is known, except for such loops, begin as drafts. A plan that is
+profiled, or runs in a crew, is compiled at full effort at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rune.backends.cpu.draft_entry import draft_entry
 from rune.backends.cpu.form import Form
 from rune.backends.cpu.host import Host
 from rune.backends.cpu.host_abi import GAVE_UP
-from rune.backends.cpu.run import CpuExecutable, Entry, Prepared, entry_of, plans
+from rune.backends.cpu.run import CpuExecutable, Entry, NativePlan, entry_of, plans
 from rune.backends.shared.protocol import Buffer
 from rune.backends.shared.work import Work
 from rune.errors import OutOfMemory
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _costs() -> ModuleType:
-    """What plans cost: for the first that is compiled."""
+    """Costs of plans, imported for the first one that is compiled."""
     return locks.load("rune.backends.cpu.costs")
 
 
 class DraftExecutable(CpuExecutable):
     """A compiled plan whose code is a draft at first, if the plan is short."""
 
-    code_host: Host  # what its code is made for: all of the device, or one core
-    when_refined: Callable[[Self], object] | None = None  # is told once
+    code_host: Host  # for which the code is compiled: the entire device, or one core
+    when_refined: Callable[[Self], object] | None = None  # called once, with the executable
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
         self._host, kernels = host, plans().render_kernels(plan, host)
@@ -61,7 +61,7 @@ class DraftExecutable(CpuExecutable):
         return plans().compiled(plan, replace(self.code_host, call_back=host.call_back), kernels)
 
     def _host_for(self, plan: Plan, kernels: Mapping[str, Rendered]) -> Host:
-        """What the first code of a plan is made for."""
+        """The host for which the first code of a plan is compiled."""
         costs = _costs()
         if self.talk.messages or costs.draft_cost(plan, kernels) > costs.MOST_WORK:
             return self._host
@@ -72,22 +72,23 @@ class DraftExecutable(CpuExecutable):
         super()._begin(form, code, host, work)
         if self.is_draft:
             self._draft, self._seconds = code, 0.0
-            self._refining = locks.reentrant()  # a handler of signals may call the same plan
-            del self._call  # the class has one that looks at the clock
+            self._refining = locks.reentrant()  # a signal handler may call the same plan
+            del self._call  # uncovers the method of the class, which measures the draft's time
 
     def entry_into(self, form: Form, code: compiler.Code, host: Host) -> Entry:
-        """What calls the code: a draft is called too seldom to compile it."""
+        """The entry into the code. A draft's is in Python: it is called too seldom to compile
+        one."""
         if code.effort == conventions.HURRY and not form.has_entry:
             return draft_entry(form, code.address("run"))
         return super().entry_into(form, code, host)
 
     @property
     def is_draft(self) -> bool:
-        """Whether calls run code that was made in a hurry."""
+        """Whether calls run code of the lowest effort."""
         return self.code.effort == conventions.HURRY
 
     def _call(self, *arrays: Buffer) -> int:
-        """Run the draft, and replace it when its calls have taken long enough."""
+        """Run the draft, and replace it when its calls have taken long enough in all."""
         begin = perf_counter()
         answer = self.native.call(*arrays)
         if answer == GAVE_UP:
@@ -99,20 +100,21 @@ class DraftExecutable(CpuExecutable):
         return answer
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
-        """Run the plan. Errors: those of any plan; OutOfMemory for the code that stays."""
+        """Run the plan. Errors: those of any plan; OutOfMemory if the final code cannot be
+        compiled."""
         if donated and self.form.gives_up:
-            self.refine()  # a run that gave up might have overwritten what it was lent
+            self.refine()  # a run that gave up may have overwritten a donated argument
         return super().__call__(arguments, donated)
 
-    def for_native_calls(self, arguments: Sequence[Buffer]) -> Prepared | None:
-        """The plan for calls by native code, which are many: with the code that stays."""
+    def for_native_calls(self, arguments: Sequence[Buffer]) -> NativePlan | None:
+        """The plan for calls by native code, which are many: with the final code."""
         self.refine()
         return super().for_native_calls(arguments)
 
     def refine(self) -> None:
-        """Have the code that stays; without the memory to make it, the draft stays.
+        """Replace a draft by the final code. If memory is too short for LLVM, the draft stays.
 
-        Errors: OutOfMemory where the draft might give up.
+        Errors: OutOfMemory if the draft may give up.
         """
         if not self.is_draft:
             return
@@ -127,17 +129,18 @@ class DraftExecutable(CpuExecutable):
         except OutOfMemory:
             if self.form.gives_up:
                 raise
-            self._seconds = 0.0  # it is tried again later
+            self._seconds = 0.0  # so that it is tried again later
             return
         self._replace(plans().form_of(plan, rendering), code, host)
         if self.when_refined is not None:
             self.when_refined(self)
 
     def _replace(self, form: Form, code: compiler.Code, host: Host) -> None:
-        """Have calls run this code.
+        """Make calls run this code.
 
-        Other threads may be in the draft, which lives as long as this, or have taken memory for it.
-        So the code is replaced before the layout, and has another arena if theirs is too small.
+        Other threads may be inside the draft, which lives as long as this object, or may have
+        allocated memory for it. So the code is replaced before the layout, and gets another arena
+        if theirs is too small.
         """
         entry: Entry = entry_of(form, code, host.abi)
         if self.form.arena_bytes != form.arena_bytes:  # of an earlier process, where it was lowered differently
@@ -150,7 +153,7 @@ class DraftExecutable(CpuExecutable):
 
 @dataclass(frozen=True, slots=True)
 class _WithArena:
-    """An entry that is called with an arena of at least so many bytes."""
+    """An entry that replaces an arena of too few bytes."""
 
     entry: Entry
     nbytes: int

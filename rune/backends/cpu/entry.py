@@ -2,19 +2,19 @@
 
     @entry(ptr self, ptr argv, i64 count)     checks, then @run (plan.py)
 
-`@entry` is called with the argument arrays, the result arrays and the arena, as a built-in
-function is. It reads addresses and sizes from the array objects, whose layout is NumPy's ABI
-(host_abi.py checks it once), and lets other Python threads run meanwhile. It returns 0, or
-k + 1 where argument k is not what the plan was made for, or -s - 1 where size s is out of range;
-GAVE_UP where a draft would have run for too long.
+`@entry` is called like a built-in function, with the argument arrays, the result arrays and the
+arena. It reads addresses and sizes from the array objects, whose layout is NumPy's ABI (host_abi.py
+checks it once), and releases the interpreter's lock while the plan runs. It returns 0, or k + 1 if
+argument k does not fit the plan, or -s - 1 if size s is out of range, or GAVE_UP if a draft would
+have run for too long.
 
-What the arguments have to be stands in tables, which functions that serve all plans walk
-(array_checks.py): the code is as long for ten thousand arguments as for one.
+The types of the arguments are in tables, which functions shared by all plans read
+(array_checks.py): so the code for ten thousand arguments is as long as for one.
 
-    @prepare(ptr self, ptr argv, i64 count)   the same checks, and the words for @run into one array
-                                              more, for native code to call it
+    @prepare(ptr self, ptr argv, i64 count)   the same checks; writes the words for @run into one
+                                              more array, for calls by native code
 
-Invariant: memory is touched only after every argument was found to fit.
+Invariant: memory is accessed only after all arguments have passed the checks.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from rune.lowering.plan import Plan
 
 
 def entry(plan: Plan, abi: Abi, asks: bool, gives_up: bool = False) -> str:
-    """The function `@entry`, behind its tables.
+    """The function `@entry`, after its tables.
 
-    asks:     whether the plan asks for signals
-    gives_up: whether it may end before all is done, and say so where its seat would be
+    asks:     whether the plan checks for signals
+    gives_up: whether it may end early, and then writes GAVE_UP in place of its seat
     """
     return _text("entry", _Entry(plan, abi, Writer(), asks, gives_up))
 
 
 def prepare(plan: Plan, abi: Abi) -> str:
-    """The function `@prepare`, behind its tables."""
+    """The function `@prepare`, after its tables."""
     return _text("prepare", _Prepare(plan, abi, Writer(), False))
 
 
@@ -51,7 +51,7 @@ def _text(name: str, function: _Entry) -> str:
 
 
 def _tables(types: tuple[ArrayType, ...]) -> list[str]:
-    """For every argument its dtype object and its rank, and the lengths of all axes."""
+    """Tables of the arguments' dtype objects and ranks, and of the lengths of all axes."""
     lengths = [n if isinstance(n, int) else 0 for t in types for n in t.shape]
     return [
         _table("dtypes", "ptr", (function_at(id(t.dtype)) for t in types)),
@@ -61,14 +61,14 @@ def _tables(types: tuple[ArrayType, ...]) -> list[str]:
 
 
 def _table(name: str, type: str, items: Iterable[object]) -> str:
-    listed = [f"{type} {x}" for x in items]
-    return f"@{name} = internal constant [{len(listed)} x {type}] [{', '.join(listed)}]"
+    items_text = [f"{type} {x}" for x in items]
+    return f"@{name} = internal constant [{len(items_text)} x {type}] [{', '.join(items_text)}]"
 
 
 class _Entry:
     """Writes @entry."""
 
-    more = 0  # arrays behind those of the plan
+    more = 0  # arrays after those of the plan
 
     def __init__(self, plan: Plan, abi: Abi, writer: Writer, asks: bool, gives_up: bool = False):
         self.plan, self.abi, self.writer, self.asks, self.gives_up = plan, abi, writer, asks, gives_up
@@ -78,7 +78,9 @@ class _Entry:
         writer.block = "start"
 
     def write(self) -> None:
-        """Read the array objects, check them, run without the interpreter's lock."""
+        """Read the array objects, check them, and run without the interpreter's lock."""
+        # In this order: a size is read from an axis only after the ranks were checked, and lengths
+        # are compared only after the sizes are known.
         plan, writer = self.plan, self.writer
         total = writer.constant("i64", len(plan.arguments) + len(plan.results) + 1)
         count = Value(writer, "i64", "%count")
@@ -92,7 +94,7 @@ class _Entry:
         self.run(total, [*sizes.values()])
 
     def run(self, total: Value, sizes: list[Value]) -> None:
-        """Call @run on the addresses of all arrays and the sizes, without a seat, and answer 0."""
+        """Call @run on the addresses of all arrays and the sizes, without a seat, and return 0."""
         writer, abi = self.writer, self.abi
         words = writer.allocate("i64", int(total.text) + len(sizes) + 1)
         self.fill(words, total, [*sizes, self.zero])
@@ -105,7 +107,7 @@ class _Entry:
         self.answer(writer.load("i64", self.item("i64", words, seat)) if self.gives_up else self.zero)
 
     def fill(self, words: Value, total: Value, sizes: list[Value]) -> None:
-        """Put the addresses and the sizes into words."""
+        """Write the addresses and the sizes into words."""
         writer = self.writer
         reads = function_at(self.checks.read_addresses)
         writer.do(f"call void {reads}(ptr %argv, i64 {total.text}, ptr {words.text})")
@@ -113,22 +115,23 @@ class _Entry:
             writer.store(size, self.item("i64", words, writer.constant("i64", k)))
 
     def raise_waiting(self) -> None:
-        """Raise what a handler of signals has raised meanwhile (pulse.py)."""
+        """Raise the error of a signal handler that ran during the plan (pulse.py)."""
+        # It is set in the interpreter already: a null result is enough to raise it.
         writer = self.writer
         error = writer.effect("ptr", f"call ptr {function_at(self.abi.error)}()")
-        none, some = writer.name("none"), writer.name("some")
-        writer.branch(error.equals(Value(writer, "ptr", "null")), none, some)
-        writer.label(some)
+        no_error, an_error = writer.name("none"), writer.name("some")
+        writer.branch(error.equals(Value(writer, "ptr", "null")), no_error, an_error)
+        writer.label(an_error)
         writer.do("ret ptr null")
-        writer.label(none)
+        writer.label(no_error)
 
     def answer(self, code: Value) -> None:
         """Return a Python int."""
-        boxed = f"call ptr {function_at(self.abi.from_long)}(i64 {code.text})"
-        self.writer.do(f"ret ptr {self.writer.effect('ptr', boxed).text}")
+        python_int = f"call ptr {function_at(self.abi.from_long)}(i64 {code.text})"
+        self.writer.do(f"ret ptr {self.writer.effect('ptr', python_int).text}")
 
     def require(self, holds: Value, code: Value) -> None:
-        """Return `code` where the condition does not hold."""
+        """Return `code` if the condition does not hold."""
         good, bad = self.writer.name("good"), self.writer.name("bad")
         self.writer.branch(holds, good, bad)
         self.writer.label(bad)
@@ -136,7 +139,7 @@ class _Entry:
         self.writer.label(good)
 
     def require_fit(self, check: int, *tables: str) -> None:
-        """Return the number of the first argument that does not fit, from 1 on, if there is one."""
+        """Return the number of the first argument that does not fit, counted from 1."""
         arguments = f"ptr %argv, i64 {self.arguments.text}, {', '.join(tables)}"
         unfit = self.writer.effect("i64", f"call i64 {function_at(check)}({arguments})")
         self.require(unfit.equals(0), unfit)
@@ -147,17 +150,17 @@ class _Entry:
         return self.writer.load("ptr", self.item("ptr", argv, number))
 
     def item(self, type: str, base: Value, number: Value) -> Value:
-        """Where an item of a table lies."""
+        """The address of an item of a table."""
         text = f"getelementptr {type}, ptr {base.text}, i64 {number.text}"
         return self.writer.emit("ptr", text)
 
-    def listed(self, table: str, number: Value) -> Value:
+    def table_item(self, table: str, number: Value) -> Value:
         """An item of a table of words."""
         base = Value(self.writer, "ptr", f"@{table}")
         return self.writer.load("i64", self.item("i64", base, number))
 
     def field(self, type: str, base: Value, offset: int) -> Value:
-        """What lies `offset` bytes into a structure."""
+        """The field at `offset` bytes of a structure."""
         at = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}")
         return self.writer.load(type, at)
 
@@ -167,7 +170,7 @@ class _Entry:
         return self.writer.load("i64", self.item("i64", shape, axis))
 
     def read_size(self, source: SizeSource, known: Mapping[str, Value]) -> Value:
-        """A size, from the axis that tells it; the check of shapes finds a remainder."""
+        """A size, computed from the length of its axis. A remainder fails the check of shapes."""
         argument, axis = (self.zero.like(n) for n in (source.argument, source.axis))
         length = self.length(self.array(argument), axis)
         difference = length - llvm_index.render(self.writer, source.offset, known)
@@ -176,7 +179,7 @@ class _Entry:
         return difference.binary("sdiv", difference, llvm_index.render(self.writer, source.factor, known))
 
     def check_range(self, source: SizeSource, sizes: Mapping[str, Value], code: Value) -> None:
-        """The size is within its bounds."""
+        """Require that a size is within its bounds."""
         low = llvm_index.render(self.writer, source.low, sizes)
         self.require(sizes[source.name] >= low, code)
         if source.high is not None:
@@ -184,7 +187,8 @@ class _Entry:
             self.require(sizes[source.name] <= high, code)
 
     def lengths(self, sizes: Mapping[str, Value]) -> Value:
-        """The lengths of all axes of all arguments: a table, copied where some are symbolic."""
+        """The table of the lengths of all axes; a copy with the sizes filled in, if some are
+        symbolic."""
         writer, table = self.writer, Value(self.writer, "ptr", "@lengths")
         axes = [n for t in self.plan.arguments for n in t.shape]
         if all(isinstance(n, int) for n in axes):
@@ -192,7 +196,7 @@ class _Entry:
         copy, count = writer.allocate("i64", len(axes)), self.zero.like(len(axes))
 
         def put(axis: Value) -> None:
-            writer.store(self.listed("lengths", axis), self.item("i64", copy, axis))
+            writer.store(self.table_item("lengths", axis), self.item("i64", copy, axis))
 
         writer.count_up(self.zero, count, 1, put)
         for k, n in enumerate(axes):
@@ -208,12 +212,13 @@ class _Prepare(_Entry):
     more = 1
 
     def run(self, total: Value, sizes: list[Value]) -> None:
-        """Put the addresses and the sizes into the last array, and answer 0."""
+        """Write the addresses and the sizes into the last array, and return 0."""
         words = self.field("ptr", self.array(total), self.abi.data)
         self.fill(words, total, sizes)
         self.answer(self.zero)
 
 
 def function_at(address: int) -> str:
-    """A pointer to an address of this process, in the form that compiler.py knows."""
+    """A pointer to an address of this process, in the form that compiler.py replaces by a
+    symbol."""
     return f"inttoptr (i64 {address} to ptr)"

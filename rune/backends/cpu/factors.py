@@ -1,4 +1,4 @@
-"""Calls of factorisations and solutions by triangles in the plan of the CPU."""
+"""Calls of factorisations and triangular solves in a plan of the CPU."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Factors = Callable[[np.dtype], Library]  # the functions of a dtype
 
 
 def compile_factors(plan: Plan, functions: Factors) -> None:
-    """Have the functions that a plan calls compiled at once."""
-    for dtype, listed in factors_of(plan).items():
-        functions(dtype).need(listed)
+    """Compile the functions that a plan calls, in one module."""
+    for dtype, factors in factors_of(plan).items():
+        functions(dtype).need(factors)
 
 
 def factors_of(plan: Plan) -> dict[np.dtype, list[Factor]]:
@@ -33,7 +33,7 @@ def factors_of(plan: Plan) -> dict[np.dtype, list[Factor]]:
 
 
 def write_factor(run: Run, step: Call, functions: Factors) -> None:
-    """A factorisation, or a solution by a triangle."""
+    """A factorisation, or a triangular solve."""
     library = functions(_dtype(step))
     task = task_of(factor_of(step), library.shape)
     places = [f"ptr {run.pointer(slot).text}" for slot in (*step.inputs, *step.outputs)]
@@ -45,6 +45,6 @@ def write_factor(run: Run, step: Call, functions: Factors) -> None:
 
 
 def _dtype(step: Call) -> np.dtype:
-    """Of the numbers in a call's matrices, whose parts are apart in a plan."""
-    stored = step.outputs[0].type.dtype
-    return stored if factor_of(step).parts == 1 else WHOLE[stored]
+    """The dtype of a call's matrices. A plan stores complex ones as two real parts."""
+    dtype = step.outputs[0].type.dtype
+    return dtype if factor_of(step).parts == 1 else WHOLE[dtype]

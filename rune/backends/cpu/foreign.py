@@ -1,10 +1,10 @@
-"""Functions of C that users bring, called on arrays of the host.
+"""C functions of users, called on arrays of the host.
 
     void f(const float *x, const float *y, float *sum, int64_t n)
 
-It is given a pointer for each operand, then one for each result, to dense rows in C's order; then
-what `sizes` says, integers as int64_t and floats as double. It may be called from any thread, holds
-no lock of Python's, and keeps none of the pointers.
+The function gets a pointer for each operand, then one for each result, to dense arrays in C order;
+then the numbers that `sizes` returns, integers as int64_t and floats as double. It may be called
+from any thread, without Python's lock, and must not keep the pointers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Rule = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A C function as the meaning of a primitive: NumPy arrays -> an array, or a list of them.
+    """A C function as the reference of a primitive: NumPy arrays -> an array, or a list of them.
 
     address:   of the function
     type_rule: rule(*types, **params) -> the types of the results
@@ -37,15 +37,17 @@ class Foreign:
     sizes: Rule
 
     def __call__(self, *arrays: np.ndarray, **params: object) -> np.ndarray | list[np.ndarray]:
-        """The results, in memory of their own."""
+        """The results, in new memory."""
         operands = [np.require(a, requirements=["C", "A"]) for a in arrays]
         types = [ArrayType(a.shape, a.dtype) for a in operands]
-        declared = self.type_rule(*types, **params)
-        results = [np.empty(t.shape, t.dtype) for t in (declared if isinstance(declared, tuple) else (declared,))]
+        result_types = self.type_rule(*types, **params)
+        results = [
+            np.empty(t.shape, t.dtype) for t in (result_types if isinstance(result_types, tuple) else (result_types,))
+        ]
         numbers = self.sizes(*types, **params)
         pointers = [a.ctypes.data for a in (*operands, *results)]
         _function(self.address, len(pointers), _kinds(self.name, numbers))(*pointers, *numbers)
-        return results if isinstance(declared, tuple) else results[0]
+        return results if isinstance(result_types, tuple) else results[0]
 
 
 def _kinds(name: str, numbers: Sequence[object]) -> tuple[type, ...]:
@@ -60,9 +62,10 @@ def _function(address: int, pointers: int, kinds: tuple[type, ...]) -> Callable[
 
 
 def address_of(name: str, function: object) -> int:
-    """The address of a function of ctypes, of one with an `address` (numba's cfunc), or a number.
+    """The address of a ctypes function, of an object with an `address` (numba's cfunc), or a
+    number.
 
-    Errors: ArgumentError for anything else, and for 0.
+    Errors: ArgumentError for any other object, and for 0.
     """
     address = getattr(function, "address", function)
     if hasattr(function, "restype"):  # as functions of ctypes have

@@ -1,4 +1,4 @@
-"""What calls need to know of a plan."""
+"""The part of a plan that calls need."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What calls need to know of a plan.
+    """The part of a plan that calls need; it can be stored, which a plan cannot.
 
-    cost:      estimated instructions; None where sizes or data decide
+    cost:      estimated instructions; None if they depend on symbolic sizes or on data
     has_entry: whether its code has an entry of its own
-    gives_up:  whether a draft of it may end before all is done
+    gives_up:  whether a draft of it may end early
     """
 
     name: str

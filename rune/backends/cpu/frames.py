@@ -1,7 +1,7 @@
-"""Frames: where the arguments, results and arena of one plan lie while native code runs its steps.
+"""Frames: the addresses of one plan's arguments, results and arena while native code runs it.
 
-Values   in registers, of a plan within another: a carry that changes places is a pointer
-Words    in memory: of @run, and of steps that are in functions of their own (steps.py)
+Values   in registers, of a plan within another: an alternating carry is a pointer that changes
+Words    in memory: of @run, and of steps in functions of their own (steps.py)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rune.records import dataclass
 
 
 class Frame(Protocol):
-    """Where the arguments, results and arena of one plan lie, as pointers."""
+    """The addresses of one plan's arguments, results and arena."""
 
     def argument(self, number: int) -> Value:
         """The address of an argument."""
@@ -52,7 +52,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A frame in memory, which nothing writes to while a function reads it."""
+    """A frame in memory, which does not change while a function reads it."""
 
     words: Value
     shape: tuple[int, int]  # how many arguments and results
@@ -77,12 +77,13 @@ def word(words: Value, number: int) -> Value:
 
 
 def read(words: Value, type: str, number: int) -> Value:
-    """A word that never changes, read where it is used first."""
+    """A word that never changes: `emit` reads it once, where it is first used."""
     return words.writer.emit(type, f"load {type}, ptr {word(words, number).text}")
 
 
 def in_memory(writer: Writer, values: Sequence[Value]) -> Value:
     """Words on the stack with these values."""
+    # At least two, so that the type is an array, however few values there are.
     words = writer.allocate("i64", max(2, len(values)))
     for k, value in enumerate(values):
         writer.store(value, word(words, k))
@@ -90,9 +91,9 @@ def in_memory(writer: Writer, values: Sequence[Value]) -> Value:
 
 
 def in_turn(writer: Writer, first: Value, second: Value, before: str, last: str) -> tuple[Value, Value]:
-    """Two pointers that change places in every step of a loop."""
-    now, then = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
-    for value, start, other in ((now, first, then), (then, second, now)):
+    """Two pointers that are swapped in every step of a loop."""
+    current, following = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
+    for value, start, other in ((current, first, following), (following, second, current)):
         incoming = f"[ {start.text}, %{before} ], [ {other.text}, %{last} ]"
         writer.do(f"{value.text} = phi ptr {incoming}")
-    return now, then
+    return current, following

@@ -1,4 +1,4 @@
-"""What the code of plans needs to know of the process: its processor, Python, pool and routines."""
+"""The process as the code of plans sees it: its processor, Python, pool and routines."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The process for one device, with routines made by one effort of LLVM's."""
+    """The process for one device, with routines compiled at one effort."""
 
     machine: Machine
     abi: Abi
     cores: int
     parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
     libraries: Libraries  # of products, transforms and factorisations
-    draft: Host | None = None  # the same with routines made in a hurry (drafts.py)
-    # The Python function of a step, which takes the address of words (callbacks.py).
+    draft: Host | None = None  # the same with routines of the lowest effort (drafts.py)
+    # Gives the Python function of a step, which takes the address of words (callbacks.py).
     call_back: Callable[[Call], Callable[[int], int]] | None = None
     meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
     clock: Clock | None = None  # times every step
 
     @property
     def effort(self) -> int:
-        """LLVM's, with which plans and routines are made."""
+        """LLVM's effort for plans and routines."""
         return self.libraries.effort
 
     def of_effort(self, effort: int) -> Host:
-        """The host whose routines are made by this effort."""
+        """The host whose routines are compiled at this effort."""
         return self.draft if self.draft is not None and self.draft.effort == effort else self
 
     def on_one_core(self) -> Host:
-        """The host for code that needs no pool of threads."""
+        """The host for code on one core, which does not start the pool."""
         return replace(self, cores=1, libraries=replace(self.libraries, cores=1))

@@ -1,8 +1,8 @@
-"""CPython and NumPy from below: where an array object keeps what native code reads, and how to
-make a Python function of native code.
+"""CPython's and NumPy's binary interface: the layout of array objects, and Python functions over
+native code.
 
-NumPy promises this layout in its ABI (ndarraytypes.h, PyArrayObject_fields). `abi()` checks it
-once against real arrays all the same, so that another layout is an error and never a wild read.
+NumPy's ABI promises this layout (ndarraytypes.h, PyArrayObject_fields). `abi()` still checks it
+once against real arrays, so that another layout is an error and never a wild read.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rune.records import dataclass
 
 _C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _METH_FASTCALL = 0x0080
-HEAD = ("ptr", "i64", "i64")  # what stands in front of the dtypes in the words of a plan
-MISCOUNTED = 0x7FFF  # the answer to another number of arrays
-GAVE_UP = 0x7FFE  # and of a draft that would have run for too long (drafts.py)
-# Of functions and objects, which are elsewhere in each process.
+HEAD = ("ptr", "i64", "i64")  # types of the words before the dtypes (array_checks.py)
+MISCOUNTED = 0x7FFF  # the result for a wrong number of arrays
+GAVE_UP = 0x7FFE  # the result of a draft that would have run for too long (drafts.py)
+# Fields with addresses of functions and objects, which differ between processes.
 ADDRESSES = ("ndarray", "save_thread", "restore_thread", "from_long", "long_value", "error")
 
 
@@ -46,7 +46,7 @@ class Abi:
 
 
 def address_of(function: Any) -> int:
-    """Where the C function behind a ctypes function is."""
+    """The address of the C function behind a ctypes function."""
     value = ctypes.cast(function, ctypes.c_void_p).value
     assert value is not None
     return value
@@ -54,7 +54,7 @@ def address_of(function: Any) -> int:
 
 @functools.cache
 def abi() -> Abi | None:
-    """The layout of array objects in this process, None where it is not the known one."""
+    """The layout of array objects in this process; None if it is not the known one."""
     head = object.__basicsize__
     api = ctypes.pythonapi
     layout = Abi(
@@ -73,12 +73,13 @@ def abi() -> Abi | None:
         long_value=address_of(api.PyLong_AsVoidPtr),
         error=address_of(api.PyErr_Occurred),
     )
+    # A dense array, a strided view (not contiguous, with a base), and one of rank 0.
     samples = np.zeros((3, 5), np.float32), np.zeros((4, 2, 6), np.int16)[:, :, 1:], np.ones(())
     return layout if all(_holds(layout, array) for array in samples) else None
 
 
 def _holds(abi: Abi, array: np.ndarray) -> bool:
-    """Whether the fields read from memory are those that NumPy says."""
+    """Whether the fields read from memory agree with NumPy's attributes."""
 
     def read(kind: Any, offset: int) -> int:
         return kind.from_address(id(array) + offset).value or 0
@@ -118,15 +119,15 @@ class NativeFunction:
     definition: MethodDefinition
 
 
-def native_function(name: str, address: int, instance: object = None, *held: object) -> NativeFunction:
+def native_function(name: str, address: int, instance: object = None, *references: object) -> NativeFunction:
     """The Python function whose C function (self, argv, count) is at `address`.
 
-    instance: its `self`
-    held:     objects that live as long as the function
+    instance:   its `self`
+    references: objects that live as long as the function
     """
     definition = MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    # What stands as its module may be any object.
-    return NativeFunction(make(ctypes.addressof(definition), instance, (definition, *held)), definition)
+    # CPython accepts any object as the module of a function, and the function keeps it alive.
+    return NativeFunction(make(ctypes.addressof(definition), instance, (definition, *references)), definition)

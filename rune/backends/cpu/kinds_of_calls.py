@@ -1,4 +1,5 @@
-"""What writes the calls of a plan, by kind: for the first plan that has some of that kind."""
+"""The modules that write the calls of a plan, imported for the first plan with a call of the
+kind."""
 
 from __future__ import annotations
 
@@ -34,5 +35,5 @@ def spectra() -> ModuleType:
 
 @functools.cache
 def talks() -> ModuleType:
-    """What Python is asked, and other devices."""
+    """Collectives, and queries for a device's place."""
     return locks.load("rune.backends.cpu.crew.talk")

@@ -1,7 +1,7 @@
-"""The routines that plans call, made by one effort of LLVM's: products, transforms, factorisations.
+"""The routines that plans call, compiled at one effort: products, transforms, factorisations.
 
-What a plan needs of them is put into names, under which the next process finds their code without
-what writes it (on_disk.py).
+A plan's needs have names that are the same in every process, by which the next one finds the code
+without importing the modules that write it (on_disk.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rune.backends.cpu.gemm.pieces import Product
     from rune.backends.cpu.linalg import library as linalg_types
 
-Word = tuple[str, ...]  # of an address, the same in every process
+Word = tuple[str, ...]  # names an address, in every process
 DOT, STRIDED_DOT, FACTOR = "dot", "strided_dot", "factor"
 _ENTRIES = {DOT: "dot", STRIDED_DOT: "view_dot"}  # the pieces that plans call
 _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
@@ -31,31 +31,31 @@ _DTYPES = {dtypes.short(d): d for d in dtypes.ANY}
 
 @functools.cache
 def gemm() -> ModuleType:
-    """Products of matrices: for the first plan that has one."""
+    """Matrix products, imported for the first plan that has one."""
     return locks.load("rune.backends.cpu.gemm.library")
 
 
 @functools.cache
 def linalg() -> ModuleType:
-    """Factorisations, likewise."""
+    """Factorisations, imported for the first plan that has one."""
     return locks.load("rune.backends.cpu.linalg.library")
 
 
 @functools.cache
 def _fft() -> ModuleType:
-    """What writes Fourier transforms: for the first plan that has some."""
+    """Fourier transforms, imported for the first plan that has one."""
     return locks.load("rune.backends.cpu.fft.library")
 
 
 @functools.cache
 def _blas() -> ModuleType:
-    """Products by the system's BLAS: where it has one."""
+    """Products through the system's BLAS, imported on systems that have one."""
     return locks.load("rune.backends.cpu.blas")
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a plan needs of a library: pieces of products, and functions of matrices, by modules."""
+    """A plan's needs of a library: pieces of products, and functions of matrices, by modules."""
 
     kind: str
     dtype: str
@@ -65,14 +65,15 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """The routines of a device, made by one effort."""
+    """The routines of a device, compiled at one effort."""
 
     cores: int
     effort: int
     pool: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
 
     def dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
-        """The address of products, ready for these. Errors: CompileError for another dtype."""
+        """The address of @dot, which supports these products. Errors: CompileError for other
+        dtypes."""
         address = of_system(dtype)
         if address:
             return address
@@ -81,13 +82,13 @@ class Libraries:
         return pieces.address(_ENTRIES[DOT])
 
     def strided_dot(self, dtype: np.dtype, products: Sequence[Product]) -> int:
-        """The address of products of views, likewise."""
+        """The address of @dot for strided views, which supports these products."""
         pieces = self.pieces(STRIDED_DOT, dtype)
         pieces.need(gemm().strided().pieces_of(pieces.shape, self.cores, products))
         return pieces.address(_ENTRIES[STRIDED_DOT])
 
     def transform(self, dtype: np.dtype, forms: Sequence[Form], form: Form) -> int:
-        """The address of the routine of a form, with all of these compiled at once."""
+        """The address of the routine of a form, compiled in one module with all of `forms`."""
         return _fft().transform_address(dtype, *self._shared, forms, form)
 
     def factors(self, dtype: np.dtype) -> linalg_types.Library:
@@ -96,11 +97,12 @@ class Libraries:
 
     @property
     def _shared(self) -> tuple[int, int, int]:
-        """What all take: the cores, the pool's address where there are several, the effort."""
+        """Arguments of all libraries: the cores, the pool's address (0 for one core), the
+        effort."""
         return self.cores, self.pool() if self.cores > 1 else 0, self.effort
 
     def addresses(self, needs: Iterable[Need]) -> dict[Word, int]:
-        """Where the routines begin that these name, compiled if they are not there."""
+        """The addresses of the routines that the needs name, compiled where they are missing."""
         addresses: dict[Word, int] = {}
         for need in needs:
             addresses |= self._addresses_of(need, _DTYPES[need.dtype])
@@ -126,5 +128,5 @@ class Libraries:
 
 
 def of_system(dtype: np.dtype) -> int:
-    """The address of products by the system's BLAS, 0 where our own are as fast."""
+    """The address of @dot through the system's BLAS, 0 on systems where ours is as fast."""
     return _blas().address(dtype) if sys.platform == "darwin" else 0

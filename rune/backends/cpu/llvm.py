@@ -1,12 +1,12 @@
-"""LLVM as a library: from IR text to object code, and to what is stored of it.
+"""LLVM as a library: from IR text to object code, and to the form in which it is stored.
 
 Modules are small and already vectorised, so two passes suffice: registers for stack slots, and
-peepholes. The full pipelines give the same speed and take five times as long (measured on
-softmax and tanh). In a hurry there are none: they take a fifth of the time, and gain little where
-instructions are chosen in a hurry, too.
+peephole optimisation. The full pipelines give the same speed and take five times as long (measured
+on softmax and tanh). Drafts get no passes: these take a fifth of the time, and gain little when
+instructions are selected quickly as well.
 
-Object code becomes an image (images/), which needs no LLVM where it runs. Where the layout does not
-know this system's objects, object code is kept, and LLVM links it in each process.
+Object code becomes an image (images/), which runs without LLVM. On systems whose object files
+images/ does not support, object code is stored, and LLVM links it in each process.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from rune.backends.shared import disk_cache
 from rune.backends.shared.interrupts import deferred
 from rune.errors import CompileError, OutOfMemory
 
-# What LLVM takes for a module: at most about 10 MiB, and 80 times its text, were measured.
+# Memory to reserve for a module. LLVM was measured to take up to 10 MiB and 80 times the text.
 ROOM_BYTES, ROOM_FACTOR = 32 << 20, 128
 
 
 @functools.cache
 def _binding() -> ModuleType:
-    """LLVM by way of llvmlite's Python: for the first module that it links or compiles."""
+    """LLVM through llvmlite's Python, imported for the first module that it links or compiles."""
     return locks.load("rune.backends.cpu.llvm_binding")
 
 
 @functools.cache
 def _library() -> ModuleType:
-    """What calls LLVM. Errors: ImportError where llvmlite is missing."""
+    """The module that calls LLVM. Errors: ImportError if llvmlite is missing."""
     return llvm_functions if llvm_functions.is_available() else _binding()
 
 
 def processor() -> Processor:
-    """The host's processor, as LLVM finds it."""
+    """The host's processor, as LLVM detects it."""
     with deferred():
         return _library().processor()
 
 
-# --- code as it is stored -----------------------------------------------------------------------
+# --- stored code --------------------------------------------------------------------------------
 
 
 def compiled(name: str, text: str, effort: int, host: Processor) -> tuple[bytes, bool]:
-    """What is stored of a module, and whether it is an image, or object code that LLVM links.
+    """The bytes to store of a module, and whether they are an image, or object code to be linked.
 
     Errors: CompileError "cpu: cannot compile f (LLVM's words)" with the numbered lines; OutOfMemory
-    where LLVM could run short of memory, at which it would end the process.
+    if LLVM could run out of memory, at which it would end the process.
     """
     _require_room(name, ROOM_BYTES + ROOM_FACTOR * len(text))
     with _library().lock(), deferred():
@@ -75,7 +75,9 @@ def _refused(action: str, text: str, report: str) -> CompileError:
 
 
 def _require_room(name: str, nbytes: int) -> None:
-    """Reserve the memory LLVM may need, and release it again. Errors: OutOfMemory."""
+    """Reserve the memory that LLVM may need, and release it again. Errors: OutOfMemory."""
+    # Under a limit of the address space (ulimit -v) the reservation fails, where LLVM would abort.
+    # MAP_NORESERVE: it need not fit into free memory.
     if not hasattr(mmap, "MAP_PRIVATE"):
         return
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)

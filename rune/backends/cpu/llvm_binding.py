@@ -1,6 +1,6 @@
-"""LLVM through `llvmlite.binding`, where its functions are not known (llvm_functions.py).
+"""LLVM through `llvmlite.binding`, for versions whose functions are not known (llvm_functions.py).
 
-Object code is linked here, too, on systems whose images are not known.
+It also links object code, on systems without images.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # it is loaded by its first use
 
 @functools.cache
 def library() -> Any:
-    """LLVM, ready to compile for the host. Loaded on first use: it is large.
+    """LLVM, initialised for the host. Loaded on first use, because it is large.
 
     Errors: ImportError where llvmlite is missing.
     """
@@ -36,37 +36,38 @@ def library() -> Any:
 
 
 def _lock_of(llvm: Any) -> locks.Lock:
-    """The lock that llvmlite takes in each of its calls: LLVM's context is shared by all threads.
+    """The lock that llvmlite takes in each of its calls, because threads share LLVM's context.
 
-    There is no other, since finalizers call LLVM and may run under any lock. A child of a fork
-    finds LLVM's memory whole only if no thread was at work in it.
+    We use no other lock, because finalisers call LLVM and may run under any lock. A fork must wait
+    for it too: in a child LLVM's memory is intact only if no thread was inside LLVM.
     """
     return llvm.ffi.lib._lock._lock
 
 
 def lock() -> locks.Lock:
-    """What a thread holds while it compiles."""
+    """The lock that a thread holds while it compiles."""
     return _lock_of(library())
 
 
 def processor() -> Processor:
-    """The host's processor, as LLVM finds it."""
+    """The host's processor, as LLVM detects it."""
     llvm = library()
     return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @dataclass(frozen=True, slots=True)
 class _Optimiser:
-    """The passes over a module, and the target that they and the choice of instructions ask."""
+    """The passes over a module, and the target machine for them and for instruction selection."""
 
     target: TargetMachine
-    passes: ModulePassManager | None  # in a hurry none: even an empty list takes a tenth of a millisecond
+    # None for drafts: even an empty list of passes takes a tenth of a millisecond.
+    passes: ModulePassManager | None
     builder: PassBuilder
 
 
 @functools.cache
 def _optimiser(effort: int, how: tuple[str, str], host: Processor) -> _Optimiser:
-    """One for all modules: LLVM gives back nothing of passes that are dropped, 4 KiB each."""
+    """One for all modules: LLVM leaks 4 KiB for each pass manager that is dropped."""
     llvm, target = library(), _target_machine(effort, how, host)
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
@@ -82,10 +83,11 @@ def _target_machine(effort: int, how: tuple[str, str], host: Processor) -> Targe
 
 
 def emit(text: str, effort: int, how: tuple[str, str], host: Processor, form: int) -> bytes:
-    """A module as OBJECT code, or as ASSEMBLY. Errors: RuntimeError in LLVM's words.
+    """A module as OBJECT code, or as ASSEMBLY. Errors: RuntimeError with LLVM's message.
 
-    Each has a context that is freed after it: one for all would keep every constant. Finalisers of
-    what an error refers to would free them in any order.
+    Each module has its own context, which is freed after it: a shared one would keep every
+    constant. Both are closed here, because after an error finalisers might free them in the wrong
+    order.
     """
     llvm, optimiser = library(), _optimiser(effort, how, host)
     with llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
@@ -100,7 +102,7 @@ def emit(text: str, effort: int, how: tuple[str, str], host: Processor, form: in
 
 
 class Engine:
-    """Object code that runs; it is freed with this."""
+    """Linked object code, freed when this dies."""
 
     __slots__ = ("__weakref__", "_engine")
 
@@ -108,22 +110,22 @@ class Engine:
         self._engine = engine
 
     def address(self, name: str) -> int:
-        """Where a function or data begins."""
+        """The address of a function or of data."""
         with deferred():
             return self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
 
-    # Bound here: while the interpreter ends, this module's globals are None.
+    # A default argument, because this module's globals may be None when the interpreter ends.
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if not is_finalizing():
-            with deferred():  # else an interrupt could free the code twice
+            with deferred():  # an interrupt could make llvmlite free the code twice
                 self._engine.close()
 
 
 def linked(code: bytes, addresses: Sequence[int], host: Processor) -> Engine:
     """An engine with the object code, its symbols bound to these addresses.
 
-    They are the engine's own, not the process's: while code is linked, a finaliser or a handler of
-    signals may compile in the same thread, and one name stands for another address there.
+    The engine has its own symbols, not the process's: while code is linked, a finaliser or a signal
+    handler may compile in the same thread, with other addresses under the same names.
     """
     with lock(), deferred():
         symbols = library().parse_assembly(declared(len(addresses)))

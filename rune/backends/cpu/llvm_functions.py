@@ -1,12 +1,13 @@
-"""The functions of LLVM's library that compile a module, called without llvmlite's Python.
+"""The functions of llvmlite's library that compile a module, called without llvmlite's Python.
 
-`llvmlite.binding` declares 300 functions and imports the makers of IR, 10 ms of the first call of a
-process. These are the 23 that rune needs, as llvmlite 0.45 to 0.50 declare them (ffi.py, module.py,
-targets.py and newpassmanagers.py of each; a test compares them with those of the one installed).
-With another version, or on a system whose library has another name, llvm_binding.py does the same
-through llvmlite.
+Importing `llvmlite.binding`, which declares 300 functions, takes 10 ms of a process's first call.
+These are the 23 functions that rune needs, as llvmlite 0.45 to 0.50 declare them (ffi.py,
+module.py, targets.py and newpassmanagers.py of each; a test compares them with the installed
+version). For other versions, and on systems where the library has another name, llvm_binding.py
+does the same through llvmlite.
 
-Everything that is made here ends here, or is kept for the process: no finaliser calls LLVM.
+All objects created here are destroyed here, or live as long as the process: no finaliser calls
+LLVM.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rune.records import dataclass
 KNOWN = ("0.45", "0.46", "0.47", "0.48", "0.49", "0.50")
 PASSES = ("SROA", "InstCombine")
 _PREFIX = "LLVMPY_"
-_WORDS = POINTER(c_char_p)  # where a function puts what it has to say
+_WORDS = POINTER(c_char_p)  # receives a string, which the caller has to dispose of
 # By name: the type of the result, and those of the arguments.
 FUNCTIONS: Mapping[str, tuple[type, Sequence[type]]] = {
     "InitializeNativeTarget": (c_int, ()),
@@ -59,17 +60,18 @@ FUNCTIONS: Mapping[str, tuple[type, Sequence[type]]] = {
     "DisposeMemoryBuffer": (c_int, (c_void_p,)),
     "DisposeString": (c_int, (c_char_p,)),
 }
-_lock = locks.held(threading.RLock())  # machines and passes are shared by all threads
+# Threads share target machines and passes. Reentrant: a finaliser or a signal handler may compile.
+_lock = locks.held(threading.RLock())
 
 
 def is_available() -> bool:
-    """Whether llvmlite is of a version whose declarations are known. Errors: ImportError."""
+    """Whether the installed llvmlite has a version with known declarations. Errors: ImportError."""
     version = locks.load("llvmlite").__version__
     return version.rpartition(".")[0] in KNOWN and os.path.isfile(_path())
 
 
 def lock() -> locks.Lock:
-    """What a thread holds while it compiles."""
+    """The lock that a thread holds while it compiles."""
     return _lock
 
 
@@ -79,7 +81,7 @@ def _path() -> str:
 
 @functools.cache
 def _functions() -> Mapping[str, Callable[..., int]]:
-    """Those of the library, which is made ready to compile for the host."""
+    """The functions of the library, initialised for the host."""
     with locks.loading, deferred():
         library, functions = ctypes.CDLL(_path()), {}
         for name, (result, arguments) in FUNCTIONS.items():
@@ -91,23 +93,24 @@ def _functions() -> Mapping[str, Callable[..., int]]:
 
 
 def _ask(name: str, *arguments: object) -> tuple[int, str]:
-    """The result of a function, and what it has to say."""
+    """The result of a function, and its message."""
     words = c_char_p()
     result = _functions()[name](*arguments, byref(words))
-    said = (words.value or b"").decode()
+    message = (words.value or b"").decode()
     _functions()["DisposeString"](words)
-    return result, said
+    return result, message
 
 
 def processor() -> Processor:
-    """The host's processor, as LLVM finds it."""
+    """The host's processor, as LLVM detects it."""
+    # Sorted by name, as llvmlite's Python does: both must give the same key on disk.
     features = filter(None, _ask("GetHostCPUFeatures")[1].split(","))
     return Processor(_ask("GetHostCPUName")[1], ",".join(sorted(features, key=lambda word: word[1:])))
 
 
 @dataclass(frozen=True, slots=True)
 class _Optimiser:
-    """The target of code, and the passes over a module where there are any, by their addresses."""
+    """Addresses of the target machine and of the passes over a module, which drafts do without."""
 
     target: int
     passes: int | None
@@ -116,7 +119,7 @@ class _Optimiser:
 
 @functools.cache
 def _optimiser(effort: int, how: tuple[str, str], host: Processor) -> _Optimiser:
-    """One for all modules: LLVM gives back nothing of passes that are dropped."""
+    """One for all modules: LLVM leaks pass managers that are dropped."""
     target, functions = _target_machine(effort, how, host), _functions()
     if effort == HURRY:  # even an empty list of passes takes a tenth of a millisecond
         return _Optimiser(target, None, None)
@@ -139,9 +142,9 @@ def _target_machine(effort: int, how: tuple[str, str], host: Processor) -> int:
 
 
 def emit(text: str, effort: int, how: tuple[str, str], host: Processor, form: int) -> bytes:
-    """A module as OBJECT code, or as ASSEMBLY. Errors: RuntimeError in LLVM's words.
+    """A module as OBJECT code, or as ASSEMBLY. Errors: RuntimeError with LLVM's message.
 
-    Each has a context that is freed with it: one for all would keep every constant.
+    Each module has its own context, which is freed with it: a shared one would keep every constant.
     """
     optimiser, functions = _optimiser(effort, how, host), _functions()
     context = functions["ContextCreate"]()

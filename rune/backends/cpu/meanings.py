@@ -1,8 +1,8 @@
-"""What primitives mean on the CPU where no plan runs: NumPy's functions, with two exceptions.
+"""The functions of primitives in eager calls on the CPU: NumPy's, with two exceptions.
 
-Signs of eigenvectors, and bases where values are equal, are the algorithm's. So an eager call is
-decomposed by the code that a compiled one is. Large arrays are transformed by routines that take
-half of NumPy's time.
+Signs of eigenvectors, and bases for equal eigenvalues, depend on the algorithm. So small eager
+calls use the code of compiled ones. Large arrays are transformed by routines that take half of
+NumPy's time.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from rune.ops.fourier import fft
 from rune.ops.linalg.eigh import eigh
 from rune.ops.scalars import of_dtype
 
-LONG_ROW = 1 << 10  # complex numbers of a row that repays what a call of native code takes
-LARGE = 1 << 13  # numbers of an array whose transform repays several calls, or more in one
+LONG_ROW = 1 << 10  # complex numbers in a row for which the routine gains more than its call costs
+LARGE = 1 << 13  # numbers of an array for which several calls, or one that does more, pay
 Meaning: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 
 
 def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object]) -> Meaning:
-    """`meaning` for arrays of these types: what depends on types is decided once."""
+    """`meaning` for arrays of these types, with all decisions that depend on types made once."""
     of_shapes = _OF_SHAPES.get(primitive)
     specific = None if of_shapes is None else of_shapes(*types, **params)
     if specific is not None:
@@ -40,7 +40,7 @@ def meaning_of(primitive: Primitive, types: Sequence[ArrayType], params: Mapping
 
 
 def _transform(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> Meaning | None:
-    """The routines for arrays that are large enough; None: NumPy's function."""
+    """The routines for arrays that are large enough; None to use NumPy's function."""
     shape = tuple(d for d in x.shape if isinstance(d, int))
     if len(shape) < x.ndim:
         return None
@@ -51,7 +51,7 @@ def _transform(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> 
     return _transforms().transform(shape, x.dtype, kind, axes, odd)
 
 
-# What some primitives mean where types are known: a function of these and of the parameters.
+# Functions of types and parameters that give a primitive's function for these types.
 _OF_SHAPES: Mapping[Primitive, Callable[..., Meaning | None]] = {
     dot_general: product_of,
     broadcast: lambda x, **params: broadcasting(x.shape, **params),
@@ -68,8 +68,8 @@ def meaning(primitive: Primitive) -> Meaning:
 def _eigh(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
     assert eigh.reference is not None
     is_small = a.size > 0 and _symmetric().is_small(a.shape[-1], a.dtype)
-    decomposed = _symmetric().decomposed if is_small else eigh.reference
-    return decomposed(a, lower=lower, vectors=vectors)
+    decompose = _symmetric().decomposed if is_small else eigh.reference
+    return decompose(a, lower=lower, vectors=vectors)
 
 
 @functools.cache

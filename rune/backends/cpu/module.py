@@ -1,4 +1,4 @@
-"""What all functions of a plan's module share."""
+"""The data that all functions of a plan's module share."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def task_name(kernel: str) -> str:
 
 @dataclass(slots=True)
 class Module:
-    """What all functions of a plan share, and what they come to."""
+    """The data that all functions of a plan's module share, and the functions written so far."""
 
     plan: Plan
     host: Host
     kernels: Mapping[str, Rendered]
     talk: Talk
-    scratch: Scratch | None  # behind the arena's values, in that of @run
-    split: set[str] = field(default_factory=set)  # kernels that are split somewhere
-    asks: bool = False  # whether signals are asked for, whose handlers may raise
-    gives_up: bool = False  # whether a loop ends after some steps, for better code to begin anew
-    declared: set[str] = field(default_factory=set)
+    scratch: Scratch | None  # after the values in the arena of @run
+    split: set[str] = field(default_factory=set)  # kernels that the pool runs in some step
+    asks: bool = False  # whether the plan checks for signals, whose handlers may raise
+    gives_up: bool = False  # whether a loop may end early, so that better code begins again
+    declarations: set[str] = field(default_factory=set)
     functions: list[str] = field(default_factory=list)  # each after those it calls
 
     def add(self, head: str, writer: Writer) -> None:
-        """Add a function that has been written."""
+        """Add a function that was written."""
         self.functions.append(writer.definition(head))
-        self.declared |= writer.declared
+        self.declarations |= writer.declared

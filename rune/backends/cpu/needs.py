@@ -1,4 +1,4 @@
-"""What a plan needs of the routines, by names that stay (libraries.py)."""
+"""A plan's needs of routines, by names that are the same in every process (libraries.py)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rune.lowering.plan import Call, Plan, all_steps
 
 
 def needs_of(plan: Plan, host: Host) -> list[Need] | None:
-    """What is stored of the routines that a plan calls; None where one of them cannot be."""
-    called = {step.routine for step in all_steps(plan) if isinstance(step, Call)}
-    if called & {"callback", "line_fft"}:
+    """The needs of a plan, to be stored; None if one of its routines cannot be named."""
+    routines = {step.routine for step in all_steps(plan) if isinstance(step, Call)}
+    if routines & {"callback", "line_fft"}:
         return None  # their code refers to tables, or to functions of others
-    needs = _products(plan, host) if called & {DOT, STRIDED_DOT} else []
-    return [*needs, *(_factors(plan, host) if called & {*FACTORS} else [])]
+    needs = _products(plan, host) if routines & {DOT, STRIDED_DOT} else []
+    return [*needs, *(_factors(plan, host) if routines & {*FACTORS} else [])]
 
 
 def _products(plan: Plan, host: Host) -> list[Need]:

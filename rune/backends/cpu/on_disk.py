@@ -1,15 +1,15 @@
-"""Compiled plans on disk: from a program's words to code that runs, without lowering it again.
+"""Compiled plans on disk: from a program's text to code that runs, without lowering it again.
 
     keep(key, executable, host)         after a plan was compiled
     load(key, host, lower, work)        the executable of an earlier process, or None
 
-An entry is what calls need to know of the plan (its form), object code, and a word for each
-address that the code's symbols stand for: a function of Python's or of rune's, a dtype, a routine
-for certain products. The next process looks them up anew. Plans with addresses that have no word
-(a callback, a table of a Fourier transform), symbolic sizes or collectives are not stored.
+An entry has the plan's form, its code, and a word for the address of each symbol of the code: a
+function of Python or of rune, a dtype, a routine for certain products. The next process looks the
+addresses up. Plans with addresses that have no word (a callback, a table of a Fourier transform),
+with symbolic sizes or with collectives are not stored.
 
-Invariant: an entry is used under the whole key alone: the program's words, settings, the state of
-rune's source, the device, the processor with all its features, the versions of LLVM, NumPy, Python.
+Invariant: an entry is used only under its entire key: the program's text, settings, the fingerprint
+of rune's source, the device, the processor with all features, the versions of LLVM, NumPy, Python.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ _DTYPES: Mapping[str, np.dtype] = {dtypes.short(d): d for d in dtypes.ANY}
 
 @functools.cache
 def _needs() -> ModuleType:
-    """What plans need of routines: for the first that is stored."""
+    """Plans' needs of routines, imported for the first plan that is stored."""
     return locks.load("rune.backends.cpu.needs")
 
 
 class StoredExecutable(DraftExecutable):
-    """Code of an earlier process. The plan is made by lowering when somebody asks for it."""
+    """Code of an earlier process. `plan` lowers the program when it is first used."""
 
     def __init__(
         self, form: Form, code: compiler.Code, host: Host, code_host: Host, lower: Callable[[], Plan], work: Work
     ):
         self.talk, self._host, self.code_host = SILENT, host, code_host
-        # Made once: asked again, or by a twin on another device, it is the same plan.
+        # Cached, so that a second use, or a twin on another device, gets the same plan.
         self._lower = functools.cache(lower)
-        self._rendered = functools.cache(lambda: plans().rendering_of(self.plan, host))
+        self._rendering = functools.cache(lambda: plans().rendering_of(self.plan, host))
         self._begin(form, code, host, work)
 
     def assembly(self) -> str:
@@ -73,7 +73,8 @@ class StoredExecutable(DraftExecutable):
 
 
 def keep(key: bytes, executable: DraftExecutable, host: Host) -> None:
-    """Have another process find the code, if it can be stored; a draft until there is better."""
+    """Store the code if that is possible. A draft is stored now, and replaced when it is
+    refined."""
     form, code, code_host = executable.form, executable.code, executable.code_host
     is_storable = (
         not form.calls_python and not form.size_sources and all(map(_is_plain, (*form.arguments, *form.results)))
@@ -90,15 +91,15 @@ def keep(key: bytes, executable: DraftExecutable, host: Host) -> None:
 
 
 def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> StoredExecutable | None:
-    """The executable that an earlier process has stored. lower: makes its plan."""
+    """The executable that an earlier process has stored, or None. lower: makes its plan."""
     entry = disk_cache.load(_key(key, host)) if disk_cache.is_on() else None
     if entry is None:
         return None
-    form, needs, words, effort, stored = _read(entry)
+    form, needs, words, effort, binary = _read(entry)
     code_host = host.of_effort(effort).on_one_core() if effort == conventions.HURRY else host
     known = {**_of_process(host), **code_host.libraries.addresses(needs)}
     addresses = [known[word] if word in known else _late_address(word, host) for word in words]
-    executable = StoredExecutable(form, compiler.link(stored, addresses, effort), host, code_host, lower, work)
+    executable = StoredExecutable(form, compiler.link(binary, addresses, effort), host, code_host, lower, work)
     if executable.is_draft:
         executable.when_refined = partial(keep, key, host=host)
     return executable
@@ -116,15 +117,15 @@ def _entry(form: Form, needs: Sequence[Need], words: Sequence[Word], code: compi
     types = tuple(map(_type_words, form.arguments)), tuple(map(_type_words, form.results))
     numbers = form.arena_bytes, form.donations, form.cost, form.has_entry, form.gives_up
     routines = tuple((n.kind, n.dtype, tuple(n.pieces), tuple(n.functions)) for n in needs)
-    return marshal.dumps((form.name, types, numbers, routines, tuple(words), code.effort, code.stored))
+    return marshal.dumps((form.name, types, numbers, routines, tuple(words), code.effort, code.binary))
 
 
 def _read(entry: bytes) -> tuple[Form, list[Need], Sequence[Word], int, bytes]:
-    name, types, numbers, routines, words, effort, stored = marshal.loads(entry)
-    arguments, results = (tuple(_type(*t) for t in listed) for listed in types)
+    name, types, numbers, routines, words, effort, binary = marshal.loads(entry)
+    arguments, results = (tuple(_type(*t) for t in triples) for triples in types)
     arena_bytes, donations, cost, has_entry, gives_up = numbers
     form = Form(name, arguments, results, arena_bytes, (), donations, cost, False, has_entry, gives_up)
-    return form, [Need(*routine) for routine in routines], words, effort, stored
+    return form, [Need(*routine) for routine in routines], words, effort, binary
 
 
 def _type_words(type: ArrayType) -> tuple[tuple[int, ...], str, bool]:
@@ -136,7 +137,8 @@ def _type(shape: tuple[int, ...], dtype: str, weak: bool) -> ArrayType:
 
 
 def _is_plain(type: ArrayType) -> bool:
-    """Whether an entry says all of a type."""
+    """Whether a type can be stored without loss."""
+    # Types are interned, so `is` compares all of them, extensions and symbolic sizes included.
     return dtypes.short(type.dtype) in _DTYPES and _type(*_type_words(type)) is type
 
 
@@ -144,13 +146,13 @@ def _is_plain(type: ArrayType) -> bool:
 
 
 def _of_process(host: Host) -> dict[Word, int]:
-    """What is in every process."""
+    """The addresses that every process has."""
     python = {("python", name): getattr(host.abi, name) for name in ADDRESSES}
     return python | {("dtype", name): id(dtype) for name, dtype in _DTYPES.items()}
 
 
 def _late_address(word: Word, host: Host) -> int:
-    """What is compiled, or begun, when a plan first needs it."""
+    """The address of something that is compiled or started when a plan first needs it."""
     if word[0] == _CHECK:
         return getattr(array_checks(host.abi), word[1])
     late: Mapping[Word, Callable[[], int]] = {_PULSE: pulse.address, _WATCH: pulse.watch_address, _POOL: host.parallel}
@@ -162,10 +164,11 @@ _LATE: Sequence[Word] = (_PULSE, _WATCH, *((_CHECK, name) for name in CHECKS), _
 
 
 def _words(addresses: Sequence[int], needs: Sequence[Need], host: Host) -> list[Word] | None:
-    """The word of each address; None where one has none."""
+    """The word of each address; None if one has no word."""
     known = {**_of_process(host), **host.libraries.addresses(needs)}
     words = {address: word for word, address in known.items()}
     for word in _LATE:
+        # Only as far as needed: looking an address up may compile code or start the pool.
         if not words.keys() >= set(addresses) and (word != _POOL or host.cores > 1):
             words[_late_address(word, host)] = word
     return [words[a] for a in addresses] if words.keys() >= set(addresses) else None

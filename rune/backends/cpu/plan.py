@@ -1,11 +1,11 @@
-"""A whole plan as one LLVM module: its kernels, `@run` over all steps, and Python's entry point.
+"""A plan as one LLVM module: its kernels, `@run` over all steps, and Python's entry point.
 
     @run(ptr words)                           every step, in order (steps.py)
     @entry(ptr self, ptr argv, i64 count)     a CPython function of arrays: checks, then @run; for
-                                              plans of open sizes, and those that hear signals
-                                              (entry.py)
+                                              plans of symbolic sizes, and plans that check for
+                                              signals (entry.py)
 
-Calls of kinds that were met before come to `@run` at once (calls/), when all has been checked.
+Cached calls go directly to `@run` (calls/), after checks of their own.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Rendering:
 
     text: str
     kernels: Mapping[str, str]
-    cost: float | None = None  # estimated instructions; None where sizes or data decide
-    has_entry: bool = True  # or one for all of fixed sizes serves (array_checks.py, draft_entry.py)
-    gives_up: bool = False  # after some steps of a loop (drafts.py)
-    arena_bytes: Size = 0  # with work arrays (scratch.py)
+    cost: float | None = None  # estimated instructions; None if sizes or data decide
+    has_entry: bool = True  # if not, it uses a shared one (array_checks.py, draft_entry.py)
+    gives_up: bool = False  # whether a loop may end early (drafts.py)
+    arena_bytes: Size = 0  # including work arrays (scratch.py)
 
 
 Kernels = Mapping[str, Rendered]
@@ -52,62 +52,62 @@ def render_kernels(plan: Plan, host: Host) -> Kernels:
 
 
 def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
-    """The whole plan as IR, around its kernels.
+    """The plan as IR, with its kernels.
 
-    Errors: CompileError for what the cpu does not have.
+    Errors: CompileError for routines that the CPU does not have.
     """
     compile_routines(plan, host)
     scratch = _scratch_of(plan, host)
     module = Module(plan, host, kernels, talk_of(plan), scratch)
     steps.write_run(module)
-    declared = module.declared.union(*(k.declarations for k in kernels.values()))
+    declarations = module.declarations.union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
     sources = {name: k.text for name, k in kernels.items()}
     has_entry = bool(plan.size_sources) or module.asks
     parts = [*module.functions, *([entry(plan, host.abi, module.asks, module.gives_up)] if has_entry else [])]
     parts += [] if host.clock is None else [host.clock.text()]
-    text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
+    text = "\n\n".join(["\n".join(sorted(declarations)), *sources.values(), *tasks, *parts])
     arena_bytes = plan.arena_bytes if scratch is None else scratch.first + scratch.bytes
     return Rendering(text, sources, _cost(plan, kernels), has_entry, module.gives_up, arena_bytes)
 
 
 def _scratch_of(plan: Plan, host: Host) -> Scratch | None:
-    called, sizes = routines_of(plan), []
-    if _CALLBACK in called:
+    routines, sizes = routines_of(plan), []
+    if _CALLBACK in routines:
         sizes.append(kinds_of_calls.spectra().scratch_bytes(plan, host.cores))
-    if _TRANSFORM in called:
+    if _TRANSFORM in routines:
         sizes.append(kinds_of_calls.transforms().scratch_bytes(plan))
     return behind(plan, sizes)
 
 
 def rendering_of(plan: Plan, host: Host) -> Rendering:
-    """The whole plan as IR, with its kernels. Errors: CompileError."""
+    """The plan as IR, with its kernels. Errors: CompileError."""
     return render_plan(plan, host, render_kernels(plan, host))
 
 
 def routines_of(plan: Plan) -> frozenset[str]:
-    """What a plan calls."""
+    """The routines that a plan calls."""
     return frozenset(step.routine for step in all_steps(plan) if isinstance(step, Call))
 
 
 def calls_others(plan: Plan) -> bool:
-    """Whether a plan calls code whose work is not counted: of Python, of LAPACK, transforms."""
+    """Whether a plan calls code whose cost is unknown: Python, LAPACK, transforms."""
     return bool(routines_of(plan) & {_CALLBACK, _TRANSFORM})
 
 
 def compile_routines(plan: Plan, host: Host) -> None:
-    """Have all that a plan calls compiled, each kind at once."""
-    called, libraries = routines_of(plan), host.libraries
-    if called & {DOT, STRIDED_DOT}:
+    """Compile all routines that a plan calls, those of one kind in one module."""
+    routines, libraries = routines_of(plan), host.libraries
+    if routines & {DOT, STRIDED_DOT}:
         kinds_of_calls.dots().compile_dots(plan, {DOT: libraries.dot, STRIDED_DOT: libraries.strided_dot})
-    if _TRANSFORM in called:
+    if _TRANSFORM in routines:
         kinds_of_calls.transforms().compile_transforms(plan, libraries.transform)
-    if called & {*FACTORS}:
+    if routines & {*FACTORS}:
         kinds_of_calls.factors().compile_factors(plan, libraries.factors)
 
 
 def talk_of(plan: Plan) -> Talk:
-    """What a plan says to other devices."""
+    """The messages of a plan to other devices."""
     return kinds_of_calls.talks().talk_of(plan) if _CALLBACK in routines_of(plan) else SILENT
 
 
@@ -124,7 +124,7 @@ def form_of(plan: Plan, rendering: Rendering) -> Form:
 
 
 def compiled(plan: Plan, host: Host, kernels: Kernels) -> tuple[Rendering, compiler.Code]:
-    """The module of a plan as text and as machine code. Errors: CompileError; OutOfMemory."""
+    """The module of a plan as text and as machine code. Errors: CompileError, OutOfMemory."""
     rendering = render_plan(plan, host, kernels)
     return rendering, compiler.compile_module(plan.name, rendering.text, host.effort)
 
@@ -135,7 +135,7 @@ def _cost(plan: Plan, kernels: Kernels) -> float | None:
 
 
 def _task(plan: Plan, name: str, kernel: Rendered) -> str:
-    """A kernel behind one pointer: an array of its pointers and sizes."""
+    """A kernel as a task of the pool: its operands are in one array of words."""
     code = plan.kernels[name]
     types = ["ptr"] * len(code.params) + ["i64"] * len(code.sizes)
     lines, operands = [], []
@@ -143,7 +143,7 @@ def _task(plan: Plan, name: str, kernel: Rendered) -> str:
         lines.append(f"  %a{k} = getelementptr i64, ptr %words, i64 {k}")
         lines.append(f"  %w{k} = load {type}, ptr %a{k}")
         operands.append(f"{type} %w{k}")
-    # The pool counts from 0, and a part of the kernel begins where the last word says.
+    # The pool counts from 0; the last word is the index at which this part of the kernel begins.
     lines += [f"  %a{len(types)} = getelementptr i64, ptr %words, i64 {len(types)}"]
     lines += [f"  %first = load i64, ptr %a{len(types)}"]
     lines += ["  %from = add i64 %first, %begin", "  %to = add i64 %first, %end"]

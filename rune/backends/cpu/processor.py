@@ -1,8 +1,8 @@
 """The processor that code is compiled for, as LLVM names it.
 
-LLVM's answer is kept on disk under what the processor says of itself, so that code of an earlier
-process runs without loading LLVM. On x86 that is what the instruction `cpuid` gives, which LLVM
-asks, too; elsewhere LLVM is asked in every process.
+LLVM's answer is stored on disk under the processor's own description, so that code of an earlier
+process runs without loading LLVM. On x86 that description is the result of the instruction `cpuid`,
+which LLVM uses too; on other processors LLVM is asked in every process.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from rune.backends.cpu.images import loader
 from rune.backends.shared import disk_cache
 from rune.records import dataclass
 
-# void cpuid(i32 leaf, i32 part, ptr answer), and void enabled(ptr answer), which asks for the
-# registers that the system saves.
+# Machine code of void cpuid(i32 leaf, i32 part, ptr answer), and of void enabled(ptr answer), which
+# reads by xgetbv which registers the system saves.
 _CPUID = bytes.fromhex("53 4989d0 89f8 89f1 0fa2 418900 41895804 41894808 4189500c 5b c3")
 _ENABLED = bytes.fromhex("31c9 0f01d0 8907 895704 c3")
 _PLACES = {"cpuid": 0, "enabled": 64}
-_EXTENDED = 0x8000_0000  # where a second row of leaves begins
-_SAVES = 1 << 27  # of leaf 1: the system saves registers, and says which
-# What LLVM reads: leaf, part, and which of four registers; others tell of the core that was asked.
+_EXTENDED = 0x8000_0000  # the first of the extended leaves
+_SAVES = 1 << 27  # OSXSAVE in leaf 1: xgetbv may be used
+# The leaves that LLVM reads: leaf, part, and registers. Other registers describe the core that
+# answers, and would differ from call to call.
 _ASKED = (
     (0, 0, (0, 1, 2, 3)),
     (1, 0, (0, 2, 3)),
@@ -44,32 +45,33 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What code is compiled for: LLVM's name, and "+avx2,-avx512f,..." of what there is."""
+    """A processor: LLVM's name of it, and its features, "+avx2,-avx512f,..."."""
 
     name: str
     features: str
 
 
 def known(ask: Callable[[], Processor]) -> Processor:
-    """The processor, from disk if LLVM has answered before. Errors: ImportError; those of `ask`."""
+    """The processor, from disk if it is there, else from LLVM. Errors: ImportError; those of
+    `ask`."""
     words, identity = llvm_words(), _identity()
     if identity is None:
         return ask()
     key = disk_cache.key_of("processor", words, identity)
-    stored = disk_cache.load(key)
-    if stored is None:
+    entry = disk_cache.load(key)
+    if entry is None:
         answer = ask()
         disk_cache.store(key, f"{answer.name}\n{answer.features}".encode())
         return answer
-    name, features = stored.decode().split("\n")
+    name, features = entry.decode().split("\n")
     return Processor(name, features)
 
 
 @functools.cache
 def llvm_words() -> str:
-    """Which LLVM there is: the place, size and time of its library's files.
+    """The installed LLVM, identified by path, size and time of llvmlite's files.
 
-    Errors: ImportError where llvmlite is missing.
+    Errors: ImportError if llvmlite is missing.
     """
     spec = find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
@@ -83,24 +85,26 @@ def llvm_words() -> str:
 
 @functools.cache
 def _identity() -> bytes | None:
-    """What the processor says of itself, as bytes; None where it cannot be asked."""
+    """The processor's description of itself, as bytes; None on other processors than x86."""
     if not loader.is_available():
         return None
     code = _CPUID.ljust(_PLACES["enabled"], b"\0") + _ENABLED
-    mapped = loader.load(loader.Image(code, loader.PAGE, loader.PAGE, _PLACES, (), ()), ())
-    cpuid = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(mapped.address("cpuid"))
+    code_in_memory = loader.load(loader.Image(code, loader.PAGE, loader.PAGE, _PLACES, (), ()), ())
+    cpuid = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(code_in_memory.address("cpuid"))
     answer = (ctypes.c_uint32 * 4)()
 
-    def asked(leaf: int, part: int) -> tuple[int, ...]:
+    def ask_cpuid(leaf: int, part: int) -> tuple[int, ...]:
         cpuid(leaf, part, answer)
         return tuple(answer)
 
-    last = {0: asked(0, 0)[0], _EXTENDED: asked(_EXTENDED, 0)[0]}
-    said = [r for leaf, part, parts in _ASKED if leaf <= last[leaf & _EXTENDED] for r in _of(asked(leaf, part), parts)]
-    if asked(1, 0)[2] & _SAVES:
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(mapped.address("enabled"))(answer)
-        said += answer[:2]
-    return struct.pack(f"<{len(said)}I", *said)
+    last = {0: ask_cpuid(0, 0)[0], _EXTENDED: ask_cpuid(_EXTENDED, 0)[0]}
+    registers = [
+        r for leaf, part, parts in _ASKED if leaf <= last[leaf & _EXTENDED] for r in _of(ask_cpuid(leaf, part), parts)
+    ]
+    if ask_cpuid(1, 0)[2] & _SAVES:
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code_in_memory.address("enabled"))(answer)
+        registers += answer[:2]
+    return struct.pack(f"<{len(registers)}I", *registers)
 
 
 def _of(registers: tuple[int, ...], parts: tuple[int, ...]) -> list[int]:

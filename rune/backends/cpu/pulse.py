@@ -1,20 +1,21 @@
-"""Native code hears Ctrl-C: every quarter of a second or so, it asks the interpreter.
+"""Makes native code interruptible: about four times a second, it lets Python's signal handlers run.
 
-    pulse(ptr state)    called by a loop when it has run as many steps as were agreed on; the
-                        result is how many it may run until it calls again, or 0: it must end, since
-                        a handler of signals has raised an error, which waits in the interpreter
-    is_over(ptr watch)  called by routines between pieces of work that take milliseconds, by all
-                        threads that share it; whether they must end, for the same reason
+    pulse(ptr state)    a loop calls it after an agreed number of steps. Returns the number of steps
+                        until the next call, or 0: the loop must end, because a signal handler has
+                        raised an error, which is set in the interpreter
+    is_over(ptr watch)  routines call it between pieces of work that take milliseconds, from all
+                        threads that share the work. Returns whether they must end, for the same
+                        reason
 
-Python's handlers run in the main thread between steps of the interpreter, which native code keeps
-from them. A loop counts its steps, and for most calls the clock is all that is read: the number of
-steps is adapted until they take some 50 ms, and the interpreter's lock is taken only when it was
-not asked for a quarter of a second. The state has three words: the steps, when it was called last,
-and when the interpreter was asked last.
+Python runs signal handlers in the main thread between bytecodes, so never while native code runs. A
+loop counts its steps, and most calls of `pulse` only read the clock: the number of steps is adapted
+until they take about 50 ms, and the interpreter's lock is taken only if it was not taken for a
+quarter of a second. The state has three words: the steps, the time of the last call, and the time
+of the last check of signals.
 
-A watch has two: the address of @is_over, for routines that know no other address, and whether all
-is over. The interpreter is asked by the main thread alone, as no other would run a handler; the
-time of its last question is kept for the process, so that many short steps hear a signal, too.
+A watch has two words: the address of @is_over, for routines that know no other address, and whether
+all is over. Only the main thread checks signals, because handlers run in no other. The time of the
+last check is kept for the process, so that many short steps are interruptible too.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from rune.backends.cpu.host_abi import address_of
 
 STATE_WORDS = 3
 WATCH_WORDS = 2
-OVER = 1  # the word of a watch that says so
+OVER = 1  # the number of the word of a watch that is not 0 once all is over
 FUNCTIONS = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals")
 
 
 def is_available() -> bool:
-    """Whether this system has the clock that is read."""
+    """Whether this system has the clock that native code reads."""
     return hasattr(time, "CLOCK_MONOTONIC")
 
 
 @functools.cache
 def _text() -> ModuleType:
-    """The functions as text: where no earlier process has left them."""
+    """The functions as text, imported if no earlier process has left the code."""
     return locks.load("rune.backends.cpu.pulse_code")
 
 
@@ -59,10 +60,10 @@ def _code() -> compiler.Code:
 
 
 def address() -> int:
-    """Where `pulse` begins."""
+    """The address of `pulse`."""
     return _code().address("pulse")
 
 
 def watch_address() -> int:
-    """Where `is_over` begins."""
+    """The address of `is_over`."""
     return _code().address("is_over")

@@ -1,11 +1,11 @@
-"""Native code calls a Python function: the interpreter's own way, which loses no error.
+"""Calls of Python functions from native code through CPython's API, which loses no error.
 
-    call(ptr function, ptr words)    function(address of words) of a Python object; true if it gave
-                                     another number than 0, or raised an error, which waits in the
-                                     interpreter as those of signals do (pulse.py)
+    call(ptr function, ptr words)    calls a Python object with the address of words; true if it
+                                     returned another number than 0, or raised an error, which stays
+                                     set in the interpreter as those of signals do (pulse.py)
 
-ctypes has C functions that call Python, too. What they raise is printed and forgotten, and a
-handler of signals may raise before the first line of any function has run.
+ctypes's callbacks are not used: they print errors and drop them, and a signal handler may raise in
+one before the first line of the function has run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _code() -> compiler.Code:
 
 
 def _call(code: Code, function: Value, words: Value) -> Value:
-    """Take the interpreter's lock, call, and give it back."""
+    """Take the interpreter's lock, call, and release the lock."""
     api = ctypes.pythonapi
     take, give, number, call, value, drop = (
         code.at(address_of(f))
@@ -37,21 +37,22 @@ def _call(code: Code, function: Value, words: Value) -> Value:
             api.Py_DecRef,
         )
     )
-    null, failed = Value(code, "ptr", "null"), code.variable("i1", 1)
+    # True at first: it stays so if the call returns null, with its error set.
+    null, has_failed = Value(code, "ptr", "null"), code.variable("i1", 1)
     state = code.ask("i32", take)
     argument = code.ask("ptr", number, words)
     result = code.ask("ptr", call, function, argument)
     code.tell("void", drop, argument)
 
     def read() -> None:
-        code.store(code.ask("ptr", value, result).compare("ne", null), failed)
+        code.store(code.ask("ptr", value, result).compare("ne", null), has_failed)
         code.tell("void", drop, result)
 
     code.either(result.compare("ne", null), read)
     code.tell("void", give, state)
-    return code.load("i1", failed)
+    return code.load("i1", has_failed)
 
 
 def address() -> int:
-    """Where `call` begins."""
+    """The address of `call`."""
     return _code().address("call")

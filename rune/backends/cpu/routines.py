@@ -1,9 +1,9 @@
-"""Native code other than kernels, written by the Writer: shared words, loops, calls.
+"""Writes native code other than kernels: shared words, loops, calls.
 
-code.loop(head, body)    while the first of what `head` gives holds, `body` of the others
+code.loop(head, body)    while the first value of `head` is true, `body` of its other values
 code.ask("i32", "f", x)  call a function of the C library, or one of this module
 code.ask("i32", p, x)    call the function that a pointer points to, as code.at(address) does
-word, swap_if, ...       memory that several threads read and write, in one order for all
+word, swap_if, ...       memory that several threads read and write, sequentially consistent
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ class Code(Writer):
         return self.emit("ptr", f"getelementptr {type}, ptr {array.text}, i64 {number.text}")
 
     def at(self, address: int) -> Value:
-        """A pointer to what stands at this address of the process."""
+        """A pointer to this address of the process."""
         return Value(self, "ptr", f"inttoptr (i64 {address} to ptr)")
 
     def ask(self, type: str, function: str | Value, *args: Value) -> Value:
-        """Call a function, by its name or a pointer to it, for its result."""
+        """Call a function, given by name or pointer, and return its result."""
         return self.effect(type, f"call {type} {_callee(function)}({_listed(args)})")
 
     def tell(self, type: str, function: str | Value, *args: Value) -> None:
-        """Call a function for what it does; its result, of this type, is of no interest."""
+        """Call a function for its effect, and ignore its result, which has this type."""
         self.do(f"call {type} {_callee(function)}({_listed(args)})")
 
     def word(self, type: str, pointer: Value) -> Value:
-        """What a shared word holds."""
+        """The value of a shared word."""
         at = f"ptr {pointer.text} seq_cst, align {_BYTES[type]}"
         return self.effect(type, f"load atomic {type}, {at}")
 
     def set_word(self, type: str, pointer: Value, value: Value | Number) -> None:
-        """Put a value into a shared word."""
+        """Store a value in a shared word."""
         text = value.text if isinstance(value, Value) else str(value)
         at = f"ptr {pointer.text} seq_cst, align {_BYTES[type]}"
         self.do(f"store atomic {type} {text}, {at}")
@@ -57,19 +57,20 @@ class Code(Writer):
         self.effect("i64", f"atomicrmw add ptr {pointer.text}, i64 {number} seq_cst")
 
     def swap_if(self, pointer: Value, before: Value, after: Value) -> Value:
-        """Put `after` into a shared word that still holds `before`; whether it did."""
+        """Compare-and-swap: store `after` if the shared word is `before`; whether it was."""
         words = f"{before.type} {before.text}, {after.type} {after.text}"
         pair = self.effect(f"{{ {before.type}, i1 }}", f"cmpxchg ptr {pointer.text}, {words} seq_cst seq_cst")
         return self.effect("i1", f"extractvalue {pair.type} {pair.text}, 1")
 
     def variable(self, type: str, value: Number) -> Value:
-        """Memory of this function that holds the value at first."""
+        """A stack slot of this function with an initial value."""
         pointer = self.allocate(type)
         self.store(self.constant(type, value), pointer)
         return pointer
 
     def row(self, type: str, count: Value) -> Value:
-        """Uninitialised memory on the stack, for a number of values that is not known before."""
+        """Uninitialised memory on the stack for `count` values. Not in a loop: it stays
+        allocated."""
         return self.effect("ptr", f"alloca {type}, i64 {count.text}")
 
     def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
@@ -79,7 +80,7 @@ class Code(Writer):
         return self._alternatives((yes, then), (no, orelse))
 
     def switch(self, number: Value, cases: Mapping[int, Callable[[], Value]], orelse: Callable[[], Value]) -> Value:
-        """cases[number](), or orelse() where there is no such case."""
+        """cases[number](), or orelse() if there is no such case."""
         default, labels = self.name("else"), {case: self.name("case") for case in cases}
         table = " ".join(f"{number.type} {case}, label %{label}" for case, label in labels.items())
         self.do(f"switch {number.type} {number.text}, label %{default} [ {table} ]")
@@ -87,45 +88,46 @@ class Code(Writer):
         return self._alternatives(*blocks, (default, orelse))
 
     def _alternatives(self, *blocks: tuple[str, Callable[[], Value]]) -> Value:
-        """The value of whichever of these blocks is run; the one before them branches."""
+        """The value of the block that runs. The current block must branch to all of them."""
         join = self.name("join")
         incoming: list[tuple[Value, str]] = []
         for label, write in blocks:
             with self.region(label):
                 value = write()
-                incoming.append((value, self.block))
+                incoming.append((value, self.block))  # `write` may have ended in another block
                 self.jump(join)
         self.label(join)
         return self.phi(incoming[0][0].type, *incoming)
 
     def loop(self, head: Callable[[], tuple[Value, ...]], body: Callable[..., None]) -> tuple[Value, ...]:
-        """while (condition) body(*values), where head() is the condition and the values.
+        """while (condition) body(*values), where head() gives the condition and the values.
 
-        What it gives are the values of the last round, for which the condition did not hold.
+        Returns the values of the last round, in which the condition was false.
         """
-        again, inside, after = self.name("again"), self.name("inside"), self.name("after")
-        self.jump(again)
-        self.label(again)
+        head_label, inside, after = self.name("again"), self.name("inside"), self.name("after")
+        self.jump(head_label)
+        self.label(head_label)
         condition, *values = head()
         self.branch(condition, inside, after)
         with self.region(inside):
             body(*values)
-            self.jump(again)
+            self.jump(head_label)
         self.label(after)
         return tuple(values)
 
     def leading(self, count: Value, holds: Callable[[Value], Value]) -> Value:
-        """The first k of 0, 1, ... for which holds(k) is false, or `count`, at which it stops."""
-        again, inside, after = self.name("again"), self.name("inside"), self.name("after")
+        """The first k of 0, 1, ..., count - 1 for which holds(k) is false; `count` if there is
+        none."""
+        head_label, inside, after = self.name("again"), self.name("inside"), self.name("after")
         number = self.variable("i64", 0)
-        self.jump(again)
-        self.label(again)
+        self.jump(head_label)
+        self.label(head_label)
         k = self.load("i64", number)
         self.branch(k < count, inside, after)
         with self.region(inside):
             condition = holds(k)
             self.store(k + 1, number)
-            self.branch(condition, again, after)
+            self.branch(condition, head_label, after)
         self.label(after)
         return k
 
@@ -144,24 +146,24 @@ def parameters(code: Code, words: str) -> list[Value]:
 def define(signature: tuple[str, str, str], write: Callable[..., Value | None], linkage: str = "internal ") -> str:
     """A function of this signature (result, name, parameters) whose body `write` writes.
 
-    write: takes the Code and a Value for each parameter; gives the result, None for void
+    write: takes the Code and a Value for each parameter; returns the result, None for void
     """
     result, name, words = signature
     code = Code()
     values = parameters(code, words)
     answer = write(code, *values)
     code.do("ret void" if answer is None else f"ret {result} {answer.text}")
-    declared = sorted(code.declared)
-    return "\n".join([*declared, code.text(linkage, result, name, values)])
+    declarations = sorted(code.declared)
+    return "\n".join([*declarations, code.text(linkage, result, name, values)])
 
 
 def monotonic_ns(code: Code, clock_gettime: str | Value) -> Value:
-    """Nanoseconds of the clock that only goes on, read by this function of the C library."""
+    """Nanoseconds of the monotonic clock, read by this function of the C library."""
     return clock_ns(code, clock_gettime, time.CLOCK_MONOTONIC)
 
 
 def clock_ns(code: Code, clock_gettime: str | Value, clock: int) -> Value:
-    """Nanoseconds of a clock of the system."""
+    """Nanoseconds of one of the system's clocks."""
     timespec = code.allocate("[2 x i64]")
     code.tell("i32", clock_gettime, code.constant("i32", clock), timespec)
     seconds = code.load("i64", timespec)

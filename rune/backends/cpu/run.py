@@ -1,7 +1,7 @@
 """A compiled plan on the CPU: one native function, called from Python or from native code.
 
-Invariant: an executable may be called from many threads at once; each call has an arena of its
-own, kept for the next call.
+Invariant: many threads may call an executable at once; each call has its own arena, which a later
+call uses again.
 """
 
 from __future__ import annotations
@@ -41,46 +41,49 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BRIEF_COST = 30_000.0  # estimated instructions up to which other threads may wait for a call
-KEPT_LAYOUTS = 1024  # distinct symbolic sizes whose shapes are kept
+# Estimated instructions of a plan that runs with the interpreter's lock: about 10 µs, less than
+# releasing the lock and getting it back may cost.
+BRIEF_COST = 30_000.0
+KEPT_LAYOUTS = 1024  # layouts of distinct symbolic sizes
 _NO_ARENA = np.empty(0, np.uint8)
 
 
 @functools.cache
 def plans() -> ModuleType:
-    """What writes plans: for the first that no earlier process has left."""
+    """The modules that write plans, imported for the first one that is not on disk."""
     return locks.load("rune.backends.cpu.plan")
 
 
 @functools.cache
 def _callbacks() -> ModuleType:
-    """Calls of Python: for the first plan that has some."""
+    """Calls of Python, imported for the first plan that has one."""
     return locks.load("rune.backends.shared.callbacks")
 
 
 @functools.cache
 def _cpu_callbacks() -> ModuleType:
-    """What these are on the CPU, likewise."""
+    """Calls of Python on the CPU, imported for the first plan that has one."""
     return locks.load("rune.backends.cpu.callbacks")
 
 
 @functools.cache
 def _shortage() -> ModuleType:
-    """What takes the memory: for the first time that it is short."""
+    """Errors for lack of memory, imported for the first one."""
     return locks.load("rune.backends.shared.shortage")
 
 
 class Entry(Protocol):
-    """The way into a plan."""
+    """The entry into a plan."""
 
     @property
     def call(self) -> Callable[..., int]:
-        """Take arguments, results and an arena; 0, or why the plan did not run to its end."""
+        """Takes arguments, results and an arena; returns 0, or a number that says what went
+        wrong."""
         ...
 
 
 def entry_of(form: Form, code: compiler.Code, abi: host_abi.Abi) -> host_abi.NativeFunction:
-    """The entry of a plan's own, or that of all plans of fixed sizes."""
+    """The plan's own entry, or the one shared by all plans of fixed sizes."""
     if form.has_entry:
         return host_abi.native_function(form.name, code.address("entry"))
     return native_entry(form.name, form.arguments, form.results, abi, code.address("run"))
@@ -91,15 +94,15 @@ def _itself(value: T) -> T:
 
 
 class CpuExecutable:
-    """A compiled plan: all its machine code, and the arenas of calls that ended."""
+    """A compiled plan: its machine code, and the arenas of calls that have ended."""
 
-    runs_natively = True  # whether native code may make its calls, without `__call__`
+    runs_natively = True  # whether native code may call the plan, without `__call__`
 
     def __init__(self, plan: Plan, host: Host, work: Work):
         self.talk: Talk = plans().talk_of(plan)
         self._callbacks = self.callbacks_of(plan)
         rendering, code = self._compiled(plan, replace(host, call_back=self._callbacks.function))
-        self._lower, self._rendered = partial(_itself, plan), partial(_itself, rendering)
+        self._lower, self._rendering = partial(_itself, plan), partial(_itself, rendering)
         self._begin(plans().form_of(plan, rendering), code, host, work)
 
     def _compiled(self, plan: Plan, host: Host) -> tuple[Rendering, compiler.Code]:
@@ -110,7 +113,7 @@ class CpuExecutable:
         return _cpu_callbacks().CpuCallbacks(plan)
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:
-        """Be ready for calls."""
+        """Prepare for calls."""
         self.code, self.cores, self.work = code, host.cores, work
         self.native = self.entry_into(form, code, host)
         self._call = self.native.call
@@ -120,23 +123,23 @@ class CpuExecutable:
         self.lay_out(form)
 
     def lay_out(self, form: Form) -> None:
-        """Decide what later calls allocate."""
+        """Decide what later calls allocate. The only layout exists if no size is symbolic."""
         self.form = form
-        self._fixed = None if self._axes else _layout(form, {})
+        self._only_layout = None if self._axes else _layout(form, {})
 
     def entry_into(self, form: Form, code: compiler.Code, host: Host) -> Entry:
-        """What calls the code with array objects."""
+        """The entry that calls the code with array objects."""
         return entry_of(form, code, host.abi)
 
     @property
     def plan(self) -> Plan:
-        """What is run."""
+        """The plan."""
         return self._lower()
 
     @property
     def rendering(self) -> Rendering:
         """The plan as text."""
-        return self._rendered()
+        return self._rendering()
 
     @property
     def calls_python(self) -> bool:
@@ -144,10 +147,10 @@ class CpuExecutable:
         return self.form.calls_python
 
     def refine(self) -> None:
-        """Have the code that stays, where calls begin with other code (drafts.py)."""
+        """Replace a draft by the final code; nothing here (drafts.py)."""
 
     def on(self, work: Work) -> CpuExecutable:
-        """The same code with its arenas, as the work of another device."""
+        """The same code with its arenas, counted as work of another device."""
         twin = copy.copy(self)
         twin.work = work
         return twin
@@ -155,8 +158,8 @@ class CpuExecutable:
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
         """Run the plan.
 
-        Errors: ArgumentError for an array that the plan was not made for; DimensionError for a
-        size out of its range; OutOfMemory.
+        Errors: ArgumentError for an array that does not fit the plan; DimensionError for a size
+        outside its range; OutOfMemory.
         """
         self.work.begin()
         try:
@@ -172,7 +175,7 @@ class CpuExecutable:
     def memory(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> tuple[list[Buffer], np.ndarray]:
         """Results and an arena for one call. Errors: OutOfMemory; those of arguments."""
         try:
-            layout = self._fixed or self._layout_for(arguments)
+            layout = self._only_layout or self._layout_for(arguments)
             if donated:
                 results = self._results(arguments, donated, layout)
             else:
@@ -185,7 +188,7 @@ class CpuExecutable:
     def checked(
         self, function: Callable[..., int], arguments: Sequence[Buffer], others: Sequence[Buffer]
     ) -> Sequence[Buffer]:
-        """Call native code that checks the arguments first; those that it took.
+        """Call native code that checks its arguments; returns the arguments that it accepted.
 
         Errors: ArgumentError; DimensionError.
         """
@@ -197,24 +200,24 @@ class CpuExecutable:
         return arguments
 
     def give_back(self, arena: np.ndarray) -> None:
-        """Keep an arena for another call."""
+        """Keep an arena for a later call."""
         if arena.size:
             self._arenas.append(arena)
 
-    def for_native_calls(self, arguments: Sequence[Buffer]) -> Prepared | None:
-        """The plan for calls by native code with such arguments; None for what they cannot make.
+    def for_native_calls(self, arguments: Sequence[Buffer]) -> NativePlan | None:
+        """The plan for calls by native code with arguments like these; None if it cannot call it.
 
-        They do not raise what a Python function that the plan calls has raised.
+        Plans that call Python are excluded: native calls do not raise the errors of callbacks.
         """
         if self.calls_python or not self.runs_natively:
             return None
         form = self.form
         sizes = size_values(self.plan, [a.shape for a in arguments]) if form.size_sources else {}
         layout = _layout(form, sizes)
-        ordered = tuple(sizes[s.name] for s in form.size_sources)
+        size_values_in_order = tuple(sizes[s.name] for s in form.size_sources)
         code = Code(
             self.code.address("run"),
-            ordered,
+            size_values_in_order,
             layout.arena_bytes,
             self._arenas,
             partial(self.new_arena, layout.arena_bytes),
@@ -226,13 +229,13 @@ class CpuExecutable:
         gives = tuple(map(_memory, layout.types))
         large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
         makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
-        # Each has the very type of the result.
+        # The planner pairs a result only with an argument of exactly its type.
         lenders = {result: argument for argument, result in form.donations}
-        return Prepared(code, takes, gives, makers, tuple(map(lenders.get, range(len(gives)))))
+        return NativePlan(code, takes, gives, makers, tuple(map(lenders.get, range(len(gives)))))
 
     @property
     def is_brief(self) -> bool:
-        """Whether the plan is over so soon that other Python threads may wait for it."""
+        """Whether the plan ends so soon that it may keep the interpreter's lock meanwhile."""
         cost = self.form.cost
         return cost is not None and cost <= BRIEF_COST and not self.calls_python
 
@@ -241,11 +244,12 @@ class CpuExecutable:
         return dict(self.rendering.kernels)
 
     def assembly(self) -> str:
-        """The machine code of the whole plan, as text."""
+        """The machine code of the plan, as text."""
         return self.code.assembly()
 
     def _take_arena(self, nbytes: int) -> np.ndarray:
         """An arena that no other call uses."""
+        # Without a lock: `pop` is atomic, and fails if another thread was faster.
         try:
             arena = self._arenas.pop()
         except IndexError:
@@ -257,7 +261,7 @@ class CpuExecutable:
         return host_memory.arena(nbytes, self.form.name)
 
     def _layout_for(self, arguments: Sequence[Buffer]) -> _Layout:
-        """How to allocate results and arena for these arguments; kept for the next call."""
+        """The layout of results and arena for these arguments, kept for later calls."""
         try:
             sizes = tuple([arguments[a].shape[axis] for a, axis in self._axes])
         except (IndexError, AttributeError):
@@ -271,37 +275,41 @@ class CpuExecutable:
         return known
 
     def _results(self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout) -> list[Buffer]:
-        """The results: donated memory, where nothing else reads it, else new."""
+        """The results: in donated memory where no other argument shares it, else in new memory."""
         if not donated:
             return [make() for make in layout.makers]
         uses = Counter(map(id, arguments))
-        lent = {r: arguments[a] for a, r in self.form.donations if a in donated and _is_only(arguments[a], uses)}
+        donors = {r: arguments[a] for a, r in self.form.donations if a in donated and _is_only(arguments[a], uses)}
         return [
-            _taken_over(lent[number], type) if number in lent else make()
+            _taken_over(donors[number], type) if number in donors else make()
             for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
         ]
 
     def _repaired(self, code: int, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Arguments that native code takes, where those it refused are equal but not the same."""
+        """The arguments, with equal dtypes replaced by the identical objects that native code
+        expects.
+
+        Errors: those of the argument that was refused, if that is not the reason.
+        """
         size_values(self.plan, [a.shape for a in arguments])
-        actual, wanted = arguments[code - 1], self.plan.arguments[code - 1]
-        equal = actual.dtype == wanted.dtype and actual.dtype is not wanted.dtype
+        actual, expected_type = arguments[code - 1], self.plan.arguments[code - 1]
+        equal = actual.dtype == expected_type.dtype and actual.dtype is not expected_type.dtype
         if equal and actual.flags.c_contiguous and actual.flags.aligned:
-            # Equal dtypes need not be one object; the view has the one that is compared.
+            # Equal dtypes can be distinct objects, for example after unpickling.
             return [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
         raise self._misfit(arguments)
 
     def _misfit(self, arguments: Sequence[Buffer]) -> LayoutError:
         """The error for arguments that are not dense arrays of the right rank and dtype."""
-        accepted = ", ".join(map(str, self.plan.arguments))
+        parameters = ", ".join(map(str, self.plan.arguments))
         actual = ", ".join(map(_described, arguments))
-        return LayoutError(f"{self.plan.name}: cannot run with these arguments ({actual} given, {accepted} expected)")
+        return LayoutError(f"{self.plan.name}: cannot run with these arguments ({actual} given, {parameters} expected)")
 
 
 def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:
-    """Donated memory as a result of this type: the array itself, so that it can be donated again.
+    """Donated memory as a result of this type: the array itself if possible, to be donated again.
 
-    A view of it would seem to share its memory with somebody.
+    A view would have a base, and so would count as memory shared with another array.
     """
     if array.dtype is type.dtype and array.shape == type.shape:
         return array
@@ -309,12 +317,12 @@ def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:
 
 
 def _is_only(array: np.ndarray, uses: Mapping[int, int]) -> bool:
-    """Whether an argument may be overwritten: it is given once, and not read-only."""
+    """Whether an argument may be overwritten: it is passed once, and not read-only."""
     return array.flags.writeable and uses[id(array)] == 1
 
 
 def _described(array: object) -> str:
-    """An argument as messages show it."""
+    """An argument, for messages."""
     if type(array) is not np.ndarray:
         return type(array).__name__
     dense = "" if array.flags.c_contiguous else " not contiguous"
@@ -322,9 +330,9 @@ def _described(array: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A plan for native calls: the code, what it takes and gives, makers of large results, and the
-    donated argument whose memory each result may take."""
+class NativePlan:
+    """A plan for native calls: its code, the memory that it takes and gives, makers of large
+    results, and the argument in whose memory each result may be written if that is donated."""
 
     code: Code
     takes: tuple[Memory, ...]
@@ -339,7 +347,7 @@ def _memory(type: ArrayType) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What one call allocates, for one choice of sizes."""
+    """The allocations of one call, for one choice of sizes."""
 
     types: tuple[ArrayType, ...]
     makers: tuple[Callable[[], np.ndarray], ...]

@@ -1,9 +1,9 @@
-"""Calls of NumPy's eigh and svd in a plan of the CPU that native code makes by itself.
+"""Calls of NumPy's eigh and svd in a plan of the CPU, made by native code where possible.
 
-Lowering writes them as Python functions (lowering/host_calls.py), which they stay where sizes are
-symbolic, where a matrix is so large that somebody may want to stop LAPACK, and where LAPACK is
-hidden. Else the plan calls linalg/lapack.py, and for small real matrices linalg/symmetric.py. Work
-arrays lie behind the arena's values, so that a call asks the system for nothing.
+Lowering writes them as Python functions (lowering/host_calls.py). They remain that if sizes are
+symbolic, if a matrix is so large that a user may want to interrupt LAPACK, and if LAPACK's address
+is unknown. Otherwise the plan calls linalg/lapack.py, or for small symmetric matrices
+linalg/symmetric.py. Work arrays are in the arena, so that a call allocates no memory.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from rune.ops.linalg.dense import NUMBERS
 from rune.ops.linalg.eigh import eigh
 from rune.ops.linalg.svd import square_svd, svd
 
-MOST = 512  # rows and columns: a call of LAPACK, which hears no signal, is over in a tenth of a second
-MOST_SHARED = 64  # rows and columns of matrices that cores share: for larger ones LAPACK starts threads
+# Rows and columns. A call of LAPACK cannot be interrupted, but takes at most a tenth of a second.
+MOST = 512
+# Rows and columns of matrices whose batch cores share. For larger ones LAPACK uses threads itself.
+MOST_SHARED = 64
 
 
 class Pool(Protocol):
@@ -37,17 +39,17 @@ class Pool(Protocol):
 
     @property
     def cores(self) -> int:
-        """How many."""
+        """The number of cores."""
         ...
 
     @property
     def parallel(self) -> Callable[[], int]:
-        """The address of what calls a task on each (threads.py)."""
+        """The address of the function that runs a task on all of them (threads.py)."""
         ...
 
 
 def spectrum_of(step: Step) -> Spectrum | None:
-    """The decomposition that a step is, where native code makes it."""
+    """The decomposition that a step makes, if native code can make it; else None."""
     if not is_callback(step):
         return None
     function = function_of(step)
@@ -73,7 +75,7 @@ def _spectrum(call: LibraryCall, a: ArrayType) -> Spectrum | None:
 
 
 def is_small(spectrum: Spectrum) -> bool:
-    """Whether it goes without LAPACK."""
+    """Whether our own code decomposes it, without LAPACK."""
     return spectrum.routine == "eigh" and symmetric.is_small(spectrum.rows, spectrum.dtype)
 
 
@@ -83,13 +85,13 @@ def calls_python(plan: Plan) -> bool:
 
 
 def scratch_bytes(plan: Plan, cores: int) -> int:
-    """The work arrays of a plan, which its decompositions use in turn."""
+    """The bytes of a plan's work arrays, which its decompositions use in turn."""
     spectra = [s for s in map(spectrum_of, all_steps(plan)) if s is not None]
     return max([shares_of(s, cores) * sum(_bytes(s).values()) for s in spectra], default=0)
 
 
 def shares_of(spectrum: Spectrum, cores: int) -> int:
-    """By how many cores a batch is decomposed, each in work arrays of its own."""
+    """The number of cores that decompose a batch, each with its own work arrays."""
     is_little = spectrum.batch * spectrum.operations < PARALLEL_OPERATIONS
     if is_little or max(spectrum.rows, spectrum.columns) > MOST_SHARED:
         return 1
@@ -105,7 +107,7 @@ def _bytes(spectrum: Spectrum) -> dict[str, int]:
 
 
 def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, pool: Pool) -> None:
-    """A decomposition, by a call of native code. scratch: where the work arrays lie"""
+    """A decomposition, by a call of native code. scratch: the address of the work arrays"""
     address, signature = _routine(spectrum)
     function = function_at(address)
     watch = run.watch(spectrum.batch * spectrum.operations)
@@ -115,8 +117,8 @@ def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, poo
         known["parallel"] = function_at(pool.parallel())
     pointers, sizes = (names.split() for names in signature)
     numbers = {**_sizes(spectrum), "chunk": -(-spectrum.batch // shares)}
-    listed = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
-    run.writer.do(f"call void {function}({', '.join(listed)})")
+    operands = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
+    run.writer.do(f"call void {function}({', '.join(operands)})")
     watch.close()
 
 
@@ -145,7 +147,7 @@ def _work_arrays(run: Run, spectrum: Spectrum, scratch: Value) -> dict[str, str]
 
 
 def _sizes(spectrum: Spectrum) -> dict[str, int]:
-    """The integers of a call by name."""
+    """The integers that a call passes, by name."""
     if is_small(spectrum):
         return symmetric.sizes_of(spectrum)
     work, m, n, (uc, vr) = lapack.work_of(spectrum), spectrum.rows, spectrum.columns, spectrum.outer

@@ -2,16 +2,16 @@
 
     @run(ptr words)                           every step, in order; loops and branches are native
                                               control flow. The words are the addresses of the
-                                              arguments, the results and the arena, then the
-                                              sizes; where devices meet, the seat (crew/) or 0
-    @steps.k(ptr words, ptr frame)            some steps of the plan, or of one within it; true if
-                                              a Python function has raised an error
+                                              arguments, the results and the arena, then the sizes,
+                                              then the seat of a crew's device (crew/) or 0
+    @steps.k(ptr words, ptr frame)            some steps of the plan, or of an inner one; true if a
+                                              Python function has raised an error
 
 A frame is the words of one plan: @run's own, or those that a loop or branch makes for its body.
 
-Invariant: no function grows with the plan, as LLVM takes more than linear time for a large one:
-pointers come from memory where they are used, and what exceeds `MOST_STEPS` is in functions of
-its own.
+Invariant: no function grows with the plan, because LLVM takes more than linear time for large ones:
+pointers are loaded from memory where they are used, and steps beyond `MOST_STEPS` are in functions
+of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from rune import dims
 from rune.backends.cpu import conventions, kinds_of_calls, pulse, python_call
@@ -41,19 +41,17 @@ from rune.lowering.codegen.llvm.render import Rendered
 from rune.lowering.factors import is_factor
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
 
-if TYPE_CHECKING:
-    pass
-
-# Estimated instructions from which a kernel is split between the cores, and of one piece at least.
+# Estimated instructions of a kernel that is split between the cores, and of its smallest piece:
+# waking workers costs about as much as the latter.
 PARALLEL_COST = 60_000.0
 CHUNK_COST = 20_000.0
-CHUNKS_PER_CORE = 4
-# Of a part of a kernel that takes long: signals are asked for between its parts.
+CHUNKS_PER_CORE = 4  # so that a core that was delayed leaves its pieces to the others
+# Of one part of a long kernel: signals are checked between its parts.
 PART_COST = 1e8
-HEARD_COST = 1e7  # of a kernel behind which signals are asked for, some milliseconds
-MOST_STEPS = 32  # of one function, with those of the loops and branches in it
-Pulse = tuple[Value, Value | None]  # of a loop: when it asks next, and what is kept of the last time
-_REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
+HEARD_COST = 1e7  # of a kernel after which signals are checked: some milliseconds
+MOST_STEPS = 32  # in one function, including those of its loops and branches
+Pulse = tuple[Value, Value | None]  # of a loop: the step of the next check, and the pulse's state
+_REGISTERS = (1, 2, 4, 8)  # bytes that one load and store can copy
 
 
 def write_run(module: Module) -> None:
@@ -65,7 +63,7 @@ def write_run(module: Module) -> None:
 
 
 def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
-    """Steps in rows that are not too long."""
+    """The steps in groups that are not too long."""
     groups: list[Sequence[Step]] = []
     first, total = 0, 0
     for number, step in enumerate(steps):
@@ -78,13 +76,13 @@ def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
 
 
 def _weight(step: Step) -> int:
-    """How many steps a step is, with those within it that are not called."""
+    """The number of steps that a step adds to a function, its inner ones included."""
     inside = [sum(map(_weight, plan.steps)) for plan in inner_plans(step)]
     return 1 + sum(n if n <= MOST_STEPS else -(-n // MOST_STEPS) for n in inside)
 
 
 class _Steps:
-    """Writes one function. `failing` is how it returns when a Python function has raised."""
+    """Writes one function. failing: the instruction that returns after a Python error."""
 
     def __init__(self, module: Module, failing: str):
         self.module, self.failing = module, failing
@@ -97,13 +95,14 @@ class _Steps:
         self.words, self.arena, self.seat = words, first - 1, first + len(self.sizes)
 
     def steps(self, plan: Plan) -> None:
-        """The steps of a plan in the current frame: here if they are few, else called."""
+        """The steps of a plan in the current frame: in this function if they are few, else
+        called."""
         if len(_parts(plan.steps)) > 1:
             self.frame = self.frame_in_memory(plan)
         self.row(plan.steps)
 
     def row(self, steps: Sequence[Step]) -> None:
-        """Steps one after the other, in functions of functions if they are very many."""
+        """Steps one after the other; very many of them in functions that call functions."""
         parts = _parts(steps)
         if len(parts) > MOST_STEPS:
             together = -(-len(parts) // MOST_STEPS)
@@ -117,7 +116,7 @@ class _Steps:
                     self.step(step)
 
     def frame_in_memory(self, plan: Plan) -> Words:
-        """The current frame, which is one of this plan."""
+        """The current frame, of this plan, as words in memory."""
         frame = self.frame
         if isinstance(frame, Words):
             return frame
@@ -127,7 +126,7 @@ class _Steps:
         return Words(words, (len(plan.arguments), len(plan.results)), is_inner=True)
 
     def call_steps(self, steps: Sequence[Step]) -> None:
-        """Call a function of these steps, which is made here, on the current frame."""
+        """Write a function of these steps, and call it on the current frame."""
         frame = self.frame
         assert isinstance(frame, Words)
         inner = _Steps(self.module, "ret i1 true")
@@ -139,16 +138,16 @@ class _Steps:
         call = f"call i1 @{name}(ptr %words, ptr {frame.words.text})"
         self.return_if(self.writer.effect("i1", call))
 
-    def return_if(self, failed: Value) -> None:
-        """Return where a Python function has raised an error."""
+    def return_if(self, has_failed: Value) -> None:
+        """Return if a Python function has raised an error."""
         good, bad = self.writer.name("good"), self.writer.name("bad")
-        self.writer.branch(failed, bad, good)
+        self.writer.branch(has_failed, bad, good)
         self.writer.label(bad)
         self.writer.do(self.failing)
         self.writer.label(good)
 
     def step(self, step: Step) -> None:
-        """One step, timed where the plan has a clock."""
+        """One step, timed if the plan has a clock."""
         if self.host.clock is None or isinstance(step, Loop | Branch):
             self.write(step)
         else:
@@ -185,11 +184,11 @@ class _Steps:
                 assert_never(step)
 
     def size(self, size: Size) -> Value:
-        """A size of the plan, from this call's sizes."""
+        """A size of the plan, computed from the call's sizes."""
         return llvm_index.render(self.writer, size, self.sizes)
 
     def pointer(self, slot: Slot) -> Value:
-        """Where a slot lies in this call."""
+        """The address of a slot in the call."""
         match slot.space:
             case Space.ARGUMENT:
                 return self.frame.argument(slot.number)
@@ -199,22 +198,22 @@ class _Steps:
                 return self.in_arena(slot.offset)
 
     def in_arena(self, offset: Size) -> Value:
-        """So many bytes into the arena of the frame."""
+        """The address at `offset` bytes in the arena of the frame."""
         base, bytes = self.frame.arena(), self.size(offset)
         return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {bytes.text}")
 
     def scratch(self) -> Value:
-        """Where the work arrays lie, in the arena of @run."""
+        """The address of the work arrays, in the arena of @run."""
         assert self.module.scratch is not None
         base, first = read(self.words, "ptr", self.arena), self.size(self.module.scratch.first)
         return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {first.text}")
 
     def pointers(self, slots: Iterable[Slot]) -> tuple[Value, ...]:
-        """Where slots lie in this call."""
+        """The addresses of slots in the call."""
         return tuple(map(self.pointer, slots))
 
     def within(self, plan: Plan, frame: Frame) -> None:
-        """The steps of a plan within, in a frame of its own."""
+        """The steps of an inner plan, in its own frame."""
         outer, self.frame = self.frame, frame
         self.steps(plan)
         self.frame = outer
@@ -234,7 +233,8 @@ class _Steps:
             self.hear()
 
     def launch_whole(self, step: Launch, kernel: Rendered, operands: list[Value], total: Value) -> None:
-        """A kernel in one go, by all cores where that pays."""
+        """A kernel in one call, by all cores if that pays."""
+        # For a symbolic range both are compiled, and the call decides.
         threshold = max(2 * kernel.grain, int(PARALLEL_COST / max(kernel.unit_cost, 1e-9)))
         small = dims.less(kernel.range, threshold)
         if self.host.cores == 1 or small is True:
@@ -249,7 +249,8 @@ class _Steps:
             )
 
     def in_parts(self, step: Launch, kernel: Rendered, operands: list[Value], part: int) -> None:
-        """A kernel that takes long: part after part of its range, each asking for signals."""
+        """A long kernel: one part of its range after the other, with a check of signals after
+        each."""
         writer, total = self.writer, self.size(kernel.range)
 
         def run(number: Value) -> None:
@@ -265,15 +266,16 @@ class _Steps:
         writer.count_up(total.like(0), total.like(-(-kernel.range // part)), 1, run)
 
     def call_kernel(self, kernel: Rendered, operands: list[Value], end: Value, first: Value | None = None) -> None:
-        """The range from `first` on, or all of it, here."""
+        """Run the range up to `end`, from `first` or 0 on, on this thread."""
         begin = "0" if first is None else first.text
-        listed = [f"{v.type} {v.text}" for v in operands] + [f"i64 {begin}", f"i64 {end.text}"]
-        self.writer.do(f"call void @{identifier(kernel.name)}({', '.join(listed)})")
+        operands_text = [f"{v.type} {v.text}" for v in operands] + [f"i64 {begin}", f"i64 {end.text}"]
+        self.writer.do(f"call void @{identifier(kernel.name)}({', '.join(operands_text)})")
 
     def call_pool(
         self, name: str, kernel: Rendered, operands: list[Value], total: Value, first: Value | None = None
     ) -> None:
-        """So much of the range, from `first` on, in pieces: enough for all cores, none small."""
+        """Run `total` of the range, from `first` on, in pieces: enough for all cores, none too
+        small."""
         self.module.split.add(name)
         writer = self.writer
         words = in_memory(writer, [*operands, first or total.like(0)])
@@ -287,7 +289,7 @@ class _Steps:
         writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
 
     def copy(self, step: Copy) -> None:
-        """Copy the bytes of a slot; nothing where source and target are one."""
+        """Copy the bytes of a slot, unless source and target are the same."""
         target, source = self.pointer(step.target), self.pointer(step.source)
         if isinstance(self.frame, Words) and self.frame.is_inner:
             self.move_apart(target, source, step.source.type)
@@ -295,11 +297,11 @@ class _Steps:
             self.move(target, source, step.source.type)
 
     def move_apart(self, target: Value, source: Value, type: ArrayType) -> None:
-        """Copy an array unless source and target are one, which the call decides."""
+        """Copy an array unless source and target are the same, which is known only in the call."""
         self.writer.either(target.compare("ne", source), lambda: self.move(target, source, type))
 
     def move(self, target: Value, source: Value, type: ArrayType) -> None:
-        """Copy the bytes of an array between two places that may be one."""
+        """Copy the bytes of an array between two places that may overlap completely."""
         if target.text == source.text:
             return
         count = self.size(dims.product(type.shape) * type.dtype.itemsize)
@@ -311,26 +313,27 @@ class _Steps:
         self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
 
     def loop(self, step: Loop) -> None:
-        """A native loop. Carries that take turns are pointers that change places."""
+        """A native loop. Alternating carries are pointers that are swapped in each step."""
         writer = self.writer
         operands, results = self.pointers(step.arguments), self.pointers(step.results)
-        fixed, state = operands[: -len(results) or None], operands[len(operands) - len(results) :]
+        constants, state = operands[: -len(results) or None], operands[len(operands) - len(results) :]
         arena = self.in_arena(step.offset)
         pairs = enumerate(zip(step.state, step.results))
         turning = [k for k, (a, b) in pairs if not is_one_place(a, b)]
-        head, body, last, done = map(writer.name, ("head", "body", "next", "done"))
+        head, body, last, end_label = map(writer.name, ("head", "body", "next", "done"))
         due = self.begin_pulse(step)
         before, following = writer.block, Value(writer, "i64", f"%{writer.name('t')}")
         writer.jump(head)
         writer.label(head)
         t = writer.phi("i64", (Value(writer, "i64", "0"), before), (following, last))
-        now, then = list(state), list(results)
+        current, following_places = list(state), list(results)
         for k in turning:
-            now[k], then[k] = in_turn(writer, state[k], results[k], before, last)
-        inner = Values((*fixed, *now), tuple(then), arena)
+            current[k], following_places[k] = in_turn(writer, state[k], results[k], before, last)
+        inner = Values((*constants, *current), tuple(following_places), arena)
+        # Expressions that the body emits are not known after the loop, which may run no step.
         writer.known.append({})
-        writer.store(t.cast("trunc", "i32"), fixed[0])
-        writer.branch(self.goes_on(step, t, inner), body, done)
+        writer.store(t.cast("trunc", "i32"), constants[0])
+        writer.branch(self.goes_on(step, t, inner), body, end_label)
         writer.label(body)
         self.within(step.body, inner)
         writer.do(f"{following.text} = add nuw nsw i64 {t.text}, 1")
@@ -339,26 +342,26 @@ class _Steps:
         writer.label(last)
         writer.jump(head)
         writer.known.pop()
-        writer.label(done)
+        writer.label(end_label)
         for k in turning:
-            self.settle(state[k], now[k], step.state[k].type)
+            self.settle(state[k], current[k], step.state[k].type)
 
     def watch(self, operations: Size) -> Watch:
-        """What a routine of so many operations looks at as it runs: nothing where it is short."""
+        """The watch for a routine of so many operations: null if it is short."""
         if not is_long(operations):
             return Watch(Value(self.writer, "ptr", "null"), self.return_if)
         self.module.asks = True
         return Watch(new_watch(self.writer), self.return_if)
 
     def hear(self) -> None:
-        """Ask for signals if it is time to, and return where a handler has raised an error."""
+        """Check for signals if it is time to, and return if a handler has raised an error."""
         self.module.asks = True
         self.return_if(is_over(self.writer))
 
     def begin_pulse(self, step: Loop) -> Pulse | None:
-        """Before a loop: where it keeps the step after which it asks for signals, and its state.
+        """Before a loop: allocate the number of the step that checks for signals, and the state.
 
-        In a draft a loop that its data end has no state: it gives up then.
+        A `while` of a draft has no state: it gives up at that step.
         """
         is_draft = self.host.effort == conventions.HURRY
         if is_draft and step.condition is not None and can_begin_anew(self.module.plan):
@@ -374,14 +377,14 @@ class _Steps:
         writer.store(writer.constant("i64", first), due)
         return due, state
 
-    def beat(self, done: Value, clock: Pulse | None) -> None:
-        """Behind a step: ask for signals if it is time to. `done` counts the steps."""
+    def beat(self, step_number: Value, clock: Pulse | None) -> None:
+        """After a step: check for signals if it is time to. step_number: steps run so far."""
         if clock is None:
             return
         due, state = clock
         writer = self.writer
         ask, on = writer.name("ask"), writer.name("on")
-        writer.branch(done.equals(writer.load("i64", due)), ask, on)
+        writer.branch(step_number.equals(writer.load("i64", due)), ask, on)
         writer.label(ask)
         if state is None:
             writer.store(writer.constant("i64", GAVE_UP), self.field_of_words(self.seat))
@@ -391,16 +394,16 @@ class _Steps:
         call = f"call i64 {function_at(pulse.address())}(ptr {state.text})"
         more = writer.effect("i64", call)
         self.return_if(more.equals(0))
-        writer.store(done + more, due)
+        writer.store(step_number + more, due)
         writer.jump(on)
         writer.label(on)
 
     def field_of_words(self, number: int) -> Value:
-        """Where one of @run's words lies."""
+        """The address of one of @run's words."""
         return self.writer.emit("ptr", f"getelementptr i64, ptr {self.words.text}, i64 {number}")
 
     def goes_on(self, step: Loop, t: Value, frame: Values) -> Value:
-        """Whether step t is to run."""
+        """Whether step t runs."""
         if step.condition is None:
             assert step.count is not None
             return t < self.size(step.count)
@@ -409,20 +412,20 @@ class _Steps:
         self.within(step.condition, replace(frame, results=(holds,)))
         return self.writer.load("i8", holds).compare("ne", 0)
 
-    def settle(self, home: Value, now: Value, type: ArrayType) -> None:
-        """Bring a carry home that an odd number of steps has left elsewhere."""
-        self.move_apart(home, now, type)
+    def settle(self, home: Value, place: Value, type: ArrayType) -> None:
+        """Copy a carry to its own place, if an odd number of steps has left it in the other one."""
+        self.move_apart(home, place, type)
 
     def branch(self, step: Branch) -> None:
-        """A native switch."""
+        """A native switch. An index out of range selects the nearest branch."""
         writer = self.writer
         inner = Values(self.pointers(step.arguments), self.pointers(step.results), self.in_arena(step.offset))
         number = writer.load("i32", self.pointer(step.number))
-        chosen = writer.call("i32", "@llvm.smax.i32", number, number.like(0))
+        branch_number = writer.call("i32", "@llvm.smax.i32", number, number.like(0))
         labels = [writer.name("case") for _ in step.branches]
         join = writer.name("join")
-        listed = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
-        writer.do(f"switch i32 {chosen.text}, label %{labels[-1]} [ {listed} ]")
+        cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
+        writer.do(f"switch i32 {branch_number.text}, label %{labels[-1]} [ {cases} ]")
         for label, plan in zip(labels, step.branches, strict=True):
             with writer.region(label):
                 self.within(plan, inner)
@@ -430,7 +433,7 @@ class _Steps:
         writer.label(join)
 
     def call_back(self, step: Call) -> None:
-        """A Python function; at a seat, native code does what it would do as a collective."""
+        """A Python function. In a crew, collectives and queries for a place are native code."""
         message, place = kinds_of_calls.talks().message_of(step), kinds_of_calls.talks().place_of(step)
         if message is not None:
             number = self.module.talk.messages.index(message)
@@ -442,13 +445,13 @@ class _Steps:
             self.call_python(step)
 
     def at_seat(self, do: Callable[[Value], None], step: Call) -> None:
-        """do(seat) where this run has one, else call Python."""
+        """do(seat) if this run has a seat, else call Python."""
         seat = read(self.words, "ptr", self.seat)
         nobody = seat.compare("eq", Value(self.writer, "ptr", "null"))
         self.writer.either(nobody, lambda: self.call_python(step), lambda: do(seat))
 
     def meet(self, step: Call, seat: Value, number: int, count: int) -> None:
-        """A collective by native code, on words that say where results and operands are."""
+        """A collective by native code, on words with the addresses of results and operands."""
         assert self.host.meet is not None
         row = in_memory(self.writer, [*self.pointers((*step.outputs[:count], *step.inputs[:count]))])
         function = function_at(self.host.meet())
@@ -461,12 +464,13 @@ class _Steps:
         self.writer.store(read(places, "i64", number).cast("trunc", "i32"), self.pointer(step.outputs[0]))
 
     def call_python(self, step: Call) -> None:
-        """A Python function, on words that say where its arrays are; after an error, the end."""
+        """Call a Python function on words with the addresses of its arrays; return after an
+        error."""
         assert self.host.call_back is not None
         writer, pointers = self.writer, [*self.pointers((*step.outputs, *step.inputs))]
         pointers += self.sizes.values()
         words = in_memory(writer, pointers)
         self.module.asks = True
         function, python = function_at(id(self.host.call_back(step))), function_at(python_call.address())
-        failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
-        self.return_if(failed)
+        has_failed = writer.effect("i1", f"call i1 {python}(ptr {function}, ptr {words.text})")
+        self.return_if(has_failed)

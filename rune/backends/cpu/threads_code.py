@@ -1,15 +1,16 @@
 """The worker pool as native code: claiming pieces, sleeping and waking, placing threads.
 
-    @parallel  share the pieces of a task with the workers     @start   make workers
-    @worker    what a worker does as long as it lives          @forget  in a forked child: none
-    @help      claim pieces and run them until none is left
+    @parallel  share the pieces of a task with the workers     @start   start workers
+    @worker    the main function of a worker                   @forget  in a forked child: no
+    workers @help      claim pieces and run them until none remains
 
 One word, @ticket, is epoch | pieces | next piece; @done counts pieces that have run. A worker
-without work looks `spins` times more, and then sleeps on a condition variable.
+without work polls `spins` times more, and then sleeps on a condition variable.
 
-Linux wakes a thread on the processor it last ran on when no other is idle, and a worker that once
-slept on the caller's processor would wait there until the caller is done. So the caller sends such
-workers elsewhere: @places says where each last ran, @ids has their thread ids.
+If no processor is idle, Linux wakes a thread on the processor on which it last ran, and a worker
+that slept on the caller's processor would wait there until the caller has finished. So the caller
+moves
+such workers away: @places has the processor on which each last ran, @ids the thread ids.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ declare i32 @gettid()
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What differs between systems: how a spinning thread says so, and how threads are made."""
+    """The differences between systems: the pause instruction, and the attributes of threads."""
 
     pause_declared: str  # "void @llvm.x86.sse2.pause()"
     pause: str  # the call of it
@@ -85,10 +86,10 @@ def text(system: System) -> str:
         (("void", "parallel", "ptr task, ptr words, i64 total, i64 chunk"), _parallel),
         (("i64", "start", "i64 wanted"), _start),
     ]
-    exported = [define(s, partial(write, system), "") for s, write in entries]
+    entry_functions = [define(s, partial(write, system), "") for s, write in entries]
     placing = _placing() if system.can_place else _not_placing()
     forget = define(("void", "forget", ""), _forget, "")
-    return "\n\n".join([_DATA, f"declare {system.pause_declared}", *placing, *job, *exported, forget])
+    return "\n\n".join([_DATA, f"declare {system.pause_declared}", *placing, *job, *entry_functions, forget])
 
 
 # --- pieces -----------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ def _job(code: Code) -> tuple[Value, Value, Value]:
 
 
 def _help(code: Code) -> None:
-    """Claim pieces and run them until none is left."""
+    """Claim pieces and run them until none remains."""
 
     def claim(ticket: Value, piece: Value) -> None:
         is_claimed = code.swap_if(code.symbol("ticket"), ticket, ticket + 1)
@@ -113,6 +114,7 @@ def _help(code: Code) -> None:
 
 def _run_piece(code: Code, piece: Value) -> None:
     """Run one piece, count it, and wake the caller if it sleeps."""
+    # Plain loads: the job's fields change only after all claimed pieces have been counted.
     task, words = (code.load("ptr", code.symbol(name)) for name in ("task", "words"))
     total, chunk = (code.load("i64", code.symbol(name)) for name in ("total", "chunk"))
     begin = piece * chunk
@@ -131,7 +133,7 @@ def _run_task(code: Code, task: Value, words: Value, begin: Value, end: Value) -
 
 
 def _spin(code: Code, system: System, is_over: Callable[[], Value]) -> Value:
-    """Look until it is over, but no more than so many times; whether it is."""
+    """Poll until it is over, at most `spins` times; returns whether it is."""
     count = code.allocate("i64")
     code.store(code.constant("i64", 0), count)
 
@@ -148,7 +150,7 @@ def _spin(code: Code, system: System, is_over: Callable[[], Value]) -> Value:
 
 
 def _sleep(code: Code, condition: str, is_over: Callable[[], Value]) -> None:
-    """Sleep until it is over; the mutex is held, but not asleep."""
+    """Sleep until it is over. The caller holds the mutex, which is released while it sleeps."""
     wait = partial(code.tell, "i32", "pthread_cond_wait")
     code.loop(lambda: (is_over().invert(),), lambda: wait(code.symbol(condition), code.symbol("mutex")))
 
@@ -162,7 +164,8 @@ def _unlock(code: Code) -> None:
 
 
 def _broadcast(code: Code, condition: str) -> None:
-    """Wake all that sleep."""
+    """Wake all threads that sleep on a condition."""
+    # Under the mutex, or a thread between its last check and its sleep would miss the wake-up.
     _lock(code)
     code.tell("i32", "pthread_cond_broadcast", code.symbol(condition))
     _unlock(code)
@@ -172,7 +175,7 @@ def _broadcast(code: Code, condition: str) -> None:
 
 
 def _worker(system: System, code: Code, number: Value) -> Value:
-    """Wait for pieces, and run them, as long as the process lives."""
+    """Wait for pieces and run them, as long as the process lives."""
     worker = code.emit("i64", f"ptrtoint ptr {number.text} to i64")
     code.tell("void", "introduce", worker)
     pending = partial(code.ask, "i1", "pending")
@@ -198,7 +201,8 @@ def _worker(system: System, code: Code, number: Value) -> Value:
 
 
 def _parallel(system: System, code: Code, task: Value, words: Value, total: Value, chunk: Value) -> None:
-    """Run a task over 0..total, alone if it is one piece, or if the workers are busy."""
+    """Run a task over 0..total; alone if it is one piece, or if the workers are busy."""
+    # Tasks of more pieces than the ticket can count run alone, too: callers never make so many.
     pieces = (total + chunk - 1).binary("udiv", total + chunk - 1, chunk)
     has_workers = code.word("i64", code.symbol("workers")).compare("ne", 0)
     is_split = pieces.compare("ugt", 1) & pieces.compare("ult", MOST)
@@ -223,6 +227,7 @@ def _share(system: System, code: Code, pieces: Value) -> None:
     """Publish the job, help with it, and wait until every piece has run."""
     code.set_word("i64", code.symbol("done"), 0)
     ticket = code.symbol("ticket")
+    # The epoch makes each ticket differ from earlier ones, so that a late claim fails.
     epoch = (code.word("i64", ticket) >> 2 * BITS) + 1
     code.set_word("i64", ticket, (epoch << 2 * BITS) | (pieces << BITS))
     code.tell("void", "spread")
@@ -243,17 +248,17 @@ def _share(system: System, code: Code, pieces: Value) -> None:
     code.either(_spin(code, system, is_done).invert(), sleep)
 
 
-def _start(system: System, code: Code, wanted: Value) -> Value:
-    """Make workers until one cannot be made; how many there are."""
+def _start(system: System, code: Code, count_limit: Value) -> Value:
+    """Start workers until the system refuses one; returns how many there are."""
     null = Value(code, "ptr", "null")
     code.tell("i32", "pthread_mutex_init", code.symbol("mutex"), null)
     for condition in ("wake", "ready"):
         code.tell("i32", "pthread_cond_init", code.symbol(condition), null)
     attributes, stack = code.allocate("i64", 16), code.constant("i64", system.stack_bytes)
-    detached = code.constant("i32", system.detached)
+    state = code.constant("i32", system.detached)
     code.tell("i32", "pthread_attr_init", attributes)
     code.tell("i32", "pthread_attr_setstacksize", attributes, stack)
-    code.tell("i32", "pthread_attr_setdetachstate", attributes, detached)
+    code.tell("i32", "pthread_attr_setdetachstate", attributes, state)
     thread, count, failure = code.allocate("i64"), code.allocate("i64"), code.allocate("i32")
     code.store(code.constant("i64", 0), count)
     code.store(code.constant("i32", 0), failure)
@@ -261,14 +266,14 @@ def _start(system: System, code: Code, wanted: Value) -> Value:
     def is_wanted() -> tuple[Value, Value]:
         workers = code.load("i64", count)
         has_failed = code.load("i32", failure).compare("ne", 0)
-        return workers.compare("ult", wanted) & has_failed.invert(), workers
+        return workers.compare("ult", count_limit) & has_failed.invert(), workers
 
     def make(workers: Value) -> None:
         number = code.emit("ptr", f"inttoptr i64 {workers.text} to ptr")
         worker = code.symbol("worker")
-        failed = code.ask("i32", "pthread_create", thread, attributes, worker, number)
-        code.store(failed, failure)
-        code.store(workers + failed.equals(0).cast("zext", "i64"), count)
+        status = code.ask("i32", "pthread_create", thread, attributes, worker, number)
+        code.store(status, failure)
+        code.store(workers + status.equals(0).cast("zext", "i64"), count)
 
     (workers,) = code.loop(is_wanted, make)
     code.set_word("i64", code.symbol("workers"), workers)
@@ -276,7 +281,7 @@ def _start(system: System, code: Code, wanted: Value) -> Value:
 
 
 def _forget(code: Code) -> None:
-    """In a forked child: there are no workers, and no job."""
+    """In a forked child: no workers, and no job that another thread has begun."""
     code.set_word("i64", code.symbol("workers"), 0)
     code.set_word("i32", code.symbol("busy"), 0)
 
@@ -300,13 +305,13 @@ def _not_placing() -> list[str]:
 
 
 def _remember(code: Code, worker: Value) -> None:
-    """Where this worker runs."""
+    """Note the processor on which this worker runs."""
     place = code.item(code.symbol("places"), "i32", worker)
     code.set_word("i32", place, code.ask("i32", "sched_getcpu"))
 
 
 def _introduce(code: Code, worker: Value) -> None:
-    """This worker's number, and the processor it runs on."""
+    """Note this worker's thread id, and the processor on which it runs."""
     thread = code.item(code.symbol("ids"), "i32", worker)
     code.set_word("i32", thread, code.ask("i32", "gettid"))
     code.tell("void", "remember", worker)
@@ -314,27 +319,27 @@ def _introduce(code: Code, worker: Value) -> None:
 
 def _spread(code: Code) -> None:
     """Move workers off the caller's processor."""
-    here = code.ask("i32", "sched_getcpu")
+    processor_here = code.ask("i32", "sched_getcpu")
 
     def look(worker: Value) -> None:
         place = code.item(code.symbol("places"), "i32", worker)
 
         def move() -> None:
             thread = code.word("i32", code.item(code.symbol("ids"), "i32", worker))
-            code.tell("void", "send_away", thread, here)
+            code.tell("void", "send_away", thread, processor_here)
             code.set_word("i32", place, -1)
 
-        code.either(code.word("i32", place).equals(here), move)
+        code.either(code.word("i32", place).equals(processor_here), move)
 
     code.count_up(code.constant("i64", 0), code.word("i64", code.symbol("workers")), 1, look)
 
 
-def send_away(code: Code, thread: Value, here: Value) -> None:
-    """Let a thread run on every processor that is allowed, but this one."""
+def send_away(code: Code, thread: Value, processor_here: Value) -> None:
+    """Let a thread run on all allowed processors except this one."""
     words, mask = MOST_WORKERS // 64, code.allocate("i64", MOST_WORKERS // 64)
     nbytes, no = code.constant("i64", 8 * words), Value(code, "i1", "false")
     code.run("@llvm.memcpy.p0.p0.i64", mask, code.symbol("allowed"), nbytes, no)
-    processor = here.cast("zext", "i64")
+    processor = processor_here.cast("zext", "i64")
     word = code.item(mask, "i64", processor >> 6)
     bit = code.constant("i64", 1).binary("shl", 1, processor & 63)
     code.store(code.load("i64", word) & bit.invert(), word)

@@ -1,7 +1,7 @@
-"""Plans on the CPU that time their own steps (clock.py).
+"""Plans on the CPU that time their steps (clock.py).
 
-After each call what the table has more than before is told to the meter. Calls of one plan take
-turns, so that each tells the profile of its own caller.
+After each call the increase of the table is reported to the meter. Calls of one plan take turns, so
+that each reports to the profile of its own caller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class TimedCallbacks(CpuCallbacks):
-    """The Python functions of one plan, which tell how long they waited for the interpreter."""
+    """The Python functions of one plan, which report how long they waited for the interpreter."""
 
     def __init__(self, plan: Plan, clock: Clock):
         super().__init__(plan)
@@ -36,38 +36,38 @@ class TimedCallbacks(CpuCallbacks):
     def _entry(self, step: Call) -> Callable[[int], int]:
         enter = super()._entry(step)
 
-        def timed(address: int) -> int:
+        def enter_timed(address: int) -> int:
             profile = profiling.current()
             if profile is not None:
                 profile.add_total(ended(Kind.WAIT, "the interpreter", self._clock.begin(step), here()))
             return enter(address)
 
-        return timed
+        return enter_timed
 
 
 class TimedExecutable(CpuExecutable):
-    """A compiled plan that tells a meter of its steps."""
+    """A compiled plan that reports its steps to a meter."""
 
     runs_natively = False
 
     def __init__(self, plan: Plan, host: Host, work: Work, meter: Meter):
         assert host.clock is not None
         self._clock, self._meter = host.clock, meter
-        self._told = np.zeros_like(self._clock.table)
+        self._reported = np.zeros_like(self._clock.table)
         self._turn = locks.reentrant()  # a callback may call the same plan
         super().__init__(plan, host, work)
 
     def callbacks_of(self, plan: Plan) -> CpuCallbacks:
-        """Python functions that tell how long they waited for the interpreter."""
+        """Python functions that report how long they waited for the interpreter."""
         return TimedCallbacks(plan, self._clock)
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
-        """Run the plan, and tell of it."""
+        """Run the plan, and report its steps."""
         shapes = [a.shape for a in arguments]
         with self._turn:
             results = super().__call__(arguments, donated)
-            now = self._clock.table.copy()
-            new, self._told = now - self._told, now
+            table = self._clock.table.copy()
+            new, self._reported = table - self._reported, table
         sizes = size_values(self.plan, shapes)
         for step, (nanoseconds, calls, *_) in zip(self._clock.steps, new.tolist(), strict=False):
             if calls:

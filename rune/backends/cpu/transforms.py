@@ -1,4 +1,4 @@
-"""Calls of Fourier transforms along one axis in the plan of the CPU."""
+"""Calls of Fourier transforms along one axis in a plan of the CPU."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.plan import Call, Plan, all_steps
 from rune.lowering.steps import is_inverse, transform_sizes
 
-# The address of the routine of a form, the last; of all of these at once, if they are not there.
+# The address of the routine of the last argument's form, compiled with all forms of the list.
 Transform = Callable[[np.dtype, list[Form], Form], int]
 
 
 def compile_transforms(plan: Plan, address: Transform) -> None:
-    """Have the routines that a plan calls compiled at once."""
+    """Compile the routines that a plan calls, in one module."""
     by_dtype: dict[np.dtype, list[Form]] = defaultdict(list)
     for step in all_steps(plan):
         if isinstance(step, Call) and step.routine == "line_fft":
             by_dtype[step.outputs[0].type.dtype].append(_form(step))
-    for dtype, listed in by_dtype.items():
-        address(dtype, listed, listed[0])
+    for dtype, forms_of_dtype in by_dtype.items():
+        address(dtype, forms_of_dtype, forms_of_dtype[0])
 
 
 def _form(step: Call) -> Form:
@@ -36,7 +36,7 @@ def _form(step: Call) -> Form:
 
 
 def scratch_bytes(plan: Plan) -> int:
-    """Memory that the transforms of a plan work in, one after the other."""
+    """The bytes of work memory of a plan's transforms, which use it in turn."""
     calls = [s for s in all_steps(plan) if isinstance(s, Call) and s.routine == "line_fft"]
     return max([_scratch_bytes(call) for call in calls], default=0)
 
@@ -47,7 +47,8 @@ def _scratch_bytes(call: Call) -> int:
 
 
 def write_transform(run: Run, step: Call, address: Transform, scratch: Callable[[], Value]) -> None:
-    """The transform of both parts, or of pairs of them. scratch: where there is memory for work"""
+    """A transform of two parts, or of interleaved pairs. scratch: gives the address of work
+    memory"""
     form = _form(step)
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [form], form)} to ptr)"
     places = [run.pointer(slot) for side in (step.inputs, step.outputs) for slot in (side * 2)[:2]]

@@ -1,8 +1,8 @@
-"""What a step of a plan looks at while it runs, to hear that all is over (pulse.py).
+"""Watches: memory through which a step of a plan learns that it must end (pulse.py).
 
-%w = (address of @is_over, 0)         before a routine that may take long, which is given %w
-if %w[1] then return                  behind it
-if @is_over(%w) then return           behind a kernel, or a part of one
+%w = (address of @is_over, 0)         before a routine that may take long, which gets %w
+if %w[1] then return                  after it
+if @is_over(%w) then return           after a kernel, or a part of one
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Memory that a routine looks at, or null; `return_if` ends the function."""
+    """Memory that a routine polls, or null. return_if: ends the function if a condition holds."""
 
     pointer: Value
     return_if: Callable[[Value], None]
 
     def close(self) -> None:
-        """Behind the routine: return where a handler of signals has raised an error meanwhile."""
+        """After the routine: return if a signal handler has raised an error meanwhile."""
         if self.pointer.text != "null":
             self.return_if(read(self.pointer, "i64", pulse.OVER).compare("ne", 0))
 
 
 def is_long(operations: Size) -> bool:
-    """Whether a routine of so many operations may take long, and be told to end."""
+    """Whether a routine of so many operations may take long, and needs a watch."""
     return pulse.is_available() and dims.less(operations, WATCHED_OPERATIONS) is not True
 
 
 def new_watch(writer: Writer) -> Value:
-    """Memory that says that nothing is over yet."""
+    """The memory of a new watch."""
     function = Value(writer, "ptr", function_at(pulse.watch_address()))
     return in_memory(writer, [function, writer.constant("i64", 0)])
 
 
 def is_over(writer: Writer) -> Value:
-    """Ask."""
+    """Check for signals if it is time to; whether all is over."""
     return writer.effect("i1", f"call i1 {function_at(pulse.watch_address())}(ptr {new_watch(writer).text})")

@@ -1,13 +1,14 @@
 """CUDA: context, memory, streams and events (driver.py), NVRTC, and graphs, by cuda-bindings.
 
-The context is the device's primary one, which other libraries of the process use too. A thread has
-it current only inside `entered`, so theirs stays as it was. All work of a device is in one stream,
-in order: intermediates share one arena, and memory that returned to the pool may serve again at
-once. A plan is compiled as one module and replayed as one graph (graph.py, run.py).
+The context is the device's primary one, which other libraries of the process use too. It is current
+in a thread only inside `in_context`, so other libraries' contexts are not disturbed. All work of a
+device is in one stream, in order: so intermediates can share one arena, and memory that returned to
+the pool can be used again at once. A plan is compiled as one module and replayed as one graph
+(graph.py, run.py).
 
-A kernel's fault loses the context, and with it all arrays on the device: every later use is a
-DeviceError that says so, while other devices go on working.
-Invariant: handles never leave this file and its parts. Nothing is imported before a driver is seen.
+A kernel's fault loses the context, and with it all arrays on the device: every later use raises
+DeviceError, while other devices continue to work.
+Invariant: handles never leave this package. Nothing is imported before a driver was found.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 
-# 2 MiB: small blocks are cut from raw ones of this size (shared/pool.py).
+# Small blocks are cut from raw ones of this size (shared/pool.py). 2 MiB: cuMemAlloc reserves
+# device memory in units of this size, so separate small blocks would waste most of theirs.
 _SLAB_BYTES = 1 << 21
 _INSTALL_NCCL = "pip install 'rune-ml[nccl]'"
 _loaded = Loaded("cuda")
@@ -74,7 +76,7 @@ def probe() -> tuple[list[Target], str | None]:
         targets = [target_of(n, load()) for n in range(load().Device.count())]
     except ImportError as error:
         return [], f"cuda-bindings, NVRTC or pycuda cannot be loaded ({error}); {INSTALL}"
-    except Exception as error:  # a driver may fail in any way: the reason is reported
+    except Exception as error:  # a driver may fail in any way, and `probe` must never raise
         return [], f"the NVIDIA driver fails ({type(error).__name__}: {error})"
     return targets, None if targets else "the NVIDIA driver has no device"
 
@@ -89,12 +91,12 @@ def open_device(target: Target) -> CudaBackend:
 
 
 def _number(target: Target) -> int:
-    """Which of the driver's devices it is."""
+    """The driver's number of the device."""
     return int(target.name.split(":")[1])
 
 
 class _Entered:
-    """The context is current in this thread; what the driver refuses is a DeviceError."""
+    """Makes the context current in this thread, and turns the driver's errors into DeviceErrors."""
 
     __slots__ = ("_backend",)
 
@@ -103,20 +105,22 @@ class _Entered:
 
     def __enter__(self) -> None:
         self._backend.check()
-        # The thread may have another library's context current, which `pop` gives back.
+        # The thread may have another library's context current, which `pop` makes current again.
         self._backend.context.push()
 
     def __exit__(self, kind: object, error: Any, traceback: object) -> None:
         backend = self._backend
-        refused = isinstance(error, (backend.driver.Error, Refused))
-        if refused:
+        is_refusal = isinstance(error, (backend.driver.Error, Refused))
+        # While the context is current: `examine` waits for it.
+        if is_refusal:
             backend.examine(error)
         try:
             backend.context.pop()
         except backend.driver.Error:
-            if backend.lost is None:
+            # A lost context may refuse even this; the error raised below says more.
+            if backend.loss is None:
                 raise
-        if refused:
+        if is_refusal:
             raise backend.failure(error) from error
 
 
@@ -125,23 +129,23 @@ class CudaBackend(Sharing, QueuedBackend):
 
     def __init__(self, target: Target, driver: Driver, device: Device):
         self.target, self.driver, self.number = target, driver, _number(target)
-        self.turns = Turns(target.name)  # from writing the table to enqueueing what reads it
+        self.turns = Turns(target.name)  # held from writing the table to enqueueing its readers
         self.work = Work()
-        self.lost: str | None = None  # why, once the context is
-        self.entered = _Entered(self)
+        self.loss: str | None = None  # the reason, once the context is lost
+        self.in_context = _Entered(self)
         self.exchanges = losses.Exchanges()  # with other devices
-        self.retired: Retired = deque()
+        self.retired_handles: Retired = deque()
         self._retiring = locks.lock()
         self.architecture = architecture(device.compute_capability(), supported())
         self.context = device.retain_primary_context()
         # Kept for the life of the process: when pycuda's object dies, it releases the primary
         # context as if it owned it, which fails with a printed message.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
-        with self.entered:
+        with self.in_context:
             self.stream = driver.Stream()
             self.functions = functions()
         self.context_handle, self.stream_handle = int(self.context.handle), int(self.stream.handle)
-        self._own: Program | None = None
+        self._step_kernels: Program | None = None
         self._marks: Marks | None = None
         self._gate: Gate | None = None
         self._aside: Aside | None = None
@@ -153,6 +157,7 @@ class CudaBackend(Sharing, QueuedBackend):
             self._raw_free,
             limit_bytes=device.total_memory(),
             slab_bytes=_SLAB_BYTES,
+            # cuMemFree waits for the device by itself, but not with an end: a collective may hang.
             settle=self.synchronize,
             settle_others=self.settle_others,
             free_bytes=self._free_bytes,
@@ -165,71 +170,72 @@ class CudaBackend(Sharing, QueuedBackend):
     def check(self) -> None:
         """Errors: DeviceError in a forked child, and once the context is lost."""
         _loaded.check()
-        if self.lost is not None:
+        if self.loss is not None:
             raise DeviceError(
-                f"{self.target.name}: cannot be used (its context was lost: {self.lost})",
+                f"{self.target.name}: cannot be used (its context was lost: {self.loss})",
                 hint="arrays on it are gone; use another device, or start the process again",
             )
 
     def examine(self, error: Exception) -> None:
-        """After an error: a context that cannot even be waited for is lost."""
+        """After an error, find out whether the context is lost: if so, waiting for it fails too."""
         try:
             self.driver.Context.synchronize()
         except self.driver.Error:
-            self.lost = str(error)
+            self.loss = str(error)
 
     def failure(self, error: Exception) -> DeviceError:
-        """What the user sees of a driver's error."""
-        hint = "the context is lost, and all arrays on the device" if self.lost else None
+        """The error that users see for a driver's error."""
+        hint = "the context is lost, and all arrays on the device" if self.loss else None
         return DeviceError(f"{self.target.name}: cannot go on ({error})", hint=hint)
 
     def refuse(self, function: str, code: int) -> None:
         """Raise the error that a function of the driver has returned. Errors: DeviceError."""
-        with self.entered:
+        with self.in_context:
             raise Refused(f"{function}: the driver answers {code}")
 
     # --- memory ------------------------------------------------------------------------------
 
     def _raw_alloc(self, nbytes: int) -> Chunk:
-        with self.entered:
+        with self.in_context:
             try:
                 allocation = self.driver.mem_alloc(nbytes)
             except self.driver.MemoryError as error:
-                raise MemoryError from error
+                raise MemoryError from error  # the pool then frees its cache and tries again
         return Chunk(int(allocation), allocation)
 
     def _raw_free(self, handle: Chunk) -> None:
-        with self.entered:
+        with self.in_context:
             if handle.allocation is not None:
                 handle.allocation.free()
 
     def _free_bytes(self) -> int:
-        with self.entered:
+        with self.in_context:
             return self.driver.mem_get_info()[0]
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
         """Enqueue a copy through pinned memory."""
-        with self.entered:
+        with self.in_context:
             self.staging.send(address(block) + offset, data)
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
-        """The array on the device, by a copy beside programs, which wait for it by the join."""
+        """The array on the device, by a copy on another stream; the join makes programs wait for
+        it."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if not array.size:
             return buffer, Join()
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        with self.entered:
+        with self.in_context:
             join = self.aside.send(address(buffer.memory), data)
 
         def joined() -> None:
-            with self.entered:
+            with self.in_context:
                 join()
 
         return buffer, Join(joined, buffer.memory)
 
     @property
     def aside(self) -> Aside:
-        """Its stream for copies."""
+        """The stream for copies to the device, created on first use."""
         if self._aside is None:
             self._aside = Aside(self.driver, self.stream, self.settle)
         return self._aside
@@ -237,20 +243,20 @@ class CudaBackend(Sharing, QueuedBackend):
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host through pinned memory."""
         host = np.empty(nbytes, np.uint8)
-        with self.entered:
-            landed = self.staging.fetch(host, address(block) + offset)
+        with self.in_context:
+            wait_for_copy = self.staging.fetch(host, address(block) + offset)
 
         def finish() -> np.ndarray:
-            with self.entered:
-                landed()
+            with self.in_context:
+                wait_for_copy()
             return host
 
         return finish
 
     def _event(self) -> Event:
-        """An event behind all that was enqueued.
+        """An event behind all enqueued work.
 
-        It has to go where the context is current: elsewhere pycuda destroys it only in the thread
+        It must die where the context is current: elsewhere pycuda destroys it only in the thread
         that opened the device, and leaks it in any other.
         """
         event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
@@ -259,53 +265,57 @@ class CudaBackend(Sharing, QueuedBackend):
 
     @property
     def marks(self) -> Marks:
-        """Events behind calls that are played from lists."""
+        """The events behind calls that are replayed as call lists."""
         if self._marks is None:
-            with self.entered:
+            with self.in_context:
                 self._marks = Marks(self)
         return self._marks
 
     @property
     def gate(self) -> Gate:
-        """In its stream, for those who measure."""
+        """The gate of the stream, for measurements."""
         if self._gate is None:
-            with self.entered:
+            with self.in_context:
                 self._gate = Gate(self)
         return self._gate
 
     def pinned_table(self, nbytes: int) -> int:
-        """Pinned memory for a table that is copied at once. Errors: DeviceError."""
+        """Pinned memory for a table, to be copied before the next one is taken. Errors:
+        DeviceError."""
+        # The usual case needs no driver, and making the context current costs two calls of it.
         if self.staging.has_table(nbytes):
             return self.staging.table(nbytes)
-        with self.entered:
+        with self.in_context:
             return self.staging.table(nbytes)
 
     def synchronize(self) -> None:
         """Wait for the stream to drain."""
-        with self.entered:
+        with self.in_context:
             self.settle()
             self.stream.synchronize()
 
     def settle(self) -> None:
-        """Wait until it is in no collective. Errors: DeviceError if one will never end."""
+        """Wait until all of its collectives have ended. Errors: DeviceError if one never will."""
         losses.settle(self)
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the pools until now."""
-        with self.entered:
+        """Counts of the pools so far."""
+        with self.in_context:
             aside = {} if self._aside is None else {"aside": self._aside.stats()}
             return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:
-        """Whether all that was enqueued until now has ended."""
-        if self.lost is not None:
+        """A function that says whether all work enqueued until now has ended."""
+        # A lost device runs nothing any more, and refuses to record events.
+        if self.loss is not None:
             return lambda: True
-        with self.entered:
+        with self.in_context:
             waiting = [self._event()]
 
         def has_ended() -> bool:
-            if waiting:  # else it has, whatever became of the device since
-                with self.entered:
+            if waiting:  # else it has ended, even if the device was lost since
+                with self.in_context:
+                    # Checked again: another thread may have cleared the list meanwhile.
                     if waiting and waiting[0].query():
                         waiting.clear()
             return not waiting
@@ -315,7 +325,7 @@ class CudaBackend(Sharing, QueuedBackend):
     # --- programs ----------------------------------------------------------------------------
 
     def record(self, plan: Plan) -> CudaExecutable:
-        """The plan as one module, and one for each kernel that a user wrote.
+        """The plan as one module, with one more for each kernel that a user wrote.
 
         Errors: CompileError with the numbered source.
         """
@@ -326,22 +336,24 @@ class CudaBackend(Sharing, QueuedBackend):
         return CudaExecutable(self, plan, *self._compiled(plan), meter)
 
     def adopted(self, executable: Executable) -> CudaExecutable | None:
-        """The same code as one of this device, where both devices are of one kind."""
+        """The same code as an executable of this device, where both devices are of one kind."""
         if type(executable) is not CudaExecutable or executable.meter is not None:
             return None
         return executable.on(self) if replace(executable.backend.target, name=self.target.name) == self.target else None
 
     def is_brief(self, executable: Executable) -> bool:
-        """Never, though a call returns at once: the host may have to wait within it."""
+        """False: a call usually returns at once, but it may wait for pinned memory or for a
+        number."""
         return False
 
     def meetings(self) -> str:
-        """The way that collectives between CUDA devices take."""
+        """How CUDA devices exchange values in collectives."""
         nccl = library.find()
         return f"through the host ({nccl}; {_INSTALL_NCCL})" if isinstance(nccl, str) else f"through {nccl}"
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
-        """The executables as a crew that meets through NCCL, where all are of CUDA devices."""
+        """The executables as a crew whose collectives go through NCCL; None where that cannot
+        be."""
         return crew_for(executables, grid)
 
     def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program, Sources[Program]]:
@@ -354,43 +366,44 @@ class CudaBackend(Sharing, QueuedBackend):
         return kernels, program, compile_sources(plan, self.target, dialect, build)
 
     def build(self, source: str, name: str, arch: str) -> Program:
-        """Loaded code for an architecture, from disk where that is kept."""
+        """Loaded code for an architecture, from the disk cache if it is there."""
+        # NVRTC's patch version too: the same source may compile to other code.
         key = disk_cache.key_of("cuda", full_version(), arch, *OPTIONS, "", source)
         image = disk_cache.load(key)
         if image is None:
             image = compile_source(source, name, arch)
             disk_cache.store(key, image)
-        with self.entered:
+        with self.in_context:
             self._destroy_retired()
-            return Program(image, self.retired)
+            return Program(image, self.retired_handles)
 
     def _destroy_retired(self) -> None:
-        """Destroy what has no owner any more, when nothing runs that may use it."""
+        """Destroy handles without an owner, once nothing runs that may use them."""
         with self._retiring:
-            count = len(self.retired)  # what comes on the list from now on may still run
+            count = len(self.retired_handles)  # handles added from now on may still be in use
             if count:
                 self.settle()
                 self.stream.synchronize()
             for _ in range(count):
-                call(*self.retired.popleft())
+                call(*self.retired_handles.popleft())
 
     @property
-    def own(self) -> Program:
-        """Rune's own kernels of steps."""
-        if self._own is None:
-            self._own = self.build(STEPS, "rune's own kernels", self.architecture)
-        return self._own
+    def step_kernels(self) -> Program:
+        """Rune's own kernels, for copies and counters."""
+        if self._step_kernels is None:
+            self._step_kernels = self.build(STEPS, "rune's own kernels", self.architecture)
+        return self._step_kernels
 
     @property
     def conditions(self) -> Program | str:
-        """Rune's own kernels of conditions, or the reason why the host walks loops instead."""
+        """Rune's own kernels for conditions, or the reason why the host walks loops instead."""
         if self._conditions is None:
             oldest = min(release(call("cuDriverGetVersion")), version())
             self._conditions = conditions.load(self.build, self.architecture, oldest)
         return self._conditions
 
     def lacks(self) -> tuple[str, ...]:
-        """What the driver cannot do, and what is done instead."""
-        with self.entered:
+        """A sentence for each function that the driver lacks, and its replacement."""
+        with self.in_context:
             why = self.conditions
         return (f"no loops in graphs, the host walks them ({why})",) if isinstance(why, str) else ()

@@ -1,8 +1,8 @@
 """Copies to the device on a stream of their own, while programs run on theirs.
 
-Memory of the pool may still be in use by what was enqueued before it was given back, so a copy
-waits for all work in the programs' stream at that time; and work that is enqueued there after
-`join` waits for the copy. The host waits for neither, but for pinned memory if all of it is in use.
+Work that was enqueued before a block returned to the pool may still use it, so a copy waits for all
+work in the programs' stream at that time; and work that is enqueued there after the join waits for
+the copy. The host waits for neither, only for pinned memory if all of it is in use.
 """
 
 from __future__ import annotations
@@ -32,29 +32,32 @@ class Aside:
         self._lock = locks.lock()
 
     def send(self, address: int, data: np.ndarray) -> Callable[[], None]:
-        """Enqueue a copy of host bytes (u8); what it gives lets programs wait for it."""
+        """Enqueue a copy of host bytes (u8); the function returned makes programs wait for it."""
         with self._lock:
             self._wait(self._stream, [self._behind(self._main)])
             try:
                 self._staging.send(address, data)
             except BaseException:
-                # The memory returns to the pool, and a part of the copy may be under way.
+                # The memory returns to the pool, but pieces of the copy may be under way: programs
+                # that get it must wait for them.
                 self._wait(self._main, [self._behind(self._stream)])
                 raise
             return partial(self._wait, self._main, [self._behind(self._stream)])
 
     def stats(self) -> PoolStats:
-        """Its pinned memory."""
+        """Counts of its pinned memory."""
         return self._staging.stats()
 
     def _behind(self, stream: Stream) -> object:
-        """An event behind all that is in the stream."""
+        """An event behind all work in the stream."""
         event = call("cuEventCreate", self._driver.event_flags.DISABLE_TIMING)
         call("cuEventRecord", event, stream.handle)
         return event
 
     def _wait(self, stream: Stream, events: list[object]) -> None:
-        """Let the stream wait for the event in the list, which is not used again."""
+        """Make the stream wait for the event in the list, and destroy the event."""
+        # A join may be called again, after an interrupt or by its finaliser: the list is then
+        # empty.
         if events:
             call("cuStreamWaitEvent", stream.handle, events[0], 0)
-            call("cuEventDestroy", events.pop())  # once it has come
+            call("cuEventDestroy", events.pop())  # the driver frees it when it has occurred

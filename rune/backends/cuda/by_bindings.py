@@ -1,4 +1,4 @@
-"""The driver's devices, memory, streams and events by cuda-bindings, in the words of driver.py."""
+"""Devices, memory, streams and events through cuda-bindings, with the interface of driver.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME_BYTES = 256  # of a device's name
 
 
 class Refused(Exception):
-    """The driver has refused a call; the backend says it in its own words."""
+    """The driver has refused a call; the backend raises DeviceError for it."""
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def call(function: str, *arguments: object) -> Any:
     Errors: MemoryError, Refused.
     """
     code, *values = getattr(bindings(), function)(*arguments)
-    # As MemoryError, so that callers empty the pool and try again.
+    # MemoryError makes the pool free its cache and try again.
     if int(code) == _OUT_OF_MEMORY:
         raise MemoryError(function)
     if int(code) != 0:
@@ -42,7 +42,7 @@ def call(function: str, *arguments: object) -> Any:
 
 
 class BindingsDriver:
-    """The same by cuda-bindings."""
+    """The driver through cuda-bindings, with pycuda's names."""
 
     Error: type[Exception] = Refused
     MemoryError: type[Exception] = MemoryError
@@ -71,25 +71,25 @@ class BindingsDriver:
         call("cuMemcpyDtoDAsync", target, source, nbytes, stream.handle)
 
     def memset_d32_async(self, target: int, number: int, count: int, stream: Stream) -> None:
-        # The driver takes it unsigned.
+        # The binding refuses a negative number, since the driver's parameter is unsigned.
         call("cuMemsetD32Async", target, number % 2**32, count, stream.handle)
 
     def memset_d8_async(self, target: int, number: int, count: int, stream: Stream) -> None:
         call("cuMemsetD8Async", target, number, count, stream.handle)
 
     def pagelocked_empty(self, shape: int, dtype: DTypeLike) -> np.ndarray:
-        """It is never given back: those who ask keep it as long as the process lives."""
+        """Pinned memory, which is never freed: its users keep it as long as the process lives."""
         nbytes = shape * np.dtype(dtype).itemsize
         try:
             address = call("cuMemHostAlloc", nbytes, 0)
         except MemoryError as error:
-            # Not the device's memory: emptying the pool would not help.
+            # The host is short of memory, not the device: emptying the pool would not help.
             raise Refused("cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY") from error
         return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(int(address))).view(dtype)
 
 
 class _Attributes:
-    """Kinds of attributes by pycuda's names, which lack a prefix."""
+    """Attributes by pycuda's names, which lack the driver's prefix."""
 
     def __init__(self, kinds: object):
         self._kinds = kinds
@@ -99,7 +99,7 @@ class _Attributes:
 
 
 class _Allocation:
-    """Device memory, which whoever asked for it gives back."""
+    """Device memory, freed by its user."""
 
     __slots__ = ("_address",)
 
@@ -144,6 +144,7 @@ class _Device:
 class _Context:
     """The primary context of a device, retained as long as the process lives."""
 
+    # No finaliser: at exit the driver may be shut down before it would run.
     __slots__ = ("handle",)
 
     def __init__(self, handle: int):
@@ -161,7 +162,7 @@ class _Context:
 
 
 class _Stream:
-    """Work in order; a device has one as long as the process lives."""
+    """A queue of work in order, which lives as long as the process."""
 
     __slots__ = ("handle",)
 
@@ -178,7 +179,7 @@ class _Event:
     __slots__ = ("_destroy", "_handle")
 
     def __init__(self, flags: int = 0):
-        # Kept, since modules may be empty when the last events go.
+        # Kept for `__del__`: at exit the bindings' module may be empty before the last event dies.
         self._destroy, self._handle = bindings().cuEventDestroy, None
         self._handle = call("cuEventCreate", flags)
 
@@ -199,4 +200,5 @@ class _Event:
 
     def __del__(self) -> None:
         if self._handle is not None:
-            self._destroy(self._handle)  # of a lost context it fails, and there is nothing to do
+            # It fails where the context is lost, and the handle with it: nothing is left to do.
+            self._destroy(self._handle)

@@ -1,7 +1,8 @@
 """CUDA C to machine code through NVRTC: no nvcc, no headers, and no driver.
 
-A device runs the code of its own generation made for it or for an older member; where NVRTC knows
-none of that generation, PTX is made, which the driver translates when it loads it.
+A device runs machine code of its own generation, compiled for it or for an older member. Where
+NVRTC knows no member of that generation, it compiles to PTX, which the driver translates when it
+loads it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rune.backends.shared.refusal import refusal
 from rune.errors import CompileError, DeviceError
 from rune.lowering.codegen.c.cuda import OPTIONS
 
-_WITH_MORE = (90,)  # architectures that have a variant with more instructions, such as sm_90a
+_WITH_MORE = (90,)  # architectures with a variant that has more instructions: sm_90a
 
 
 def _nvrtc() -> Any:
@@ -24,14 +25,16 @@ def _nvrtc() -> Any:
 
 
 def version() -> tuple[int, int]:
-    """The version of NVRTC. Errors: whatever importing it raises, where it is missing."""
+    """The version of NVRTC. Errors: those of its import, where it is missing."""
     _, major, minor = _nvrtc().nvrtcVersion()
     return major, minor
 
 
 @functools.cache
 def full_version() -> str:
-    """NVRTC's version with its patch number, "13.5.37", which only its output names."""
+    """NVRTC's version with its patch number, "13.5.37", which only the PTX that it writes
+    contains."""
+    # Any architecture would do, and the oldest is always there.
     text = compile_source('extern "C" __global__ void empty() {}', "empty", f"compute_{min(supported())}")
     number = re.search(rb"release [\d.]+, V([\d.]+)", text)
     if number is None:
@@ -46,17 +49,18 @@ def supported() -> tuple[int, ...]:
 
 
 def architecture(capability: tuple[int, int], known: Collection[int]) -> str:
-    """What to compile for: machine code "sm_86", or PTX "compute_120".
+    """The architecture to compile for: "sm_86" for machine code, "compute_120" for PTX.
 
-    Of 9.0 it is "sm_90a", which has what later devices lack: products of warp groups.
+    For 9.0 it is "sm_90a", which has an instruction that later devices lack: products of warp
+    groups.
 
-    Errors: DeviceError for a device older than all that is known.
+    Errors: DeviceError for a device older than all architectures in `known`.
 
     >>> architecture((8, 9), (75, 80, 86, 90)), architecture((10, 0), (75, 80, 86, 90))
     ('sm_86', 'compute_90')
     """
     major, minor = capability
-    # Code for a newer architecture does not load; for an older one it runs.
+    # Code for an architecture newer than the device does not load.
     older = [a for a in known if a <= 10 * major + minor]
     if not older:
         raise DeviceError(
@@ -77,7 +81,7 @@ def compile_source(source: str, name: str, arch: str) -> bytes:
     Errors: CompileError "cuda: cannot compile f for sm_90 (line 3: ...)" with the numbered source.
     """
     nvrtc = _nvrtc()
-    # The name appears only in NVRTC's messages, and `refusal` removes it from them.
+    # The file name appears only in NVRTC's messages, from which `refusal` removes it.
     program = _ask("nvrtcCreateProgram", source.encode(), b"kernels.cu", 0, [], [])
     try:
         options = [o.encode() for o in (f"--gpu-architecture={arch}", *OPTIONS)]
@@ -97,9 +101,9 @@ def _ask(function: str, *arguments: object) -> Any:
     return values[0] if values else None
 
 
-def _text(program: object, what: str) -> bytes:
+def _text(program: object, part: str) -> bytes:
     """Output of NVRTC, read into a buffer of the size that it reports."""
     # NVRTC fills these bytes in place, which is safe while nothing else refers to them.
-    text = bytes(_ask(f"nvrtcGet{what}Size", program))
-    _ask(f"nvrtcGet{what}", program, text)
+    text = bytes(_ask(f"nvrtcGet{part}Size", program))
+    _ask(f"nvrtcGet{part}", program, text)
     return text

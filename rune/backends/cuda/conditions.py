@@ -1,9 +1,9 @@
-"""Kernels that set the conditions of graphs: a program of their own, which may be missing.
+"""Kernels that set the conditions of graphs: a separate program, which a driver may refuse.
 
-They call a function that the driver has (`cudaGraphSetConditional`). In PTX it is declared, and the
-driver's own compiler resolves it; machine code has it as a symbol that is undefined, which not
-every driver is known to resolve. So PTX comes first, and machine code where a driver is older than
-NVRTC's PTX. Where neither loads, the host walks loops and branches (graph.py, `needs_host`).
+They call a function of the driver (`cudaGraphSetConditional`). PTX declares it, and the driver's
+own compiler resolves it; in machine code it is an undefined symbol, which not every driver is known
+to resolve. So PTX is tried first, then machine code, for drivers older than NVRTC's PTX. Where
+neither loads, the host walks loops and branches (graph.py, `needs_host`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from rune.backends.cuda.kernels import CONDITIONS
 from rune.backends.cuda.launch import Program
 from rune.errors import DeviceError
 
-SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
+SINCE = (12, 4)  # the first version of CUDA with conditions, for the driver and for NVRTC
 
 
 def load(build: Callable[[str, str, str], Program], architecture: str, oldest: tuple[int, int]) -> Program | str:
-    """The program, or why there is none.
+    """The program, or the reason why there is none.
 
-    build:  a program from its source, name and architecture
+    build:  makes a program from its source, name and architecture
     oldest: the version of the driver or of NVRTC, whichever is older
     """
     if oldest < SINCE:
         return "CUDA {}.{} has none, 12.4 does".format(*oldest)
-    refusals, plain = [], architecture.rstrip("a")  # nothing here is of one architecture alone
+    # PTX for sm_90a would load on no later device, and these kernels need none of its instructions.
+    refusals, plain = [], architecture.rstrip("a")
     for code in dict.fromkeys((f"compute_{plain.partition('_')[2]}", plain)):
         try:
             return build(CONDITIONS, "conditions of graphs", code)

@@ -1,4 +1,4 @@
-"""The driver that is installed, and what its devices can run."""
+"""The installed driver, and targets that describe its devices."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ def _library() -> str | None:
 
 
 def missing() -> str | None:
-    """Why there can be no device, found without importing anything; None where there may be one."""
+    """Why there can be no device, without importing anything; None where there may be one."""
     library = _library()
     if library is None:
         return f"there is no CUDA for {sys.platform}"
     try:
-        # For all to see: a pycuda that was built without a driver does not name the library.
+        # RTLD_GLOBAL: a pycuda that was built without a driver does not link to the library, and
+        # looks for its symbols in the process.
         ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
     except OSError:
         return f"no NVIDIA driver ({library} cannot be loaded); with one: {INSTALL}"
-    # A parent of a dotted name is imported to look into it, and may be missing itself.
+    # find_spec imports the parent of a dotted name, so the parent is looked for first.
     for module in ("cuda", "cuda.bindings"):
         if find_spec(module) is None:
             return f"{module} is not installed; {INSTALL}"
@@ -45,7 +46,7 @@ def missing() -> str | None:
 
 
 def mismatch(compiler: tuple[int, int], driver: tuple[int, int]) -> str | None:
-    """Why code of this version of NVRTC does not load; None where it does.
+    """Why the driver cannot load code of this version of NVRTC; None where it can.
 
     A driver loads code of its own major version of CUDA and of older ones.
     """
@@ -63,7 +64,7 @@ def load() -> Driver:
     if find_spec("pycuda") is None:
         call("cuInit", 0)
         return BindingsDriver()
-    # Its warnings are not the user's.
+    # pycuda warns on import about matters that users of rune cannot change.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pycuda = import_module("pycuda.driver")
@@ -72,7 +73,7 @@ def load() -> Driver:
 
 
 def target_of(number: int, driver: Driver) -> Target:
-    """The device of this number."""
+    """The target that describes the device of this number."""
     device, attributes = driver.Device(number), driver.device_attribute
     major, minor = device.compute_capability()
     return Target(
@@ -95,19 +96,19 @@ def target_of(number: int, driver: Driver) -> Target:
 
 
 def _shared_bytes(number: int) -> int:
-    """What a block may have where its kernel asks for it; 48 KB are had unasked."""
+    """The most shared memory that a block can have. Above 48 KiB a kernel must ask for it."""
     return _attribute(number, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
 
 def _submission_work(number: int) -> int | None:
-    """How much a launch may have where a watchdog stops kernels that run for long."""
+    """The most work of one launch where a watchdog stops kernels that run for long; else None."""
     if not _attribute(number, "KERNEL_EXEC_TIMEOUT"):
         return None
     return INTEGRATED_WORK if _attribute(number, "INTEGRATED") else DISCRETE_WORK
 
 
 def _attribute(number: int, name: str) -> int:
-    """Not by pycuda, whose list of attributes may be older."""
+    """An attribute through cuda-bindings: an older pycuda may not know it."""
     kind = getattr(by_bindings.bindings().CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
     return call("cuDeviceGetAttribute", kind, call("cuDeviceGet", number))
 
@@ -122,7 +123,7 @@ def release(number: int) -> tuple[int, int]:
 
 
 def native(capability: int) -> frozenset[tuple[str, np.dtype]]:
-    """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
+    """Native operations at this compute capability (CUDA C++ Programming Guide, appendix)."""
     words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
     # Compute capability 7.0 is Volta, 8.0 Ampere, 8.9 Ada.
     of_ampere = capability >= 80
@@ -133,7 +134,7 @@ def native(capability: int) -> frozenset[tuple[str, np.dtype]]:
         atomic_add=[*words, dtypes.i64, dtypes.u64, *floats, *half],
         atomic_min=[*words, dtypes.i64, dtypes.u64],
         multiply=[dtypes.f16, dtypes.bf16] * of_ampere,
-        # Of Hopper alone: later devices have other instructions instead.
+        # Warp-group products, on Hopper alone: later devices have other instructions instead.
         multiply_together=[dtypes.f16, dtypes.bf16] * (capability == 90),
         fetch=[d for d in CUDA_C.scalars if d.itemsize > 1] * of_ampere,
         matrix=half + [dtypes.f64] * of_ampere + [dtypes.f8_e4m3] * (capability >= 89),

@@ -1,9 +1,9 @@
-"""What the executor asks of the driver, in pycuda's words: two ways to the same calls.
+"""The driver's interface as the executor uses it, with pycuda's names: two bindings provide it.
 
-pycuda has no wheel, so installing it wants a toolkit and a compiler. Where it is not installed,
-cuda-bindings do the same (by_bindings.py), which the compiler and graphs need anyway. Here is all
-that the executor takes of either; modules, launches and graphs go by `call` (launch.py).
-Invariant: whatever refuses a call raises `Error` or `MemoryError` of its driver.
+pycuda has no wheel, so its installation needs a toolkit and a compiler. Where it is not installed,
+cuda-bindings replace it (by_bindings.py); the compiler and graphs need those anyway. This is all
+that the executor uses of either; modules, launches and graphs go through `call` (launch.py).
+Invariant: a call that the driver refuses raises the `Error` or `MemoryError` of its binding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 
 class Stream(Protocol):
-    """Work in order."""
+    """A queue of work in order."""
 
     @property
     def handle(self) -> int: ...
@@ -62,9 +62,9 @@ class Device(Protocol):
 class Driver(Protocol):
     """pycuda.driver, or a BindingsDriver.
 
-    Device:  by number, and count() of all
-    Context: synchronize() of the one that is current
-    Event:   by flags
+    Device:  constructed with a number; count() gives their number
+    Context: synchronize() waits for the current one
+    Event:   constructed with flags
     """
 
     Error: type[Exception]
@@ -77,13 +77,13 @@ class Driver(Protocol):
     event_flags: Any
 
     def get_driver_version(self) -> int:
-        """The version of CUDA that it is of: 12040 is 12.4."""
+        """The driver's version of CUDA: 12040 is 12.4."""
         ...
 
     def mem_alloc(self, nbytes: int, /) -> Allocation: ...
 
     def mem_get_info(self) -> tuple[int, int]:
-        """Bytes of the device: free, and in all."""
+        """Bytes of device memory: free, total."""
         ...
 
     def memcpy_htod_async(self, target: int, source: np.ndarray, stream: Stream, /) -> None: ...
@@ -93,5 +93,5 @@ class Driver(Protocol):
     def memset_d8_async(self, target: int, number: int, count: int, stream: Stream, /) -> None: ...
 
     def pagelocked_empty(self, shape: int, dtype: DTypeLike, /) -> np.ndarray:
-        """Host memory that copies can read and write while the host goes on."""
+        """Pinned host memory, which asynchronous copies need."""
         ...

@@ -1,8 +1,8 @@
-"""A gate in a stream: what is enqueued behind it runs without gaps once the host opens it.
+"""A gate in a stream: work enqueued behind it runs without gaps once the host opens it.
 
-An event behind a launch is reached when the launch is done, yet an idle device waits for the host
-between the one before and the launch itself: 20 µs where a kernel takes 5. Times are those of the
-device alone if it has all of it before it begins. Source: CUDA driver API, "Stream Memory
+Events before and after a launch also time the host: an idle device passes the first event while the
+host still enqueues the launch, which takes 20 µs where a kernel takes 5. If all of it is enqueued
+before the device begins, the times are the device's alone. Source: CUDA driver API, "Stream Memory
 Operations".
 """
 
@@ -17,7 +17,9 @@ import numpy as np
 from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.driver import Driver, Stream
 
-MOST = 64  # launches behind a closed gate: a stream takes about a thousand before it lets the host wait
+# Launches behind a closed gate. A stream holds about a thousand before it makes the host wait,
+# which would then wait for a gate that only the host opens.
+MOST = 64
 _AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
 
 
@@ -29,7 +31,7 @@ class Gated(Protocol):
 
 
 class Gate:
-    """The gate of one device; the word in pinned memory is how often it was opened."""
+    """The gate of one device. A word in pinned memory counts how often it was opened."""
 
     def __init__(self, device: Gated):
         self._stream = device.stream
@@ -38,11 +40,11 @@ class Gate:
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Within, the stream holds back what is enqueued."""
+        """Inside the block, the stream holds back all work enqueued in it."""
         number = int(self._word[0]) + 1 & 0xFFFFFFFF
         try:
             call("cuStreamWaitValue32", self._stream.handle, self._word.ctypes.data, number, _AT_LEAST)
             yield
         finally:
-            # Whatever was raised within: the stream must not wait for ever.
+            # After an error too, or the stream would wait for ever.
             self._word[0] = number

@@ -1,19 +1,19 @@
-"""From a concrete plan to a CUDA graph, as data: kernels, what they take, and conditions.
+"""From a concrete plan to a CUDA graph, as data: kernels, their arguments, and conditions.
 
     launch @f                                kernel f (words 0..2)
     loop while @holds { launch @g }    ->    store 0 to the counter; @holds; goes_on sets handle 0
                                              while handle 0 { g, advance, @holds, goes_on }
 
-Every node is a kernel or holds nodes. A kernel takes the address of its words in one table in
-device memory: addresses of buffers, then numbers. So a graph is built once for each choice of
-sizes and never updated. A call rewrites the table, one copy of a few kilobytes whatever the number
-of kernels; updating each node instead would cost a driver call for each, and conditional bodies
-could not be reached. Copies and counters are kernels too (kernels.py): their addresses change
-like any other.
+A node is a kernel or contains nodes. A kernel takes the address of its words in one table in device
+memory: addresses of buffers, then numbers. So a graph is built once for each choice of sizes and
+never updated. A call rewrites the table, with one copy of a few kilobytes for any number of
+kernels; updating nodes instead would cost a driver call each, and nodes in conditional bodies
+cannot be updated. Copies and counters are kernels too (kernels.py), because their addresses change
+as well.
 
-A loop of few steps is unrolled; others, and branches, are conditional nodes, which drivers have
-from CUDA 12.4 on. Without them, or where a plan calls Python, the host walks the steps instead,
-with the same words and kernels. Nodes know which bytes they touch, and edges.py finds out which of
+A loop of few steps is unrolled; other loops, and branches, are conditional nodes, which drivers
+have since CUDA 12.4. Without them, or where a plan calls Python, the host walks the steps instead,
+with the same words and kernels. Nodes know which bytes they touch, and edges.py decides which of
 them have to run one after the other.
 """
 
@@ -48,32 +48,33 @@ from rune.lowering.kernel.work import most_work
 from rune.lowering.plan import Copy, Launch, Space, Step
 from rune.records import dataclass
 
-UNROLLED = 128  # kernels that a loop may become
-MOST_BLOCKS = 2**31 - 1
-_COPIED_BYTES = 16  # by each thread
+UNROLLED = 128  # the most kernels of an unrolled loop
+MOST_BLOCKS = 2**31 - 1  # along x: CUDA C++ Programming Guide, "Compute Capabilities"
+_COPIED_BYTES = 16  # per thread, the widest load and store
 
 Extents = tuple[int, int, int]  # along x, y and z
 
 
 def extents(along: Sequence[int]) -> Extents:
-    """So many blocks or threads along the first dimensions, and one along the others."""
+    """Blocks or threads along x, y and z, with one along each dimension that is not given."""
     x, y, z = (*along, 1, 1)[:3]
     return x, y, z
 
 
 def line(extent: int) -> Extents:
-    """So many in a row: rune's own kernels take their grid apart themselves."""
+    """Blocks or threads along x alone: rune's kernels derive their indices from one number."""
     return extent, 1, 1
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One launch; `word` is where in the table its arguments begin.
+    """One launch, whose arguments begin at `word` in the table.
 
-    handle:       the condition that it sets, which it takes as a second argument
-    first:        where in the whole launch its blocks begin, likewise; None: it is never in parts
-    shared_bytes: what each block has, beyond what the kernel declares
-    touches:      the bytes that it reads or writes; None: all may wait for it
+    handle:       the condition that it sets, passed as the last argument
+    first:        the number of its first block in the divided launch, passed as the second
+                  argument; None if the launch is not divided
+    shared_bytes: of each block, beyond those that the kernel declares
+    touches:      the bytes that it reads or writes; None: unknown, so it is a barrier
     """
 
     name: str
@@ -86,7 +87,7 @@ class Kernel:
     first: int | None = None
 
     def arguments(self, table: int, handles: Mapping[int, SupportsInt]) -> tuple[int, ...]:
-        """What it takes, with its table at this address of the device."""
+        """The launch's arguments, with the table at this address of the device."""
         first = () if self.first is None else (self.first,)
         sets = () if self.handle is None else (int(handles[self.handle]),)
         return table + 8 * self.word, *first, *sets
@@ -94,7 +95,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """Nodes that run if a condition holds, or, with `repeats`, as long as it does."""
+    """Nodes that run if a condition holds; with `repeats`, again and again while it holds."""
 
     handle: int
     body: Nodes
@@ -109,7 +110,7 @@ Word = tuple[Memory | None, int]  # a number, added to the address of some memor
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The words that kernels take: `numbers`, plus the addresses of what `memory` names."""
+    """The words that kernels take: `numbers`, with the addresses of `memory` added."""
 
     memory: tuple[Memory, ...]
     which: np.ndarray  # by word: 0, or 1 + the number of its memory
@@ -117,33 +118,35 @@ class Table:
 
     def words(self, address: Callable[[Memory], int]) -> np.ndarray:
         """The table for memory at these addresses, u64."""
+        # One gather and one addition, however many words: this runs in every call.
         bases = np.array([0, *map(address, self.memory)], np.uint64)
         return bases[self.which] + self.numbers
 
 
-def geometry(rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int = 32) -> tuple[int, int]:
-    """Blocks and threads of a launch; no blocks where there is nothing to do.
+def geometry(code: Rendered, sizes: Mapping[str, int], cores: int, warp: int = 32) -> tuple[int, int]:
+    """Blocks and threads of a launch; no blocks for an empty domain.
 
     Errors: DeviceError for more blocks than a launch may have.
     """
-    total = evaluate(product(rendered.grid), sizes)
-    if rendered.workgroup:
-        blocks, threads = total, rendered.workgroup[0]
-    elif not rendered.grid:
+    total = evaluate(product(code.grid), sizes)
+    if code.workgroup:
+        blocks, threads = total, code.workgroup[0]
+    elif not code.grid:
         blocks, threads = 1, 1  # a kernel without grid axes has no bound to check
     else:
         threads = threads_of_group(total, cores, warp)
         blocks = -(-total // threads)
     if blocks > MOST_BLOCKS:
         raise DeviceError(
-            f"cuda: cannot launch {rendered.name} over {total} points (at most {MOST_BLOCKS} blocks in a launch)",
+            f"cuda: cannot launch {code.name} over {total} points (at most {MOST_BLOCKS} blocks in a launch)",
             hint="work on smaller pieces",
         )
     return blocks, threads
 
 
 def needs_host(steps: Steps, has_conditionals: bool) -> bool:
-    """Whether only the host can run these: a call of Python, or a decision without conditionals."""
+    """Whether only the host can run the steps: one calls Python, or decides without
+    conditionals."""
     if any(is_callback(s.step) for s in all_concrete(steps)):
         return True
     return not has_conditionals and _decides(steps)
@@ -164,14 +167,14 @@ def _decides(steps: Steps) -> bool:
 
 
 def is_unrolled(loop: ConcreteLoop) -> bool:
-    """Whether the steps of a loop are written out one after the other."""
+    """Whether a loop's steps become nodes one after the other, without a condition."""
     if loop.holds is not None or loop.count is None:
         return False
     return loop.count * max(map(_length, loop.bodies)) <= UNROLLED
 
 
 def _length(steps: Steps) -> int:
-    """Kernels that some steps become, at most; one more for a counter."""
+    """The most kernels that the steps become, and one more for a counter."""
     length = 1
     for step in steps:
         match step:
@@ -186,36 +189,36 @@ def _length(steps: Steps) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
-    """The work of each kernel's launch by its name, and how much of it a launch may have."""
+class Division:
+    """How to divide launches: the work of each kernel by its name, and the limit for one launch."""
 
     work: Mapping[str, Size]
     limit: int
 
 
 class Recorder:
-    """Makes kernels and nodes of concrete steps, and gives out words of one table.
+    """Converts concrete steps to kernels and nodes, and assigns words of one table.
 
-    rendered: the plan's kernels by name
-    cores:    of the device: how far a small grid is spread
-    warp:     threads of a block at least
-    merged:   memory that may be other memory: a result that is a donated argument
-    divided:  how long launches are divided, on a device that is watched
+    code:     the plan's kernels by name
+    cores:    of the device, over which a small grid is spread
+    warp:     the least threads of a block
+    aliases:  memory that may be other memory: a result in the memory of a donated argument
+    division: how to divide long launches, on a device with a watchdog
     sources:  kernels that users wrote
     """
 
     def __init__(
         self,
-        rendered: Mapping[str, Rendered],
+        code: Mapping[str, Rendered],
         sizes: Mapping[str, int],
         cores: int,
         warp: int = 32,
-        merged: Mapping[Memory, Memory] = MappingProxyType({}),
-        divided: Divided | None = None,
+        aliases: Mapping[Memory, Memory] = MappingProxyType({}),
+        division: Division | None = None,
         sources: Sources[object] | None = None,
     ):
-        self._merged, self._divided, self._sources = merged, divided, sources
-        self._rendered, self._sizes, self._shape = rendered, sizes, (cores, warp)
+        self._aliases, self._division, self._sources = aliases, division, sources
+        self._code_by_name, self._sizes, self._shape = code, sizes, (cores, warp)
         self._words: list[Word] = []
         self._known: dict[int, tuple[Kernel, ...]] = {}  # by id of the concrete step
         self.handles = 0
@@ -223,7 +226,7 @@ class Recorder:
     # --- words ------------------------------------------------------------------------------
 
     def table(self) -> Table:
-        """The words given out so far."""
+        """The words assigned so far."""
         memory = dict.fromkeys(m for m, _ in self._words if m is not None)
         number = {None: 0, **{m: k for k, m in enumerate(memory, 1)}}
         which = np.array([number[m] for m, _ in self._words], np.intp)
@@ -234,57 +237,60 @@ class Recorder:
         return len(self._words) - len(words)
 
     def _kernel(self, name: str, *words: Word, handle: int | None = None) -> Kernel:
-        """One of rune's own kernels, by one thread."""
+        """One of rune's own kernels, run by one thread."""
         return Kernel(name, line(1), line(1), self._take(words), handle)
 
     # --- single steps -----------------------------------------------------------------------
 
     def kernels(self, step: ConcreteStep) -> tuple[Kernel, ...]:
-        """What a launch or a copy becomes: nothing, one kernel, or the parts of a long launch."""
+        """The kernels of a launch or a copy: none, one, or the parts of a divided launch."""
+        # Remembered, since a loop that the host walks asks again in every step.
         if id(step) not in self._known:
             kernel = self._copy(step) if isinstance(step.step, Copy) else self._launch(step)
             self._known[id(step)] = () if kernel is None else self._parts(kernel, step)
         return self._known[id(step)]
 
     def _parts(self, kernel: Kernel, step: ConcreteStep) -> tuple[Kernel, ...]:
-        divided = self._divided
-        if divided is None or not isinstance(step.step, Launch):
+        division = self._division
+        # How long a user's kernel runs is unknown, and copies are short.
+        if division is None or not isinstance(step.step, Launch):
             return (kernel,)
-        work = most_work(divided.work[step.step.kernel], self._sizes)
-        launches = parts(kernel.blocks[0], work, divided.limit, MOST_BLOCKS)
+        work = most_work(division.work[step.step.kernel], self._sizes)
+        launches = parts(kernel.blocks[0], work, division.limit, MOST_BLOCKS)
         return tuple(replace(kernel, blocks=line(part.count), first=part.first) for part in launches)
 
     def _launch(self, step: ConcreteStep) -> Kernel | None:
-        name, rendered = self._callee(step.step)
-        blocks, threads = self._extents(step, rendered)
+        name, code = self._callee(step.step)
+        blocks, threads = self._extents(step, code)
         if 0 in blocks:
             return None
-        sizes = [(None, self._sizes[name]) for name in rendered.sizes]
+        sizes = [(None, self._sizes[name]) for name in code.sizes]
         at = self._take([*map(word, step.places), *sizes])
-        pairs = zip(step.places, rendered.params, strict=True)
+        pairs = zip(step.places, code.params, strict=True)
         touches = tuple(self._touch(place, param.access is not Access.READ) for place, param in pairs)
-        return Kernel(name, blocks, threads, at, shared_bytes=rendered.shared_bytes, touches=touches)
+        return Kernel(name, blocks, threads, at, shared_bytes=code.shared_bytes, touches=touches)
 
     def _callee(self, step: Step) -> tuple[str, Rendered]:
-        """What a step launches, and the name by which its program is found."""
+        """The code that a step launches, and the name of its program."""
         if isinstance(step, Launch):
-            rendered = self._rendered[step.kernel]
-            return rendered.name, rendered
+            code = self._code_by_name[step.kernel]
+            return code.name, code
         assert self._sources is not None
         name = self._sources.names[id(step)]
-        return name, self._sources.rendered[name]
+        return name, self._sources.kernels[name]
 
-    def _extents(self, step: ConcreteStep, rendered: Rendered) -> tuple[Extents, Extents]:
-        """Blocks, and threads of a block."""
+    def _extents(self, step: ConcreteStep, code: Rendered) -> tuple[Extents, Extents]:
+        """Blocks of a launch, and threads of a block."""
         if isinstance(step.step, Launch):
-            blocks, threads = geometry(rendered, self._sizes, *self._shape)
+            blocks, threads = geometry(code, self._sizes, *self._shape)
             return line(blocks), line(threads)
-        return extents(blocks_of(rendered, step, self._sizes)), extents(rendered.workgroup)
+        return extents(blocks_of(code, step, self._sizes)), extents(code.workgroup)
 
     def _touch(self, place: Place, is_written: bool) -> Touch:
         memory, offset = word(place)
         assert memory is not None
-        return Touch(self._merged.get(memory, memory), offset, offset + place.bytes, is_written)
+        # As if every donation took place: one edge too many is harmless, one too few a race.
+        return Touch(self._aliases.get(memory, memory), offset, offset + place.bytes, is_written)
 
     def _copy(self, step: ConcreteStep) -> Kernel | None:
         target, source = step.places
@@ -318,7 +324,7 @@ class Recorder:
         return self._kernel("rune_store", word(place), (None, number))
 
     def _unrolled(self, loop: ConcreteLoop) -> list[Node]:
-        """Every turn has nodes of its own: a condition belongs to one conditional node."""
+        """The nodes of all steps. Each step needs its own: a condition belongs to one node."""
         count, turns = loop.count or 0, len(loop.bodies)
         nodes: list[Node] = []
         for t in range(count):
@@ -326,43 +332,46 @@ class Recorder:
         return nodes + list(self.nodes(loop.settle) if count % turns else ())
 
     def _while(self, loop: ConcreteLoop) -> list[Node]:
-        """A condition is set before the loop and at the end of its body; see below for two turns.
+        """A while node. Its condition is set before the loop and at the end of the node's body.
 
-        The body's second turn runs if the condition holds after the first. If it does not, it
-        still does not at the body's end, where nothing has changed it: the loop ends.
+        Where carries alternate, the body has two turns, and the second runs only if the condition
+        holds after the first. If it does not, nothing changes it before the body's end, where it is
+        evaluated again: so the loop ends.
         """
         bodies = [self.nodes(body) for body in loop.bodies]
-        again = self._handle()
+        loop_handle = self._handle()
         advance = self._kernel("rune_advance", word(loop.counter))
-        start = [self._store(loop.counter, 0), *self._look(loop, 0), self._goes_on(loop, again)]
+        start = [self._store(loop.counter, 0), *self._look(loop, 0), self._goes_on(loop, loop_handle)]
         body: list[Node] = [*bodies[0], advance, *self._look(loop, -1)]
         if len(bodies) == 2:
             second = self._handle()
             odd = Conditional(second, (*bodies[1], advance, *self._look(loop, 0)), repeats=False)
             body += [self._goes_on(loop, second), odd]
-        body.append(self._goes_on(loop, again))
-        nodes = [*start, Conditional(again, tuple(body), repeats=True)]
+        body.append(self._goes_on(loop, loop_handle))
+        nodes = [*start, Conditional(loop_handle, tuple(body), repeats=True)]
         return nodes + (self._settle(loop) if loop.settle else [])
 
     def _look(self, loop: ConcreteLoop, turn: int) -> Nodes:
-        """What computes whether the loop goes on, if that is not the counter alone."""
+        """The nodes that compute the loop's condition, if it has one besides the counter."""
         return self.nodes(loop.conditions[turn]) if loop.conditions else ()
 
     def _settle(self, loop: ConcreteLoop) -> list[Node]:
-        """After an odd number of steps, which the counter has."""
+        """The copies after an odd number of steps; the counter tells whether it is odd."""
         handle = self._handle()
         is_odd = self._kernel("rune_is_odd", word(loop.counter), handle=handle)
         return [is_odd, Conditional(handle, self.nodes(loop.settle), repeats=False)]
 
     def _goes_on(self, loop: ConcreteLoop, handle: int) -> Kernel:
-        """Whether the counter is below the loop's count, if it has one, and the condition holds."""
+        """Sets the handle: the counter is below the count, if there is one, and the condition
+        holds."""
+        # Words are unsigned 64-bit numbers; the kernel reads the count as signed.
         count = -1 if loop.count is None else loop.count
         holds = (None, 0) if loop.holds is None else word(loop.holds)
         words = word(loop.counter), (None, count % 2**64), holds
         return self._kernel("rune_goes_on", *words, handle=handle)
 
     def _branch(self, branch: ConcreteBranch) -> list[Node]:
-        """All conditions are set before a branch runs, which may change the number."""
+        """All conditions are set before any branch runs, since a branch may overwrite the index."""
         last = len(branch.branches) - 1
         if not last:
             return list(self.nodes(branch.branches[0]))
@@ -377,6 +386,6 @@ class Recorder:
 
 
 def word(place: Place) -> Word:
-    """The address of a place. All of the arena is one memory."""
+    """The address of a place, as a word. The entire arena is one memory."""
     number = 0 if place.space is Space.ARENA else place.number
     return (place.space, number), place.offset

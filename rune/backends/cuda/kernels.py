@@ -1,15 +1,15 @@
-"""Kernels of the CUDA executor itself: copies, counters, swapped axes, conditions of graphs.
+"""The CUDA executor's own kernels: copies, counters, swapped axes, conditions of graphs.
 
-Like a plan's kernels they take the address of their words in a table (graph.py). Those that
-set a condition take its handle as well, and are a program of their own (conditions.py).
-`rune_swap` is never part of a graph, and takes its words themselves.
+Like a plan's kernels they take the address of their words in a table (graph.py). Those that set a
+condition take its handle too, and are a separate program (conditions.py). `rune_swap` is never part
+of a graph, and takes its words as arguments.
 """
 
 from __future__ import annotations
 
 # Addresses come from the table and not from parameters, so that one graph can be replayed with
-# other buffers. Each thread copies 16 bytes where both ends are aligned, else byte by byte.
-# rune_swap lays out [a, b, pieces] units as [b, a, pieces].
+# other buffers. Each thread copies 16 bytes, at once where both addresses are aligned to 16, else
+# byte by byte. rune_swap lays out [a, b, pieces] units as [b, a, pieces].
 STEPS = """\
 extern "C" __global__ void rune_copy(const unsigned long long* table) {
   char* target = (char*)table[0];

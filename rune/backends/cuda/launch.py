@@ -1,8 +1,9 @@
-"""Modules, launches and graphs through cuda-bindings: pycuda does not show its functions' handles.
+"""Modules, launches and graphs through cuda-bindings: pycuda does not expose its functions'
+handles.
 
-A handle is not destroyed where its owner dies, which may be in any thread and while the device
-still runs it: it is put on a list, which the backend empties when the device has come to rest.
-All functions here want the device's context to be current.
+A handle is not destroyed when its owner dies, which may be in any thread and while the device still
+uses it: it is put on a list, which the backend empties when the device is idle. All functions here
+need the device's context to be current.
 """
 
 from __future__ import annotations
@@ -21,23 +22,26 @@ from rune.backends.cuda.graph import Conditional, Extents, Kernel, Node, Nodes
 
 Retired = deque[tuple[str, Any]]  # function that destroys, handle
 
-# The only parameter of a kernel: the address of its words in the table.
+# The type of all parameters of our kernels: the table's address, a first block, a condition's
+# handle.
 _WORD = ctypes.c_uint64
 
 
 class Program:
-    """Loaded machine code. image: what was loaded, which other devices of the kind can load too."""
+    """Loaded machine code. image: the bytes loaded, which other devices of the kind can load
+    too."""
 
-    def __init__(self, image: bytes, retired: Retired):
-        self.image, self._retired = image, retired
-        self._module: Any = None
+    def __init__(self, image: bytes, retired_handles: Retired):
+        self.image, self._retired_handles = image, retired_handles
+        self._module: Any = None  # for `__del__`, if the next line raises
         self._module = call("cuModuleLoadData", image)
         self._functions: dict[str, Any] = {}
 
     def function(self, name: str, shared_bytes: int = 0) -> Any:
-        """The handle of a kernel, whose launches may give so much shared memory to a block."""
+        """The handle of a kernel. shared_bytes: the most that a launch gives each block."""
         if name not in self._functions:
             function = call("cuModuleGetFunction", self._module, name.encode())
+            # Required above 48 KiB only, and harmless below.
             if shared_bytes:
                 call("cuFuncSetAttribute", function, _most_shared(), shared_bytes)
             self._functions[name] = function
@@ -45,7 +49,7 @@ class Program:
 
     def __del__(self) -> None:
         if self._module is not None:
-            self._retired.append(("cuModuleUnload", self._module))
+            self._retired_handles.append(("cuModuleUnload", self._module))
 
 
 def _most_shared() -> object:
@@ -53,7 +57,7 @@ def _most_shared() -> object:
 
 
 def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
-    """Enqueue one kernel, whose words are in the table at this address."""
+    """Enqueue one kernel that takes its words from the table at this address."""
     shape = kernel.blocks, kernel.threads
     start(function, shape, kernel.arguments(table, {}), stream, kernel.shared_bytes)
 
@@ -61,20 +65,23 @@ def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
 def start(
     function: object, shape: tuple[Extents, Extents], words: Sequence[int], stream: int, shared_bytes: int = 0
 ) -> None:
-    """Enqueue so many blocks of so many threads of a kernel that takes these words (u64)."""
+    """Enqueue a kernel that takes words (u64) as arguments. shape: its blocks, and their
+    threads."""
     blocks, threads = shape
     arguments = tuple(words), (_WORD,) * len(words)
     call("cuLaunchKernel", function, *blocks, *threads, shared_bytes, stream, arguments, 0)
 
 
 class Graph:
-    """Nodes that the device runs by itself, each after those it waits for.
+    """An instantiated graph, whose nodes the device runs without the host.
 
-    function: the handle of a kernel by name
+    function: gives the handle of a kernel by its name
     """
 
-    def __init__(self, nodes: Nodes, function: Callable[[str], Any], table: int, context: int, retired: Retired):
-        self._retired = retired
+    def __init__(
+        self, nodes: Nodes, function: Callable[[str], Any], table: int, context: int, retired_handles: Retired
+    ):
+        self._retired_handles = retired_handles
         self._executable: Any = None
         # The graph is only a template; once it is instantiated it can be destroyed.
         graph = call("cuGraphCreate", 0)
@@ -86,23 +93,24 @@ class Graph:
 
     @property
     def handle(self) -> int:
-        """What the driver launches."""
+        """The handle of the executable graph."""
         return int(self._executable)
 
     def __del__(self) -> None:
         if self._executable is not None:
-            self._retired.append(("cuGraphExecDestroy", self._executable))
+            self._retired_handles.append(("cuGraphExecDestroy", self._executable))
 
 
 class _Builder:
-    """Adds nodes to a graph of the driver, and to those of conditional bodies."""
+    """Adds nodes to a driver's graph, and to the graphs of conditional bodies."""
 
     def __init__(self, function: Callable[[str], Any], table: int, context: int, handles: Mapping[int, Any]):
         self.function, self.table, self.context = function, table, context
         self.handles = dict(handles)
 
     def add(self, graph: object, nodes: Nodes) -> None:
-        """Each node after those it waits for; it may set conditions of this graph, or around it."""
+        """Add nodes with their edges. A node may set conditions of this graph or of one around
+        it."""
         for node in nodes:
             # Handles are created first, because a kernel that sets a condition may precede its
             # node.
@@ -141,12 +149,12 @@ class _Builder:
         params.conditional.type = kinds.CU_GRAPH_COND_TYPE_WHILE if node.repeats else kinds.CU_GRAPH_COND_TYPE_IF
         params.conditional.size = 1
         params.conditional.ctx = cuda.CUcontext(self.context)
-        # cuda-bindings 12 has no data on edges.
+        # From version 13 on the function has one parameter more, the edges' data.
         edges = () if _bindings_version() < 13 else (None,)
-        added = call("cuGraphAddNode", graph, [*before], *edges, len(before), params)
+        graph_node = call("cuGraphAddNode", graph, [*before], *edges, len(before), params)
         (body,) = params.conditional.phGraph_out
         self.add(body, node.body)
-        return added
+        return graph_node
 
 
 @functools.cache

@@ -1,9 +1,9 @@
-"""Memory of other libraries that arrays lie in, let go behind the work that reads it.
+"""Arrays in memory of other libraries, which is released only after the work that reads it.
 
-The last buffer on such memory may die while kernels that read it are pending, and the lender would
-use it for something else in a stream of its own. So a dead loan waits for a marker on the stream.
-A dying buffer calls no driver, since the collector may run anywhere: it only puts its loan on a
-list, which the device looks through when it allocates.
+The last buffer on such memory may die while kernels that read it are pending, and the lender might
+then reuse it in a stream of its own. So a dead loan waits for a marker on our stream. A dying
+buffer calls no driver, because the collector may run anywhere: it only puts its loan on a list,
+which the device examines when it allocates.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from rune.backends.shared.queued import DeviceBuffer, QueuedBackend
 from rune.core.types import ArrayType
 from rune.records import dataclass
 
-NO_STREAM = -1  # DLPack's word for memory that nobody has to wait for
+NO_STREAM = -1  # DLPack's number for a consumer that needs no synchronisation
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where memory begins on the device; allocation: to be given back, if it is a pool's."""
+    """The address of memory on the device. allocation: to be freed by the pool, if it is a
+    pool's."""
 
     address: int
     allocation: Allocation | None = None
@@ -49,7 +50,8 @@ class Borrowed(Block):
 
 @dataclass(slots=True, eq=False)
 class Loans:
-    """Those of a device. marker: the question whether all that was enqueued has ended."""
+    """The loans of a device. marker: gives a function that says whether all enqueued work has
+    ended."""
 
     marker: Callable[[], Callable[[], bool]]
     dead: deque[object] = field(default_factory=deque)
@@ -57,33 +59,33 @@ class Loans:
     lock: locks.Lock = field(default_factory=locks.lock)
 
     def sweep(self) -> None:
-        """Let go of what is not read any more."""
+        """Release the loans that no work reads any more."""
         if not (self.dead or self.waiting):
             return
-        gone: list[object] = []  # dies outside of the lock: lenders run their own code
+        released_loans: list[object] = []  # die after the lock is released: lenders run code then
         with self.lock:
             while self.waiting and self.waiting[0][0]():
-                gone += self.waiting.popleft()[1]
+                released_loans += self.waiting.popleft()[1]
             if self.dead:
                 batch = [self.dead.popleft() for _ in range(len(self.dead))]
                 self.waiting.append((self.marker(), batch))
 
 
 def address_of(buffer: DeviceBuffer) -> int:
-    """Where an array lies on the device."""
+    """The address of an array on the device."""
     return buffer.memory.handle.address + buffer.memory.offset
 
 
-ALIGNMENT = 16  # of every address that a kernel is given [B]: codegen/c/cuda.py
+ALIGNMENT = 16  # [B] that kernels assume of every address (codegen/c/cuda.py)
 
 
 class Sharing(QueuedBackend):
-    """The part of a device that others' arrays and ours have to do with."""
+    """The part of a device that shares arrays with other libraries."""
 
     driver: Driver
     stream: Stream
     loans: Loans
-    entered: AbstractContextManager[None]  # within, the context is current
+    in_context: AbstractContextManager[None]  # within, the context is current
 
     @abstractmethod
     def synchronize(self) -> None:
@@ -91,7 +93,7 @@ class Sharing(QueuedBackend):
 
     @abstractmethod
     def settle(self) -> None:
-        """Wait until it is in no collective. Errors: DeviceError if one will never end."""
+        """Wait until all of its collectives have ended. Errors: DeviceError if one never will."""
 
     def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`."""
@@ -99,24 +101,27 @@ class Sharing(QueuedBackend):
         return super().alloc(type, maker)
 
     def lend(self, buffer: DeviceBuffer, stream: int | None) -> int:
-        """The address of an array for a stream, which is told to wait for it; None: now."""
+        """The address of an array, for a stream that is made to wait for it; None: for use at
+        once."""
+        # Borrowed memory is no pool's: its lender already decides when it is used again.
         if not isinstance(buffer.memory, Borrowed):
             self.pool.share(buffer.memory)
         if stream is None:
             self.synchronize()
         elif stream != NO_STREAM:
-            with self.entered:
+            with self.in_context:
                 self.settle()
                 self._event_for(stream)
         return address_of(buffer)
 
     def reader(self) -> int:
-        """The handle of the stream."""
+        """The stream in which this device reads borrowed memory."""
         self.check()
         return self.stream.handle
 
     def borrow(self, address: int, type: ArrayType, loan: object) -> DeviceBuffer:
-        """Memory of another library, which stays its own; a copy, if kernels cannot begin there."""
+        """Another library's memory as an array; a copy, if its address is not aligned for
+        kernels."""
         self.loans.sweep()
         memory = Borrowed(address, size_bytes(type), loan, self.loans.dead)
         buffer = DeviceBuffer(memory, type, static_shape(type))
@@ -126,22 +131,22 @@ class Sharing(QueuedBackend):
         """A copy on the device."""
         copy, nbytes = self.alloc(buffer.type, "copied"), size_bytes(buffer.type)
         if nbytes:
-            with self.entered:
+            with self.in_context:
                 self.driver.memcpy_dtod_async(address_of(copy), address_of(buffer), nbytes, self.stream)
         return copy
 
     def _event_for(self, stream: int) -> None:
-        """Let another's stream wait for all that was enqueued in ours."""
-        # By cuda-bindings in any case: pycuda knows no streams but its own.
+        """Make another library's stream wait for all work enqueued in ours."""
+        # Through cuda-bindings in any case: pycuda accepts no streams but its own.
         event = call("cuEventCreate", self.driver.event_flags.DISABLE_TIMING)
         try:
             call("cuEventRecord", event, self.stream.handle)
             call("cuStreamWaitEvent", stream, event, 0)
         finally:
-            call("cuEventDestroy", event)  # once it has come
+            call("cuEventDestroy", event)  # the driver frees it when it has occurred
 
     def settle_others(self) -> None:
-        """Wait for all streams of the device, whoever's they are."""
-        with self.entered:
+        """Wait for all streams of the device, those of other libraries too."""
+        with self.in_context:
             self.settle()
             self.driver.Context.synchronize()

@@ -1,11 +1,11 @@
-"""A plan on a CUDA device: one table of arguments, one copy of it and one launch per call.
+"""A plan on a CUDA device: a call copies one table of arguments and launches one graph.
 
-What depends on sizes alone is made once for each choice of them: kernels, table, graph. A call
+All that depends on sizes alone is made once for each choice of them: kernels, table, graph. A call
 writes the addresses of its arguments, results and arena into the table, and launches the graph.
-The first call of a size launches the kernels one by one, if nothing is decided between them: making
-a graph costs more than that, and where sizes grow step by step no size comes twice.
-Where only the host can decide what comes next (graph.needs_host) it launches the same kernels
-one by one; it waits only for a number that it has to read.
+The first call with new sizes launches the kernels one by one, if no step decides which come next:
+building a graph costs more than that, and where sizes grow step by step none occurs twice.
+Where only the host can decide (graph.needs_host), it launches the same kernels one by one, and
+waits only for the numbers that it has to read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.driver import Context, Driver, Stream
 from rune.backends.cuda.gate import MOST, Gate
-from rune.backends.cuda.graph import Divided, Kernel, Memory, Nodes, Recorder, Table, needs_host, word
+from rune.backends.cuda.graph import Division, Kernel, Memory, Nodes, Recorder, Table, needs_host, word
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.loans import Borrowed
@@ -52,25 +52,25 @@ def address(block: Block) -> int:
 
 
 @dataclass(slots=True, eq=False)
-class Prepared:
-    """A plan for one choice of sizes. `nodes`: None where the host walks the steps."""
+class Recording:
+    """A plan recorded for one choice of sizes. nodes: None where the host walks the steps."""
 
     concrete: Concrete
     recorder: Recorder
     table: Table
     memory: Block  # of the table on the device
     nodes: Nodes | None
-    is_seen: bool = False  # launched before, or not to be launched without a graph
+    is_seen: bool = False  # whether it was launched before, or cannot be launched without a graph
     graph: Graph | None = None
     replay: Replay | None = None  # of the graph
 
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """Launches the kernels of one call, as loops and branches say. Only reading waits."""
+    """Launches the kernels of one call, one by one. Only `read` and `fetch` wait for the device."""
 
     executable: CudaExecutable
-    prepared: Prepared
+    recording: Recording
     addresses: Mapping[Memory, int]
 
     def at(self, place: Place) -> int:
@@ -84,8 +84,8 @@ class Walker:
             calling_back = self.executable.backend.turns.calling_back()
             call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
-        for kernel in self.prepared.recorder.kernels(step):
-            self.executable.launch(kernel, self.prepared)
+        for kernel in self.recording.recorder.kernels(step):
+            self.executable.launch(kernel, self.recording)
 
     def write(self, place: Place, number: int) -> None:
         """Enqueue the store of an i32."""
@@ -93,19 +93,20 @@ class Walker:
         backend.driver.memset_d32_async(self.at(place), number, 1, backend.stream)
 
     def read(self, place: Place) -> int:
-        """Wait for all that was enqueued; the number there."""
+        """The number at a place, after waiting for all enqueued work."""
         return int(self.fetch(place).view(place.type.dtype)[0])
 
     def fetch(self, place: Place) -> np.ndarray:
-        """The bytes there, when all that was enqueued is done."""
+        """The bytes at a place, after waiting for all enqueued work."""
         backend, host = self.executable.backend, np.empty(place.bytes, np.uint8)
+        # First, since the wait for the stream below could be for a collective that never ends.
         backend.settle()
         backend.driver.memcpy_dtoh_async(host, self.at(place), backend.stream)
         backend.stream.synchronize()
         return host
 
     def send(self, place: Place, host: np.ndarray) -> None:
-        """Put bytes there, behind all that was enqueued."""
+        """Write bytes to a place, after all enqueued work."""
         self.executable.backend.staging.send(self.at(place), host)
 
 
@@ -117,23 +118,24 @@ class CudaQueue(Queue, Peer, Protocol):
     context: Context
     stream: Stream
     staging: Staging
-    retired: Retired
+    retired_handles: Retired
     functions: Functions
     context_handle: int
     stream_handle: int
 
     @property
     def marks(self) -> Marks:
-        """Events behind calls that are played from lists."""
+        """The events behind calls that are replayed as call lists."""
         ...
 
     @property
     def gate(self) -> Gate:
-        """In its stream, for those who measure."""
+        """The gate of the stream, for measurements."""
         ...
 
     def pinned_table(self, nbytes: int, /) -> int:
-        """Pinned memory for a table that is copied at once. Errors: DeviceError."""
+        """Pinned memory for a table, to be copied before the next one is taken. Errors:
+        DeviceError."""
         ...
 
     def refuse(self, function: str, code: int) -> None:
@@ -141,31 +143,31 @@ class CudaQueue(Queue, Peer, Protocol):
         ...
 
     @property
-    def entered(self) -> AbstractContextManager[None]:
-        """Within, the context is current, and what the driver refuses is a DeviceError."""
+    def in_context(self) -> AbstractContextManager[None]:
+        """Inside, the context is current, and the driver's errors become DeviceErrors."""
         ...
 
     @property
-    def own(self) -> Program:
-        """Rune's own kernels of steps."""
+    def step_kernels(self) -> Program:
+        """Rune's own kernels, for copies and counters."""
         ...
 
     @property
     def conditions(self) -> Program | str:
-        """Rune's own kernels of conditions, or the reason why they are missing."""
+        """Rune's own kernels for conditions, or the reason why they are missing."""
         ...
 
     def settle(self) -> None:
-        """Wait until it is in no collective. Errors: DeviceError if one will never end."""
+        """Wait until all of its collectives have ended. Errors: DeviceError if one never will."""
         ...
 
 
-def _divided(plan: Plan, target: Target) -> Divided | None:
-    """How long launches are divided on this device."""
+def _division(plan: Plan, target: Target) -> Division | None:
+    """How to divide launches on this device; None if that is not needed."""
     if target.submission_work is None:
         return None
     work = {name: counted_work(code, target) for name, code in plan.kernels.items()}
-    return Divided(work, target.submission_work)
+    return Division(work, target.submission_work)
 
 
 class CudaExecutable(QueuedExecutable[CudaQueue]):
@@ -182,42 +184,43 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
     ):
         super().__init__(backend, plan)
         self.meter = meter
-        self._rendered = kernels
+        self._kernels = kernels
         self._program = program
         self._sources = sources
-        self._divided = _divided(plan, backend.target)
+        self._division = _division(plan, backend.target)
         self._shared_bytes = {r.name: r.shared_bytes for r in kernels.values()}
-        self._prepared: Bounded[Concrete, Prepared] = Bounded()
+        self._recordings: Bounded[Concrete, Recording] = Bounded()
 
     def on(self, backend: CudaQueue) -> CudaExecutable:
         """The same code on another device of the kind."""
-        with backend.entered:
-            program = Program(self._program.image, backend.retired)
-            programs = {name: Program(p.image, backend.retired) for name, p in self._sources.programs.items()}
-        return CudaExecutable(backend, self.plan, self._rendered, program, replace(self._sources, programs=programs))
+        with backend.in_context:
+            program = Program(self._program.image, backend.retired_handles)
+            programs = {name: Program(p.image, backend.retired_handles) for name, p in self._sources.programs.items()}
+        return CudaExecutable(backend, self.plan, self._kernels, program, replace(self._sources, programs=programs))
 
     def turn(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> Turn:
-        """A call whose turn has not come. Memory of other libraries is never written."""
+        """A call that is not yet enqueued. Donated memory of other libraries is not reused."""
         return super().turn(arguments, [n for n in donated if not isinstance(arguments[n].memory, Borrowed)])
 
     def sources(self) -> dict[str, str]:
-        """Each kernel as a program of its own, by name."""
-        ours = {name: assemble([r], dialect_for(self.backend.target)) for name, r in self._rendered.items()}
-        return ours | {name: r.text for name, r in self._sources.rendered.items()}
+        """The source of each kernel as a separate program, by name."""
+        ours = {name: assemble([r], dialect_for(self.backend.target)) for name, r in self._kernels.items()}
+        return ours | {name: r.text for name, r in self._sources.kernels.items()}
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
-        """Write the addresses of this memory into the table, and launch."""
-        prepared = self._prepared.get(concrete)
-        if prepared is not None and prepared.replay is not None:
-            return self._play(prepared.table, prepared.replay, memory)
-        with self.backend.entered:
+        """Write the addresses of the call's memory into the table, and launch."""
+        recording = self._recordings.get(concrete)
+        if recording is not None and recording.replay is not None:
+            return self._play(recording.table, recording.replay, memory)
+        with self.backend.in_context:
             walker = self.begin(concrete, memory)
             if walker is not None:
                 run(concrete.steps, walker)
         return None
 
     def _play(self, table: Table, replay: Replay, memory: dict[Space, list[Block]]) -> Callable[[], bool]:
-        """Launch the graph on this memory; the question whether it has ended."""
+        """Launch the graph on this memory; returns a function that says whether it has ended."""
+        # Every small program's call comes here: no helper functions, one comparison for errors.
         backend, words = self.backend, replay.calls.words
         marks, word = backend.marks, replay.bases
         for space, number in table.memory:
@@ -233,66 +236,72 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         return partial(marks.is_done, marks.pass_on())
 
     def _refuse(self, calls: CallList, count: int) -> None:
-        """Raise what the driver has answered to a call of a list. Errors: DeviceError."""
+        """Raise the error of a call in a list. Errors: DeviceError."""
         if count:
-            self.backend.context.pop()  # the first has pushed it
+            self.backend.context.pop()  # the list's first call has pushed it
         self.backend.refuse("a replay", calls.status(count))
 
     def begin(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Walker | TimedWalker | None:
-        """Write the addresses into the table, and launch; what the host has to walk with, else."""
-        prepared = self._prepare(concrete)
+        """Write the addresses into the table, and launch. Returns a walker if the host has to
+        walk."""
+        recording = self._prepare(concrete)
         addresses = {(s, n): address(b) for s, blocks in memory.items() for n, b in enumerate(blocks)}
         # The copy is ordered by the stream, so a call that is still running reads its own table.
-        words = prepared.table.words(addresses.__getitem__)
-        self.backend.staging.send(address(prepared.memory), words.view(np.uint8))
-        if prepared.nodes is None:
-            return self._walker(prepared, addresses)
-        self._replay(prepared, prepared.nodes)
+        words = recording.table.words(addresses.__getitem__)
+        self.backend.staging.send(address(recording.memory), words.view(np.uint8))
+        if recording.nodes is None:
+            return self._walker(recording, addresses)
+        self._replay(recording, recording.nodes)
         return None
 
-    def _replay(self, prepared: Prepared, nodes: Nodes) -> None:
-        """Enqueue all nodes, by a graph from the second time on."""
+    def _replay(self, recording: Recording, nodes: Nodes) -> None:
+        """Enqueue all nodes; from the second time on as a graph."""
         if not nodes:
             return
-        if prepared.graph is None and not prepared.is_seen:
-            prepared.is_seen = True
+        if recording.graph is None and not recording.is_seen:
+            recording.is_seen = True
             for kernel in nodes:
                 assert isinstance(kernel, Kernel)
-                self.launch(kernel, prepared)
+                self.launch(kernel, recording)
             return
-        if prepared.graph is None:
-            prepared.graph = self._with_room(lambda: self._graph(prepared, nodes))
-            if 8 * len(prepared.table.numbers) <= SIZES[0]:
-                at = address(prepared.memory)
-                prepared.replay = replay(self.backend, prepared.table, at, prepared.graph.handle)
-        call("cuGraphLaunch", prepared.graph.handle, self.backend.stream.handle)
+        if recording.graph is None:
+            recording.graph = self._with_room(lambda: self._graph(recording, nodes))
+            # A larger table does not fit into a piece of pinned memory, and is sent in parts.
+            if 8 * len(recording.table.numbers) <= SIZES[0]:
+                at = address(recording.memory)
+                recording.replay = replay(self.backend, recording.table, at, recording.graph.handle)
+        call("cuGraphLaunch", recording.graph.handle, self.backend.stream.handle)
 
-    def _graph(self, prepared: Prepared, nodes: Nodes) -> Graph:
-        at, context = address(prepared.memory), self.backend.context.handle
-        return Graph(nodes, self.function, at, context, self.backend.retired)
+    def _graph(self, recording: Recording, nodes: Nodes) -> Graph:
+        at, context = address(recording.memory), self.backend.context.handle
+        return Graph(nodes, self.function, at, context, self.backend.retired_handles)
 
     def needs_host(self, steps: Steps) -> bool:
-        """Whether the host runs the steps one by one: a graph does not tell of its nodes."""
+        """Whether the host has to launch the steps one by one."""
+        # A graph reports no times of its nodes, so a plan that is timed needs the host.
         if self.meter is not None or needs_host(steps, True):
             return True
-        # Asked last: conditions are compiled for the first plan that decides something.
+        # Last, because this compiles the conditions: only a plan with a decision should pay for
+        # that.
         return needs_host(steps, False) and isinstance(self.backend.conditions, str)
 
-    def _walker(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> Walker | TimedWalker:
-        """What runs the steps one by one."""
-        walker = Walker(self, prepared, addresses)
+    def _walker(self, recording: Recording, addresses: Mapping[Memory, int]) -> Walker | TimedWalker:
+        """The walker that runs the steps one by one."""
+        walker = Walker(self, recording, addresses)
         if self.meter is None:
             return walker
         measure = partial(self._seconds, walker)
-        return TimedWalker(walker, measure, self.meter, prepared.concrete.sizes)
+        return TimedWalker(walker, measure, self.meter, recording.concrete.sizes)
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
-        """Run a step; how long its launch took, None for a call of Python."""
+        """Run a step; returns the seconds of its launches, None for a call of Python."""
         if is_callback(step.step):
             walker.step(step)
             return None
         driver, stream = self.backend.driver, self.backend.stream
-        is_short = len(walker.prepared.recorder.kernels(step)) <= MOST
+        # More launches would fill the stream, and the host would wait for a gate that it has
+        # closed.
+        is_short = len(walker.recording.recorder.kernels(step)) <= MOST
         start, end = driver.Event(), driver.Event()
         with self.backend.gate.closed() if is_short else nullcontext():
             start.record(stream)
@@ -303,14 +312,15 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     # --- once for each choice of sizes --------------------------------------------------------
 
-    def _prepare(self, concrete: Concrete) -> Prepared:
-        prepared = self._prepared.get(concrete)
-        if prepared is not None:
-            return prepared
-        return self._prepared.keep(concrete, self._with_room(lambda: self._make(concrete)))
+    def _prepare(self, concrete: Concrete) -> Recording:
+        recording = self._recordings.get(concrete)
+        if recording is not None:
+            return recording
+        return self._recordings.keep(concrete, self._with_room(lambda: self._make(concrete)))
 
     def _with_room(self, make: Callable[[], M]) -> M:
-        """What is made, after emptying the pool if the device is full. Errors: OutOfMemory."""
+        """The result of `make`, called again with an empty pool if memory is short. Errors:
+        OutOfMemory."""
         try:
             return make()
         # Blocks cached in the pool still occupy device memory; trimming may make enough room.
@@ -321,12 +331,12 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         except MemoryError as error:
             raise self.backend.pool.out_of_memory(0) from error
 
-    def _make(self, concrete: Concrete) -> Prepared:
+    def _make(self, concrete: Concrete) -> Recording:
         backend = self.backend
         target = backend.target
-        merged = {(Space.RESULT, r): (Space.ARGUMENT, a) for a, r in self.plan.donations}
+        aliases = {(Space.RESULT, r): (Space.ARGUMENT, a) for a, r in self.plan.donations}
         shape = target.cores, target.subgroup_threads
-        recorder = Recorder(self._rendered, concrete.sizes, *shape, merged, self._divided, self._sources)
+        recorder = Recorder(self._kernels, concrete.sizes, *shape, aliases, self._division, self._sources)
         on_host = self.needs_host(concrete.steps)
         nodes = None if on_host else recorder.nodes(concrete.steps)
         if on_host:
@@ -336,21 +346,21 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
                     recorder.kernels(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
-        # Only a graph decides without the host.
-        return Prepared(concrete, recorder, table, memory, nodes, needs_host(concrete.steps, False))
+        # Steps that decide must run as a graph from the first call on.
+        return Recording(concrete, recorder, table, memory, nodes, needs_host(concrete.steps, False))
 
     def function(self, name: str) -> Any:
-        """The handle of a kernel, of the plan or rune's own."""
-        source = self._sources.rendered.get(name)
+        """The handle of a kernel: a user's, the plan's, or rune's own."""
+        source = self._sources.kernels.get(name)
         if source is not None:
             return self._sources.programs[name].function(source.name, source.shared_bytes)
         if name in self._shared_bytes:
             return self._program.function(name, self._shared_bytes[name])
-        program = self.backend.own if f"void {name}(" in STEPS else self.backend.conditions
+        program = self.backend.step_kernels if f"void {name}(" in STEPS else self.backend.conditions
         assert isinstance(program, Program)
         return program.function(name)
 
-    def launch(self, kernel: Kernel, prepared: Prepared) -> None:
+    def launch(self, kernel: Kernel, recording: Recording) -> None:
         """Enqueue one kernel."""
-        at, stream = address(prepared.memory), self.backend.stream.handle
+        at, stream = address(recording.memory), self.backend.stream.handle
         launch(kernel, self.function(kernel.name), at, stream)

@@ -1,11 +1,11 @@
-"""Copies through pinned host memory, so that they run while the host goes on.
+"""Copies through pinned host memory, which run asynchronously.
 
-A copy is cut into pieces. To the device, each is first copied into a pinned piece of host memory,
-which stays untouched until the event behind its own copy has come; so the caller may change or drop
-the array at once. From the device, each lands in a pinned piece, and is copied from there when
-somebody waits for it, or when the piece has to serve again: so copies that nobody waits for yet are
-under way, in order, and only those beyond what the pieces hold make the host wait.
-Pieces are used in turn: at most a few are ever made.
+A copy is cut into parts. To the device, each part is first copied into a pinned piece of host
+memory, which is not touched again until the event after its copy has occurred; so the caller may
+change or drop the array at once. From the device, each part arrives in a pinned piece, and is
+copied from there when its caller waits for it, or when the piece is needed again: so many copies
+can be under way before any caller waits, and only those beyond the capacity of the pieces make the
+host wait. Pieces are used in turn: there are at most a few of each size.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from rune.backends.cuda.driver import Driver, Event, Stream
 from rune.backends.shared.pool import PoolStats
 from rune.records import dataclass
 
-SIZES = (1 << 16, 1 << 22)  # of pieces: tables and small arrays, large arrays [B]
-MOST = 4  # pieces of each size to the device
-_ALIGNED = 64  # bytes
+SIZES = (1 << 16, 1 << 22)  # of pieces [B]: for tables and small arrays, for large arrays
+MOST = 4  # pieces of each size for copies to the device
+_ALIGNED = 64  # [B]: tables in one piece do not share cache lines
 MOST_ARRIVING = {SIZES[0]: 32, SIZES[1]: 8}  # from the device: a tree of small arrays, 32 MiB
 
 
 @dataclass(slots=True, eq=False)
 class _Piece:
     memory: np.ndarray
-    event: Event  # behind the last copy from or to it
-    host: np.ndarray | None = None  # where the bytes that come from the device are to go
+    event: Event  # after the last copy from or to it
+    host: np.ndarray | None = None  # the target of bytes that arrive from the device
 
 
 @dataclass(slots=True, eq=False)
 class _Ring:
-    """Pieces of one size and direction, the one that was used longest ago first."""
+    """Pieces of one size and direction, the least recently used first."""
 
     size: int
     most: int
@@ -46,17 +46,17 @@ class _Ring:
 class Staging:
     """The pinned memory of one stream, used in its context by any thread.
 
-    settle: waits for what may never end on the stream, and raises if it does not
+    settle: waits for collectives on the stream, and raises if one never ends
     """
 
     def __init__(self, driver: Driver, stream: Stream, settle: Callable[[], None]):
         self._driver, self._stream, self._settle = driver, stream, settle
-        # A thread that waits for the device does not keep others from sending.
+        # Two locks, so that a thread that waits for the device does not keep others from sending.
         self._sending, self._fetching = locks.lock(), locks.lock()
         self._leaving = [_Ring(size, MOST) for size in SIZES]
         self._arriving = [_Ring(size, MOST_ARRIVING[size]) for size in SIZES]
         self._copies = 0
-        self._tables: _Piece | None = None  # that tables are taken from now, up to `_at`
+        self._tables: _Piece | None = None  # the piece that tables are cut from, used up to `_at`
         self._at = self._base = 0
 
     def has_table(self, nbytes: int) -> bool:
@@ -64,7 +64,7 @@ class Staging:
         return self._tables is not None and self._at + nbytes <= SIZES[0]
 
     def table(self, nbytes: int) -> int:
-        """Pinned memory, to be copied from before the next is asked for."""
+        """Pinned memory for a table, whose copy must be enqueued before the next table is taken."""
         with self._sending:
             if self._tables is None or self._at + nbytes > SIZES[0]:
                 self._turn_over()
@@ -78,7 +78,7 @@ class Staging:
                 self._send(address + at, data[at : at + SIZES[-1]])
 
     def fetch(self, host: np.ndarray, address: int) -> Callable[[], None]:
-        """Enqueue a copy of bytes (u8) from this address; what it gives waits for them."""
+        """Enqueue a copy of bytes (u8) from this address; the function returned waits for them."""
         parts = [host[at : at + SIZES[-1]] for at in range(0, host.size, SIZES[-1])]
         pieces = []
         for number, part in enumerate(parts):
@@ -87,8 +87,9 @@ class Staging:
 
         def finish() -> None:
             for piece, part in zip(pieces, parts, strict=True):
-                if piece.host is part:  # else it has landed, as the piece had to serve again
-                    self._wait(piece)
+                # Otherwise the part was already copied, because its piece was needed again.
+                if piece.host is part:
+                    self._wait(piece)  # without the lock, so that others can send meanwhile
                 with self._fetching:
                     if piece.host is part:
                         _land(piece)
@@ -101,15 +102,15 @@ class Staging:
         with self._sending, self._fetching:
             pieces = [p for ring in rings for p in ring.pieces]
             pieces += [] if self._tables is None else [self._tables]
-            held = sum(p.memory.size for p in pieces)
+            pinned_bytes = sum(p.memory.size for p in pieces)
             live = sum(p.memory.size for p in pieces if p.host is not None or not p.event.query())
             limit = sum(ring.size * ring.most for ring in rings)
-            return PoolStats(live, held - live, held, limit, self._copies, len(pieces))
+            return PoolStats(live, pinned_bytes - live, pinned_bytes, limit, self._copies, len(pieces))
 
     # --- under a lock -------------------------------------------------------------------------
 
     def _turn_over(self) -> None:
-        """Take tables from another piece. What was copied from this one ends with its event."""
+        """Cut tables from another piece. An event marks the end of copies from the current one."""
         pieces = self._leaving[0].pieces
         if self._tables is not None:
             self._tables.event.record(self._stream)
@@ -117,13 +118,13 @@ class Staging:
             self._tables = None
         self._tables, self._at = self._next(self._leaving, SIZES[0]), 0
         self._base = self._tables.memory.ctypes.data
-        pieces.pop()  # it serves nothing else meanwhile
+        pieces.pop()  # out of the ring, so that nothing else uses it meanwhile
 
     def _send(self, address: int, part: np.ndarray) -> None:
         piece = self._next(self._leaving, part.size)
-        pinned = piece.memory[: part.size]
-        pinned[...] = part
-        self._driver.memcpy_htod_async(address, pinned, self._stream)
+        pinned_memory = piece.memory[: part.size]
+        pinned_memory[...] = part
+        self._driver.memcpy_htod_async(address, pinned_memory, self._stream)
         piece.event.record(self._stream)
         self._copies += 1
 
@@ -136,7 +137,8 @@ class Staging:
         return piece
 
     def _next(self, rings: list[_Ring], nbytes: int) -> _Piece:
-        """The piece that was used longest ago, if its copy is done or no more may be made."""
+        """The least recently used piece, if its copy has ended or no more may be made; else a new
+        one."""
         ring = next(ring for ring in rings if nbytes <= ring.size)
         pieces = ring.pieces
         if pieces and (len(pieces) == ring.most or (pieces[0].host is None and pieces[0].event.query())):
@@ -150,14 +152,15 @@ class Staging:
         return piece
 
     def _wait(self, piece: _Piece) -> None:
-        """Until its copy is done."""
+        """Wait for the end of its copy."""
+        # `synchronize` cannot be ended from outside: collectives are waited for first, with polls.
         if not piece.event.query():
             self._settle()
         piece.event.synchronize()
 
 
 def _land(piece: _Piece) -> None:
-    """Bytes that came from the device go where they are to be."""
+    """Copy the bytes that arrived from the device to their target."""
     if piece.host is not None:
         piece.host[...] = piece.memory[: piece.host.size]
         piece.host = None

@@ -1,8 +1,9 @@
-"""Processes that talk through MPI, by mpi4py: messages from each to each.
+"""Messages between processes through MPI, by mpi4py.
 
-A message is one transfer: the length of its topic, the topic, and what is said. Whoever waits takes
-in what comes from anyone, and puts it where the one that it is for will look. Nothing waits without
-a limit: while it waits, a process looks whether another has failed or has left.
+A message is one transfer: the length of its topic, the topic, and the contents. Any thread that
+waits receives all messages that arrive, and files each under its topic, where the thread that
+expects it looks. No wait is unlimited: a waiting process also checks whether another one has failed
+or left.
 Source: MPI: A Message-Passing Interface Standard 4.1, https://www.mpi-forum.org/docs.
 """
 
@@ -23,22 +24,22 @@ from rune.processes import Message
 from rune.records import dataclass
 
 MESSAGE, FAILURE, DEPARTURE = 1, 2, 3  # tags
-BUSY = 2e-4  # s in which a process looks without a pause: an exchange of small messages takes less
-LONGEST_PAUSE = 1e-3  # s between two looks
+BUSY = 2e-4  # [s] of polling without a pause: an exchange of small messages takes less
+LONGEST_PAUSE = 1e-3  # [s] between two polls
 TOPIC_SIZE = np.dtype("<u4")
 
 
 class Request(Protocol):
-    """A transfer on its way."""
+    """A transfer that is under way."""
 
     def Test(self) -> bool:
-        """Whether it is complete; each call takes it further."""
+        """Whether it is complete. MPI makes progress only inside such calls."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A transfer with the memory that it reads or writes."""
+    """A transfer with the memory that it reads or writes, which must live as long."""
 
     request: Request
     tag: int
@@ -46,11 +47,12 @@ class Transfer:
 
 
 class MpiWorld:
-    """All processes that mpirun started with this one. Its threads may talk at the same time."""
+    """All processes that mpirun started with this one. Any thread may send and receive."""
 
     def __init__(self, deadline: float) -> None:
-        """deadline: how long to wait for the others, in seconds."""
+        """deadline: how long to wait for other processes. Units: s."""
         self.mpi = _mpi()
+        # A communicator of our own, so that messages of the user's program never reach us.
         self.channel = self.mpi.COMM_WORLD.Dup()
         self.channel.Set_errhandler(self.mpi.ERRORS_RETURN)
         self.index, self.count = self.channel.Get_rank(), self.channel.Get_size()
@@ -63,15 +65,16 @@ class MpiWorld:
         self._lock = locks.lock()  # MPI serves one thread at a time
 
     def tell(self, topic: str, message: Message, to: Iterable[int]) -> None:
-        """Say something to these processes. It does not wait until they hear it."""
+        """Send a message to these processes. Does not wait until they receive it."""
         name = topic.encode()
         self._send(MESSAGE, b"".join((np.array(len(name), TOPIC_SIZE).tobytes(), name, message)), to)
 
     def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> dict[int, memoryview]:
         """The next message of each of these processes on the topic.
 
-        Errors: DistributedError names those who fail, leave, raise the alarm, or say nothing before
-                the deadline.
+        alarm:  a topic on which a message means that its sender has failed
+        Errors: DistributedError names the processes that fail, leave, send the alarm, or send
+                nothing before the deadline.
         """
         messages: dict[int, memoryview] = {}
         absent = list(of)
@@ -83,24 +86,24 @@ class MpiWorld:
                 absent = [n for n in absent if n not in messages]
                 if absent:
                     self._require_hope(call, absent, alarm)
-            waited = time.monotonic() - start
-            if absent and waited > self.deadline:
+            seconds = time.monotonic() - start
+            if absent and seconds > self.deadline:
                 raise DistributedError(
                     f"{call}: cannot go on (no word from {_named(absent)} in {self.deadline:g} s)",
                     hint="rune.distributed.initialize(deadline=) says how long to wait",
                 )
-            if absent and waited > BUSY:
+            if absent and seconds > BUSY:
                 time.sleep(pause)
                 pause = min(2 * pause or 1e-5, LONGEST_PAUSE)
         self._forget(topic, messages)
         return messages
 
     def fail(self, error: str) -> None:
-        """Tell the others that this process ends with an error."""
+        """Tell the other processes that this one ends with an error."""
         self._send(FAILURE, error.encode(), self._others())
 
     def leave(self) -> None:
-        """Tell the others that this process is done."""
+        """Tell the other processes that this one ends normally."""
         self._send(DEPARTURE, b"", self._others())
 
     def _others(self) -> list[int]:
@@ -116,7 +119,7 @@ class MpiWorld:
                 self._outgoing.append(Transfer(self.channel.Isend(memory, dest=n, tag=tag), tag, memory))
 
     def _look(self) -> None:
-        """Take in what has come, of each process in the order in which it was sent."""
+        """Receive what has arrived, from each process in the order in which it was sent."""
         while self._begin_to_receive():
             pass
         for source, transfers in self._incoming.items():
@@ -125,7 +128,7 @@ class MpiWorld:
                 self._file(source, transfer.tag, transfer.memory.data)
 
     def _begin_to_receive(self) -> bool:
-        """Whether a message was on its way."""
+        """Begin to receive a message, if one has arrived; returns whether one has."""
         status = self.mpi.Status()
         message = self.channel.Improbe(source=self.mpi.ANY_SOURCE, tag=self.mpi.ANY_TAG, status=status)
         if message is None:
@@ -145,29 +148,29 @@ class MpiWorld:
             end = start + int(np.frombuffer(data[:start], TOPIC_SIZE)[0])
             self.inbox[bytes(data[start:end]).decode(), source].append(data[end:])
 
-    def _forget(self, topic: str, heard: Iterable[int]) -> None:
-        """Drop the empty queues of a topic: there is one for each run of a program."""
+    def _forget(self, topic: str, senders: Iterable[int]) -> None:
+        """Drop the empty queues of a topic, since every run of a program has its own topic."""
         with self._lock:
-            for n in heard:
+            for n in senders:
                 if not self.inbox[topic, n]:
                     del self.inbox[topic, n]
 
     def _require_hope(self, call: str, absent: Sequence[int], alarm: str | None) -> None:
-        """Errors: DistributedError if a wait for these processes is in vain."""
+        """Errors: DistributedError if these processes will not send what is waited for."""
         for number, error in self.failures.items():
             raise DistributedError(f"{call}: cannot go on (process {number} has failed: {error})")
         for number in range(self.count):
             if alarm is not None and self.inbox.get((alarm, number)):
                 error = bytes(self.inbox[alarm, number][0]).decode()
                 raise DistributedError(f"{call}: cannot go on (process {number} raised {error})")
-        # What a process said before it left has come by now.
+        # Messages of one process arrive in order, so those sent before its departure are filed.
         if self.departures.intersection(absent):
-            gone = [n for n in absent if n in self.departures]
-            raise DistributedError(f"{call}: cannot go on ({_named(gone)} left without it)")
+            departed_peers = [n for n in absent if n in self.departures]
+            raise DistributedError(f"{call}: cannot go on ({_named(departed_peers)} left without it)")
 
 
 def _mpi() -> ModuleType:
-    """MPI, started. Errors: DistributedError without mpi4py or without a library of MPI."""
+    """MPI, initialised by the import. Errors: DistributedError without mpi4py or an MPI library."""
     try:
         return import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:

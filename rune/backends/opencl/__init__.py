@@ -1,13 +1,13 @@
 """OpenCL through pyopencl: one context, one in-order queue and one memory pool per device.
 
 A plan becomes one program, whose binary is kept on disk; run.py enqueues it. Intermediates
-share one arena per device, which grows to the largest plan: commands run in order, so that one
-call's arena is free for the next, and so is memory that returned to the pool. Copies to a busy
-device go through pinned memory (staging.py), so that the host need not wait; a second queue is for
-copies beside programs (aside.py). PoCL reads short declarations instead of its header (header.py).
+share one arena per device, which grows to the largest plan: commands run in order, so each call can
+use the arena of the one before it, and memory that returned to the pool. Copies to a busy device go
+through pinned memory (staging.py), so that the host need not wait; a second queue copies while
+programs run (aside.py). PoCL reads short declarations instead of its header (header.py).
 
-RUNE_OPENCL_PARTS=2 splits each device into so many equal parts, which are devices of their own
-behind the whole ones.
+RUNE_OPENCL_PARTS=2 splits each device into two equal parts, which are listed as devices after the
+undivided ones.
 Invariant: handles never leave this package.
 """
 
@@ -45,6 +45,7 @@ from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
 from rune.lowering.plan import Plan
 
+# OpenCL 1.2 has all of these on every device; doubles are an extension.
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
 _SMALLEST = "__kernel void smallest(__global int *x) { x[get_global_id(0)] = 0; }"
@@ -53,7 +54,7 @@ _loaded = Loaded("opencl")
 
 @functools.cache
 def _driver() -> Any:
-    """pyopencl, imported on first use; its own warnings are not the user's."""
+    """pyopencl, imported on first use, without its warnings, which users cannot act on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pyopencl
@@ -62,19 +63,19 @@ def _driver() -> Any:
 
 
 _POCL = "Portable Computing Language"
-# Platforms that keep compiled kernels on disk themselves. pocl compiles every kernel of a program
-# to answer what its binary is, and each once more for the workgroup of its launch.
+# Platforms that keep compiled kernels on disk themselves. Asked for a program's binary, PoCL
+# compiles every kernel of it, and later each kernel once more for the workgroup of its launch.
 CACHING = frozenset({_POCL})
 
 
 def _handles() -> list[object]:
-    """The devices that can compile and run, GPUs first, then the sub-devices requested."""
+    """The devices that can compile and run, GPUs first, then the requested sub-devices."""
     _loaded.check()
     _functions()  # a library without them has no device
     usable = [d for d in _available() if _fault(d) is None]
-    ranked = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
+    devices = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
     parts = int(os.environ.get("RUNE_OPENCL_PARTS", "1"))
-    return ranked + [part for d in ranked for part in _parts(d, parts)]
+    return devices + [part for d in devices for part in _parts(d, parts)]
 
 
 @functools.cache
@@ -83,7 +84,7 @@ def _functions() -> Functions:
 
 
 def _available() -> list:
-    """What the platforms say can be used, whether or not it can."""
+    """The devices that their platforms report as available."""
     devices = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
     return [d for d in devices if d.available and d.compiler_available]
 
@@ -95,7 +96,7 @@ class Named(Protocol):
 
 
 class OfPlatform(Protocol):
-    """A device, as far as its platform goes."""
+    """A device that names its platform."""
 
     platform: Named
 
@@ -104,15 +105,17 @@ class OfPlatform(Protocol):
 def _fault(device: OfPlatform) -> str | None:
     """Why no kernel can be built for the device; None where one can.
 
-    A driver lists processors that its compiler is too old for: PoCL 3.0 has LLVM 14, which knows no
-    AMD Zen 5. Such a program costs 10 to 20 ms once a process, as PoCL has it on disk.
+    A driver may list a processor for which its compiler is too old: PoCL 3.0 has LLVM 14, which
+    does not know AMD Zen 5. The trial costs 10 to 20 ms in each process, since PoCL keeps it on
+    disk.
     """
+    # The declarations were tried in a program of their own, so no second trial is needed.
     return None if _header(device) is DECLARED else _build_error(device, _SMALLEST, ["-w"])
 
 
 @functools.cache
 def _header(device: OfPlatform) -> Header:
-    """What rune's programs begin with there."""
+    """The header of rune's programs on a device."""
     options = ["-cl-std=CL1.2", "-w", *DECLARED.options]
     is_pocl = device.platform.name == _POCL
     is_declared = is_pocl and _build_error(device, DECLARED.text + TRIAL, options) is None
@@ -120,7 +123,7 @@ def _header(device: OfPlatform) -> Header:
 
 
 def _build_error(device: object, source: str, options: list[str]) -> str | None:
-    """What the driver's compiler says; None where it builds the program."""
+    """The first error of the driver's compiler; None if it builds the program."""
     cl = _driver()
     try:
         cl.Program(cl.Context([device]), source).build(options, cache_dir=False)
@@ -135,11 +138,12 @@ def _first_error(log: str) -> str:
 
 
 def _parts(device: Any, count: int) -> list[object]:
-    """The device in equal parts; none where it cannot be split so."""
+    """The device in `count` equal parts; none if it cannot be split like that."""
     kind = _driver().device_partition_property.EQUALLY
     units = device.max_compute_units // max(1, count)
     if count <= 1 or units == 0 or kind not in device.partition_properties:
         return []
+    # Where the units do not divide evenly, there may be more parts than that.
     return device.create_sub_devices([kind, units])[:count]
 
 
@@ -149,7 +153,7 @@ def probe() -> tuple[list[Target], str | None]:
         targets = [_target(number, handle) for number, handle in enumerate(_handles())]
     except ImportError as error:
         return [], f"pyopencl cannot be imported ({error}); pip install 'rune-ml[opencl]'"
-    except Exception as error:  # a driver may fail in any way: the reason is reported
+    except Exception as error:  # a driver may fail in any way, and `probe` must never raise
         return [], f"no OpenCL platform ({type(error).__name__}: {error})"
     return targets, None if targets else _why_none()
 
@@ -190,17 +194,17 @@ def _target(number: int, device: Any) -> Target:
 
 
 def _native(device: Any, has_f64: bool) -> frozenset[tuple[str, np.dtype]]:
-    """What the driver says of single operations."""
-    said, fused = device.extensions.split(), _driver().device_fp_config.FMA
+    """The operations that the driver reports as native."""
+    extensions, fma_flag = device.extensions.split(), _driver().device_fp_config.FMA
     words = [dtypes.i32, dtypes.u32]
     longs = [dtypes.i64, dtypes.u64]
-    fma = [dtypes.f32] * bool(device.single_fp_config & fused)
-    fma += [dtypes.f64] * bool(has_f64 and device.double_fp_config & fused)
+    fma = [dtypes.f32] * bool(device.single_fp_config & fma_flag)
+    fma += [dtypes.f64] * bool(has_f64 and device.double_fp_config & fma_flag)
     return natively(
         fma=fma,
-        arithmetic=[dtypes.f32, *[dtypes.f64] * has_f64, *[dtypes.f16] * ("cl_khr_fp16" in said)],
-        atomic_add=words + longs * ("cl_khr_int64_base_atomics" in said),
-        atomic_min=words + longs * ("cl_khr_int64_extended_atomics" in said),
+        arithmetic=[dtypes.f32, *[dtypes.f64] * has_f64, *[dtypes.f16] * ("cl_khr_fp16" in extensions)],
+        atomic_add=words + longs * ("cl_khr_int64_base_atomics" in extensions),
+        atomic_min=words + longs * ("cl_khr_int64_extended_atomics" in extensions),
     )
 
 
@@ -232,12 +236,12 @@ class OpenCLBackend(QueuedBackend):
         self.device = device
         self.context = self.cl.Context([device])
         self.queue = self.cl.CommandQueue(self.context)
-        self.turns = Turns(target.name)  # from setting arguments to enqueueing
+        self.turns = Turns(target.name)  # held from setting arguments to enqueueing
         self.work = Work()
         self.last: Any = None  # event of the last command of a call
         self.functions = _functions()
         self.header = _header(device.parent_device or device)
-        self.freed = 0  # how often memory was given back to the driver
+        self.frees = 0  # how often memory was returned to the driver
         self.check = _loaded.check
         self.pool = Pool(
             target.name,
@@ -250,7 +254,7 @@ class OpenCLBackend(QueuedBackend):
         self.arena = Arena(self.pool)
         self.staging = Staging(self, self.queue)
         self._aside: Aside | None = None
-        self.abandoned = Abandoned()
+        self.abandoned_events = Abandoned()
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -263,20 +267,22 @@ class OpenCLBackend(QueuedBackend):
 
     def _raw_free(self, handle: Releasable) -> None:
         handle.release()
-        self.freed += 1
+        self.frees += 1
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
-        """Put bytes there, behind all that was enqueued.
+        """Write bytes to the block, after all enqueued work.
 
-        Directly where nothing is under way that the copy would wait for.
+        Directly where nothing is pending for which the copy would have to wait.
         """
+        # `marker` knows only of calls; this copy would also wait for a joined copy.
         if self.marker()() and not (self._aside and self._aside.is_awaited):
             self.cl.enqueue_copy(self.queue, block.handle, data, dst_offset=offset, is_blocking=True)
         else:
             self.staging.send(block, offset, data)
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
-        """The array on the device, by a copy beside programs, which wait for it by the join."""
+        """The array on the device, by a copy in another queue; the join makes programs wait for
+        it."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if not array.size:
             return buffer, Join()
@@ -288,19 +294,19 @@ class OpenCLBackend(QueuedBackend):
 
     @property
     def aside(self) -> Aside:
-        """Its queue for copies."""
+        """The queue for copies to the device, created on first use."""
         if self._aside is None:
             self._aside = Aside(self)
         return self._aside
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
-        """Begin to copy bytes to the host; the event keeps them."""
+        """Begin to copy bytes to the host. pyopencl's event keeps the host's memory alive."""
         host, handle = np.empty(nbytes, np.uint8), block.handle
         event = self.cl.enqueue_copy(self.queue, host, handle, src_offset=offset, is_blocking=False)
         self.queue.flush()
 
         def finish() -> np.ndarray:
-            self.abandoned.wait_for(event)
+            self.abandoned_events.wait_for(event)
             return host
 
         return finish
@@ -311,18 +317,20 @@ class OpenCLBackend(QueuedBackend):
         self.drain()
 
     def drain(self) -> None:
-        """Wait for all that was enqueued until now."""
+        """Wait for all work enqueued until now."""
+        # By a marker and not by `finish`, during which Ctrl-C would not be handled.
         event = self.cl.enqueue_marker(self.queue)
         self.queue.flush()
         wait_for(event)
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the pool until now, and of the pinned memory that copies go through."""
+        """Counts of the pool so far, and of the pinned memory for copies."""
         aside = {} if self._aside is None else {"aside": self._aside.stats()}
         return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats(), **aside)
 
     def marker(self) -> Callable[[], bool]:
-        """Whether all that was enqueued until now has ended."""
+        """A function that says whether all calls enqueued until now have ended."""
+        # The queue is in order, so the last call's event suffices, and costs no marker.
         event = self.last
         return lambda: event is None or event.command_execution_status <= 0  # negative: an error
 
@@ -345,16 +353,17 @@ class OpenCLBackend(QueuedBackend):
 
     @functools.cached_property
     def timing_queue(self) -> Any:
-        """A queue that measures how long commands take."""
+        """A queue that records times of its commands, which the usual one does not pay for."""
         properties = self.cl.command_queue_properties.PROFILING_ENABLE
         return self.cl.CommandQueue(self.context, properties=properties)
 
     def build(self, source: str, name: str, header: Header = OF_THE_DRIVER) -> Any:
-        """A compiled program, from its binary on disk where that is kept."""
+        """A compiled program, from the disk cache if its binary is there."""
         cl, device = self.cl, self.device
         options = ["-cl-std=CL1.2", "-w", *header.options]
         if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+        # All that may change the binary: a driver's version, but also the size of a sub-device.
         platform = device.platform
         key = disk_cache.key_of(
             "opencl",
@@ -371,14 +380,14 @@ class OpenCLBackend(QueuedBackend):
         binary = disk_cache.load(key)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a compiler's remarks are not errors
+                warnings.simplefilter("ignore")  # pyopencl warns of a compiler's mere remarks
                 return self._from_disk(binary, options) or self._from_source(key, header.text + source, options)
         except cl.RuntimeError as error:
             action = f"opencl: cannot compile {name} for {self.target.name}"
             raise refusal(action, source, str(error)) from error
 
     def _from_disk(self, binary: bytes | None, options: list[str]) -> Any | None:
-        """The program of a kept binary; None where there is none, or the driver refuses it."""
+        """The program of a stored binary; None if there is none, or if the driver refuses it."""
         if binary is None:
             return None
         try:
@@ -388,7 +397,7 @@ class OpenCLBackend(QueuedBackend):
 
     def _from_source(self, key: bytes, source: str, options: list[str]) -> Any:
         cl: Any = self.cl
-        # Without pyopencl's own cache, which compares no more than a hash.
+        # Without pyopencl's own cache, which compares only a hash.
         program = cl.Program(self.context, source).build(options, cache_dir=False)
         is_kept = self.device.platform.name in CACHING
         if disk_cache.current() is not None and not is_kept:

@@ -1,10 +1,11 @@
-"""Commands of steps, as one list of calls of OpenCL's C functions (shared/call_list.py).
+"""The commands of steps as one list of calls of OpenCL's C functions (shared/call_list.py).
 
     launch @f (x, y) ->    renew argument 0 of f; renew argument 1; ...; clEnqueueNDRangeKernel
     copy x to y            clEnqueueCopyBuffer
 
 A call of a plan writes the handles of its memory into the list, and plays it. An argument is set
-only where it is not what the kernel has: each kernel remembers its own, whichever list has set it.
+only if the kernel does not have it already: each kernel remembers its arguments, whichever list set
+them.
 """
 
 from __future__ import annotations
@@ -22,55 +23,55 @@ from rune.records import dataclass
 
 Memory = tuple[Space, int]
 _HANDLE_BYTES = 8
-_UNSET = (1 << 64) - 1
+_UNSET = (1 << 64) - 1  # neither a handle nor an offset or a size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """The kernel of one launch; it keeps its arguments from call to call.
+    """The kernel of one launch, whose arguments stay set from call to call.
 
-    It knows their handles, which keeps no memory: the pool may give it to another meanwhile.
+    `known` has the handles of the arguments, which do not keep the memory alive.
     """
 
     handle: Handle
-    rendered: Rendered
+    code: Rendered
     most_threads: int
     multiple: int
     work: Size  # of a launch
-    known: array[int]  # its arguments: by position, handle and offset of each memory, then sizes
+    known: array[int]  # the arguments as set: handle and offset of each memory, then sizes
 
     @classmethod
-    def of(cls, handle: Handle, rendered: Rendered, most_threads: int, multiple: int, work: Size) -> Kernel:
-        """A kernel whose arguments are not set yet."""
-        arguments = 2 * len(rendered.params) + len(rendered.sizes)
-        return cls(handle, rendered, most_threads, multiple, work, array("Q", [_UNSET] * arguments))
+    def of(cls, handle: Handle, code: Rendered, most_threads: int, multiple: int, work: Size) -> Kernel:
+        """A kernel whose arguments are not yet set."""
+        arguments = 2 * len(code.params) + len(code.sizes)
+        return cls(handle, code, most_threads, multiple, work, array("Q", [_UNSET] * arguments))
 
     def forget_arguments(self) -> None:
-        """Set every argument before the next launch."""
+        """Have every argument set before the next launch."""
         for position in range(len(self.known)):
             self.known[position] = _UNSET
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A step for one choice of sizes, or a part of it, all but its buffers: `held` says which."""
+    """A step for one choice of sizes, or a part of it, on the memory that `operands` names."""
 
-    held: tuple[Memory, ...]
+    operands: tuple[Memory, ...]
     kernel: Kernel | None = None  # None: a copy
     numbers: tuple[int, ...] = ()  # element offsets, then sizes
     total: tuple[int, ...] = ()
     local: tuple[int, ...] = ()
-    start: tuple[int, ...] | None = None  # where in the whole launch the threads begin; None: at 0
+    start: tuple[int, ...] | None = None  # the first thread, of a part of a launch; None: 0
     work: int = 0
-    copied: tuple[int, int, int] = (0, 0, 0)  # bytes, offset in the target, in the source
+    move: tuple[int, int, int] = (0, 0, 0)  # of a copy: bytes, offset in the target, in the source
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands in a row, to be played again and again.
+    """A sequence of commands that can be replayed.
 
     handles: words for the handles of memory, each with the memory
-    event:   the word of the event behind the last command; None: there is no command
+    event:   the word of the last command's event; None if there is no command
     moves:   target and source of copies to the same offset, where both may be one donated memory
     """
 
@@ -80,19 +81,19 @@ class Commands:
     moves: tuple[tuple[Memory, Memory], ...]
 
     def write(self, memory: Mapping[Space, Sequence[Block]]) -> None:
-        """Say on which memory they work."""
+        """Set the memory on which the commands work."""
         words = self.calls.words
         for word, space, number in self.handles:
             words[word] = memory[space][number].handle.int_ptr
 
     def moves_in_place(self, memory: Mapping[Space, Sequence[Block]]) -> bool:
-        """Whether a copy is from donated memory to itself, which OpenCL refuses."""
+        """Whether a copy is from donated memory to itself, which OpenCL refuses as an overlap."""
         return any(memory[a][m].handle is memory[b][n].handle for (a, m), (b, n) in self.moves)
 
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes commands down."""
+    """Records commands as notes of a call list."""
 
     functions: Functions
     queue: Handle
@@ -106,7 +107,7 @@ class _Writer:
         return self.handles[memory]
 
     def command(self, command: Command, event: int) -> None:
-        """One command, and where its event goes."""
+        """Record one command. event: the word with the address for its event, or with 0."""
         if command.kernel is None:
             self.copy(command, event)
         else:
@@ -114,13 +115,13 @@ class _Writer:
             self.launch(command.kernel, command, event)
 
     def arguments(self, kernel: Kernel, command: Command) -> None:
-        """Set what the kernel does not have: pairs of buffer and offset, then sizes."""
-        notes, count = self.notes, len(command.held)
-        values = {2 * position: self.handle(memory) for position, memory in enumerate(command.held)}
+        """Set the arguments that have changed: pairs of buffer and offset, then sizes."""
+        notes, count = self.notes, len(command.operands)
+        values = {2 * position: self.handle(memory) for position, memory in enumerate(command.operands)}
         for position, number in enumerate(command.numbers):
             argument = 2 * position + 1 if position < count else position + count
             values[argument] = notes.constant(number)
-        notes.hold(kernel)
+        notes.hold(kernel)  # the list writes into its `known`
         first = kernel.known.buffer_info()[0]
         for argument, word in sorted(values.items()):
             notes.call(
@@ -132,7 +133,7 @@ class _Writer:
             )
 
     def launch(self, kernel: Kernel, command: Command, event: int) -> None:
-        """Enqueue a kernel."""
+        """Record the launch of a kernel."""
         notes = self.notes
         zero = notes.constant(0)
 
@@ -144,41 +145,39 @@ class _Writer:
         notes.call(self.functions.launch, queue, handle, rank, *shape, zero, zero, event, checked=True)
 
     def copy(self, command: Command, event: int) -> None:
-        """Enqueue a copy."""
-        notes, (target, source), (nbytes, to, at) = self.notes, map(self.handle, command.held), command.copied
+        """Record a copy."""
+        notes, (target, source), (nbytes, to, at) = self.notes, map(self.handle, command.operands), command.move
         queue, zero = notes.constant(self.queue.int_ptr), notes.constant(0)
         numbers = map(notes.constant, (at, to, nbytes))
         notes.call(self.functions.copy, queue, source, target, *numbers, zero, zero, event, checked=True)
 
     def flush(self) -> None:
-        """Hand over what was enqueued."""
+        """Record a flush: without it a driver may leave commands in the queue for any time."""
         self.notes.call(self.functions.flush, self.notes.constant(self.queue.int_ptr), checked=True)
 
 
-def in_a_row(listed: Sequence[Command], functions: Functions, queue: Handle, limit: int | None) -> Commands:
-    """The commands, to be played one after the other.
-
-    limit: of the work that is handed over at once
-    """
+def in_a_row(commands: Sequence[Command], functions: Functions, queue: Handle, limit: int | None) -> Commands:
+    """The commands as one list. limit: the most work between two flushes; None: any."""
     writer = _Writer(functions, queue, Notes(), {})
     event, work = writer.notes.word(), 0
-    for number, command in enumerate(listed):
+    for number, command in enumerate(commands):
         if limit is not None and work and work + command.work > limit:
             writer.flush()
             work = 0
         work += command.work
-        is_last = number == len(listed) - 1
+        # Events cost time and must be released, so only the last command has one.
+        is_last = number == len(commands) - 1
         writer.command(command, writer.notes.address_of(event) if is_last else writer.notes.constant(0))
     writer.flush()
     handles = tuple((word, *memory) for memory, word in writer.handles.items())
-    moves = tuple(_in_place(listed))
-    return Commands(writer.notes.list(), handles, event if listed else None, moves)
+    moves = tuple(_in_place(commands))
+    return Commands(writer.notes.list(), handles, event if commands else None, moves)
 
 
-def _in_place(listed: Iterable[Command]) -> Iterable[tuple[Memory, Memory]]:
-    """Target and source of copies that are none if both are one memory."""
-    for command in listed:
-        _, to, at = command.copied
+def _in_place(commands: Iterable[Command]) -> Iterable[tuple[Memory, Memory]]:
+    """Target and source of each copy that has nothing to do if both are the same memory."""
+    for command in commands:
+        _, to, at = command.move
         if command.kernel is None and to == at:
-            target, source = command.held
+            target, source = command.operands
             yield target, source

@@ -1,4 +1,4 @@
-"""The C functions of OpenCL that commands call by themselves, past pyopencl (commands.py)."""
+"""Addresses of OpenCL's C functions, which call lists use without pyopencl (commands.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = ("clEnqueueNDRangeKernel", "clEnqueueCopyBuffer", "clSetKernelArg", "cl
 
 
 class Handle(Protocol):
-    """An object of pyopencl's."""
+    """An object of pyopencl."""
 
     int_ptr: int
 
@@ -29,8 +29,9 @@ class Functions:
 
 
 def functions(cl: ModuleType) -> Functions:
-    """The functions of the library that pyopencl calls. Errors: OSError, AttributeError."""
-    # A library is searched together with those that it was linked to, but on Windows.
+    """The functions of the library that pyopencl uses. Errors: OSError, AttributeError."""
+    # pyopencl may bring a loader of its own, and handles are valid in that one only. Looking a name
+    # up in its module also searches the libraries that it is linked to, except on Windows.
     library = ctypes.CDLL("OpenCL.dll" if sys.platform == "win32" else cl._cl.__file__)
     addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _NAMES]
     return Functions(*[address or 0 for address in addresses])

@@ -1,17 +1,17 @@
-"""What a driver's compiler reads before a program of rune's.
+"""Short declarations that replace PoCL's header in front of rune's programs.
 
-PoCL has its compiler read a header of 18,500 lines, twice for each program, which takes it three
-times as long as all that it does with a small kernel. A macro that the header defines itself keeps
-it out, and what rune's kernels use is declared here, in 140 lines. The attributes are those of the
-header, and so the compiler makes the same of a kernel.
+PoCL makes its compiler read a header of 18,500 lines, twice for each program, which takes three
+times as long as all other work on a small kernel. Defining the header's include guard keeps it out,
+and the functions that rune's kernels use are declared here, in 140 lines. They have the header's
+attributes, so the compiler produces the same code.
 
-What takes one instruction is defined by the compiler's own function instead. PoCL's library is
-built for a few processors, and on others its functions are not inlined: on AMD's Zen, `fabs` was a
-call for each element, so no loop over work items was vectorised.
+Functions of one instruction are defined here through the compiler's builtins instead. PoCL's
+library is built for a few processors, and on others its functions are not inlined: on AMD's Zen,
+`fabs` was a call for each element, which kept every loop over work items from being vectorised.
 
-A program of TRIAL calls whatever is declared. If it does not build, PoCL's own header is read:
-nothing promises that this macro stays.
-Not here: what users write, which may call anything.
+The program TRIAL calls every function that is declared. If it does not build, PoCL's own header is
+used, since PoCL does not promise to keep the include guard. Kernels that users write always get the
+header, because they may call anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Options of a build, and text before the source, whose lines are counted without it."""
+    """Options of a build, and text before the source, which does not count in line numbers."""
 
     options: tuple[str, ...] = ()
     text: str = ""
@@ -34,10 +34,10 @@ class _Function:
     name: str
     operands: tuple[str, ...]
     attribute: str = "const"  # besides `overloadable`
-    code: str = ""  # what it does to a0, a1, ...; "" where the library's is called
+    code: str = ""  # its body over a0, a1, ...; "" for a function of PoCL's library
 
     def declaration(self) -> str:
-        """The library's function, or the definition of one that is inlined."""
+        """The declaration of a library function, or the definition of an inlined one."""
         if not self.code:
             return f"{self._head('overloadable')}({', '.join(self.operands)});"
         operands = ", ".join(f"{type_} a{k}" for k, type_ in enumerate(self.operands))
@@ -48,7 +48,7 @@ class _Function:
         return f"{self.result} __attribute__(({attributes})) {self.name}"
 
     def call(self, number: int) -> str:
-        """A function that calls it."""
+        """A function that calls it, for the trial program."""
         operands = ", ".join(f"{type_} a{k}" for k, type_ in enumerate(self.operands))
         values = ", ".join(f"a{k}" for k in range(len(self.operands)))
         value = f"{self.name}({values})"
@@ -80,7 +80,9 @@ def _of_floats(type_: str) -> list[_Function]:
 
 
 def _of_pieces(base: str, count: int) -> list[_Function]:
-    """Neighbours, which lie at any element."""
+    """Loads and stores of neighbouring elements, the first of which may be any element."""
+    # The type `_anywhere` has the alignment of one element: a plain vector type would let the
+    # compiler use aligned instructions.
     piece, anywhere = f"{base}{count}", f"{base}{count}_anywhere"
     load, store = f"return *(const {{}} {anywhere}*)(a1 + {count} * a0)", f"*({{}} {anywhere}*)(a2 + {count} * a1) = a0"
     loads = [
@@ -112,12 +114,12 @@ _FUNCTIONS = (
 )
 _OF_DOUBLES = tuple(_of_floats("double"))
 _OF_LONGS = (_Function("long", "atom_add", ("volatile __global long*", "long"), ""),)
-# Calls of it want a kernel.
+# Not among the functions of the trial, because it may be called only from a kernel.
 _BARRIER = _Function("void", "barrier", ("uint",), "convergent")
 
 
 def _with_extension(name: str, lines: list[str]) -> list[str]:
-    """Lines for devices that have the extension, which is off again behind them."""
+    """Lines for devices that have the extension, which is enabled for these lines only."""
     pragma = f"#pragma OPENCL EXTENSION {name} :"
     return [f"#ifdef {name}", f"{pragma} enable", *lines, f"{pragma} disable", "#endif"]
 
@@ -139,7 +141,7 @@ _DECLARATIONS = "\n".join(
 )
 
 OF_THE_DRIVER = Header()
-# The first macro keeps the header out; the second is a type of it that PoCL uses behind it.
+# The first macro is the header's include guard; the second a type that PoCL itself uses after it.
 DECLARED = Header(("-D_OPENCL_H_", "-Duintptr_t=__UINTPTR_TYPE__"), f"{_DECLARATIONS}\n#line 1\n")
 
 

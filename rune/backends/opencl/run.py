@@ -1,11 +1,11 @@
-"""A plan on an OpenCL device: its commands are prepared, and a call enqueues all of them.
+"""A plan on an OpenCL device: commands are prepared once, and a call enqueues all of them.
 
 A plan without loops and branches is one list of commands (commands.py), which machine code
-enqueues; others have such a list for each step. Nothing waits but the reading of a branch's number,
-of a while loop's condition, and a callback: a loop of a known number of steps is enqueued whole.
-OpenCL 1.2 has no loops of its own on the device, so each step is enqueued.
+enqueues; other plans have such a list for each step. The host waits only to read a branch's index
+or a while loop's condition, and for callbacks: a loop with a known number of steps is enqueued
+without waiting. OpenCL 1.2 has no loops on the device, so every step of a loop is enqueued.
 
-Invariant: nothing is launched over an empty grid.
+Invariant: nothing is launched over an empty grid, which OpenCL 1.2 refuses.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ from rune.lowering.plan import Launch, Plan, Space, all_steps
 from rune.lowering.source_calls import is_source
 from rune.records import dataclass
 
-_WORKGROUP = 256  # threads, where the kernel leaves the choice
-_SHORTAGES = (-4, -5, -6)  # CL_MEM_OBJECT_ALLOCATION_FAILURE, of resources, of the host's memory
+_WORKGROUP = 256  # the most threads of a workgroup, where the kernel does not fix them
+# CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY
+_SHORTAGES = (-4, -5, -6)
 _SCRATCH_BYTES = 1 << 20  # private arrays of a workgroup's threads: on a CPU they share one stack
 
 
-_Prepared = dict[int, tuple[Commands, ...]]  # by id of the concrete step
-_UNKNOWN: Any = object()
+_StepCommands = dict[int, tuple[Commands, ...]]  # by id of the concrete step
+_UNKNOWN: Any = object()  # not None, which stands for plans without a script
 
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """Enqueues the commands of one call, as loops and branches say. Only `read` waits."""
+    """Enqueues the commands of one call step by step. Only `read` and `fetch` wait."""
 
     executable: OpenCLExecutable
-    commands: _Prepared
+    commands: _StepCommands
     memory: Mapping[Space, Sequence[Block]]
 
     def step(self, step: ConcreteStep) -> None:
@@ -63,7 +64,7 @@ class Walker:
             call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
         for commands in self.commands[id(step)]:
-            # Donated memory is there already.
+            # The argument was donated to this result: there is nothing to copy.
             if not commands.moves_in_place(self.memory):
                 self.executable.play(commands, self.memory)
 
@@ -73,25 +74,25 @@ class Walker:
         executable.cl.enqueue_fill_buffer(executable.queue, handle, np.int32(number), place.offset, place.bytes)
 
     def read(self, place: Place) -> int:
-        """Wait for all that was enqueued; the number there."""
+        """The number at a place, after waiting for all enqueued work."""
         return int(self.fetch(place).view(place.type.dtype)[0])
 
     def fetch(self, place: Place) -> np.ndarray:
-        """Wait for all that was enqueued; the bytes there."""
+        """The bytes at a place, after waiting for all enqueued work."""
         host, executable = np.empty(place.bytes, np.uint8), self.executable
         at = {"src_offset": place.offset, "is_blocking": False}
         event = executable.cl.enqueue_copy(executable.queue, host, self.handle(place), **at)
         executable.queue.flush()
-        executable.backend.abandoned.wait_for(event)
+        executable.backend.abandoned_events.wait_for(event)
         return host
 
     def send(self, place: Place, host: np.ndarray) -> None:
-        """Put bytes there."""
+        """Write bytes to a place."""
         cl, queue = self.executable.cl, self.executable.queue
         cl.enqueue_copy(queue, self.handle(place), host, dst_offset=place.offset, is_blocking=True)
 
     def handle(self, place: Place) -> Any:
-        """The memory that a place is in."""
+        """The buffer in which a place lies."""
         return self.memory[place.space][place.number].handle
 
 
@@ -104,16 +105,16 @@ class OpenCLQueue(Queue, Protocol):
     queue: Any
     last: Any  # event of the last command of a call
     functions: Functions
-    freed: int  # how often memory was given back to the driver
-    abandoned: Abandoned
+    frees: int  # how often memory was returned to the driver
+    abandoned_events: Abandoned
 
     def drain(self) -> None:
-        """Wait for all that was enqueued until now."""
+        """Wait for all work enqueued until now."""
         ...
 
     @property
     def timing_queue(self) -> Any:
-        """A queue that measures how long commands take."""
+        """A queue that records times of its commands."""
         ...
 
 
@@ -132,7 +133,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         super().__init__(backend, plan)
         self.cl, self.meter = backend.cl, meter
         self.queue = backend.queue if meter is None else backend.timing_queue
-        self._rendered = kernels
+        self._kernel_code = kernels
         self._kernels = {
             id(step): self._kernel(
                 program, kernels[step.kernel], counted_work(plan.kernels[step.kernel], backend.target)
@@ -140,33 +141,33 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             for step in all_steps(plan)
             if isinstance(step, Launch)
         }
-        self._sources = sources.rendered
-        # What users wrote is launched whole: how long it runs is not known.
+        self._sources = sources.kernels
+        # Users' kernels are never divided, because their work is not known: hence 0.
         self._kernels |= {
-            step: self._kernel(sources.programs[name], sources.rendered[name], 0)
-            for step, name in sources.names.items()
+            step: self._kernel(sources.programs[name], sources.kernels[name], 0) for step, name in sources.names.items()
         }
-        self._freed = backend.freed
+        self._frees = backend.frees
         self._event = self.cl.Event.from_int_ptr
-        self._prepared: Bounded[Concrete, _Prepared] = Bounded()
+        self._step_commands: Bounded[Concrete, _StepCommands] = Bounded()
         self._scripts: Bounded[Concrete, Commands | None] = Bounded()
 
-    def _kernel(self, program: object, rendered: Rendered, work: Size) -> Kernel:
+    def _kernel(self, program: object, code: Rendered, work: Size) -> Kernel:
         cl, device = self.cl, self.backend.device
-        handle = cl.Kernel(program, rendered.name)
+        handle = cl.Kernel(program, code.name)
         info = cl.kernel_work_group_info
         most = handle.get_work_group_info(info.WORK_GROUP_SIZE, device)
         multiple = handle.get_work_group_info(info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+        # On a CPU a workgroup is a loop, for which any size will do.
         on_cpu = device.type & cl.device_type.CPU
-        return Kernel.of(handle, rendered, most, 1 if on_cpu else multiple, work)
+        return Kernel.of(handle, code, most, 1 if on_cpu else multiple, work)
 
     def sources(self) -> dict[str, str]:
-        """Each kernel as a program of its own, by name."""
-        ours = {name: assemble([r], OPENCL_C) for name, r in self._rendered.items()}
+        """The source of each kernel as a separate program, by name."""
+        ours = {name: assemble([r], OPENCL_C) for name, r in self._kernel_code.items()}
         return ours | {name: r.text for name, r in self._sources.items()}
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
-        """Enqueue all steps on this memory."""
+        """Enqueue all steps on the call's memory."""
         if self.meter is not None:
             self._run_timed(self.meter, concrete, memory)
             return
@@ -174,19 +175,19 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         if script is _UNKNOWN:
             script = self._scripts.keep(concrete, self._script(concrete))
         if script is None or (script.moves and script.moves_in_place(memory)):
-            run(concrete.steps, Walker(self, self.prepared(concrete), memory))
+            run(concrete.steps, Walker(self, self.step_commands(concrete), memory))
         else:
             self.play(script, memory)
 
     def _run_timed(self, meter: Meter, concrete: Concrete, memory: Mapping[Space, Sequence[Block]]) -> None:
-        """Run one step after the other in a queue that measures: the device's own does not."""
-        self.backend.drain()
-        walker = Walker(self, self.prepared(concrete), memory)
+        """Run the steps one by one in the queue that records times."""
+        self.backend.drain()  # the queues do not wait for each other
+        walker = Walker(self, self.step_commands(concrete), memory)
         run(concrete.steps, TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes))
         self.queue.finish()
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
-        """Run a step; how long its commands took, None where there was none."""
+        """Run a step; returns the seconds of its commands, None if it had none."""
         if is_callback(step.step):
             walker.step(step)
             return None
@@ -199,55 +200,56 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         return 1e-9 * sum(e.profile.end - e.profile.start for e in events) if events else None
 
     def _script(self, concrete: Concrete) -> Commands | None:
-        """The steps as a script; None where only a walk finds out what comes next."""
+        """All steps as one list of commands; None if a step decides what comes next or calls
+        Python."""
         if any(not isinstance(s, ConcreteStep) or is_callback(s.step) for s in concrete.steps):
             return None
         steps = (s for s in concrete.steps if isinstance(s, ConcreteStep))
         return self.commands([*itertools.chain(*(self.parts(s, concrete) for s in steps))])
 
-    def commands(self, listed: Sequence[Command]) -> Commands:
-        """Commands in a row, ready to be played."""
-        return in_a_row(listed, self.backend.functions, self.queue, self.backend.target.submission_work)
+    def commands(self, commands: Sequence[Command]) -> Commands:
+        """The commands as one list, ready to be replayed."""
+        return in_a_row(commands, self.backend.functions, self.queue, self.backend.target.submission_work)
 
-    def prepared(self, concrete: Concrete) -> _Prepared:
-        """The commands of each step by itself, for one choice of sizes."""
-        prepared = self._prepared.get(concrete)
-        if prepared is None:
+    def step_commands(self, concrete: Concrete) -> _StepCommands:
+        """The commands of each step as lists of their own, for one choice of sizes."""
+        step_commands = self._step_commands.get(concrete)
+        if step_commands is None:
             steps = [s for s in all_concrete(concrete.steps) if not is_callback(s.step)]
-            each = {id(s): tuple(self.commands([c]) for c in self.parts(s, concrete)) for s in steps}
-            prepared = self._prepared.keep(concrete, each)
-        return prepared
+            by_step = {id(s): tuple(self.commands([c]) for c in self.parts(s, concrete)) for s in steps}
+            step_commands = self._step_commands.keep(concrete, by_step)
+        return step_commands
 
     def parts(self, step: ConcreteStep, concrete: Concrete) -> tuple[Command, ...]:
-        """The step's commands: none where there is nothing to do, several for a long launch."""
+        """The step's commands: none if there is nothing to do, several for a divided launch."""
         places, kernel = step.places, self._kernels.get(id(step.step))
-        held = tuple((p.space, 0 if p.space is Space.ARENA else p.number) for p in places)
+        operands = tuple((p.space, 0 if p.space is Space.ARENA else p.number) for p in places)
         if kernel is None:
             target, source = places
-            copied = (target.bytes, target.offset, source.offset)
-            # Nothing of no size exists: the arena may not even have been allocated.
-            return (Command(held, copied=copied),) if target.bytes else ()
-        grid = self._grid(step, kernel.rendered, concrete)
+            move = (target.bytes, target.offset, source.offset)
+            # OpenCL refuses empty copies, and an arena of no bytes is not allocated.
+            return (Command(operands, move=move),) if target.bytes else ()
+        grid = self._grid(step, kernel.code, concrete)
         if 0 in grid:
             return ()
-        sizes = [concrete.sizes[name] for name in kernel.rendered.sizes]
+        sizes = [concrete.sizes[name] for name in kernel.code.sizes]
         offsets = [p.offset // p.type.dtype.itemsize for p in places]
         total, local = self._shape(kernel, grid)
         launch = Box((0,) * len(total), tuple(total), most_work(kernel.work, concrete.sizes))
-        described = held, kernel, (*offsets, *sizes)
+        arguments = operands, kernel, (*offsets, *sizes)
         launches = boxes(launch, local, self.backend.target.submission_work)
         return tuple(
-            Command(*described, b.extents, tuple(local), b.start if any(b.start) else None, b.work) for b in launches
+            Command(*arguments, b.extents, tuple(local), b.start if any(b.start) else None, b.work) for b in launches
         )
 
-    def _grid(self, step: ConcreteStep, rendered: Rendered, concrete: Concrete) -> list[int]:
+    def _grid(self, step: ConcreteStep, code: Rendered, concrete: Concrete) -> list[int]:
         if is_source(step.step):
-            return blocks_of(rendered, step, concrete.sizes)
-        return [evaluate(x, concrete.sizes) for x in rendered.grid] or [1]
+            return blocks_of(code, step, concrete.sizes)
+        return [evaluate(x, concrete.sizes) for x in code.grid] or [1]
 
     def play(self, commands: Commands, memory: Mapping[Space, Sequence[Block]]) -> None:
-        """Enqueue commands on this memory. Errors: OutOfMemory, DeviceError."""
-        if self._freed != self.backend.freed:
+        """Enqueue commands on the call's memory. Errors: OutOfMemory, DeviceError."""
+        if self._frees != self.backend.frees:
             self._forget_arguments()
         commands.write(memory)
         calls = commands.calls
@@ -255,16 +257,17 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         if count < calls.count:
             self._go_on(commands, count, memory)
         if commands.event is not None:
+            # The event belongs to this object now (retain=False), which releases it when it dies.
             self.backend.last = self._event(calls.words[commands.event], False)
 
     def _forget_arguments(self) -> None:
-        """Set all arguments again: what has been freed may be there under the same handle."""
-        self._freed = self.backend.freed
+        """Have all arguments set again: a new buffer may have the handle of one that was freed."""
+        self._frees = self.backend.frees
         for kernel in self._kernels.values():
             kernel.forget_arguments()
 
     def _go_on(self, commands: Commands, count: int, memory: Mapping[Space, Sequence[Block]]) -> None:
-        """Make the other calls, if only memory was short: some drivers first notice here."""
+        """Make the remaining calls, if memory was short: some drivers allocate only now."""
         calls, pool, status = commands.calls, self.backend.pool, commands.calls.status(count)
         if status in _SHORTAGES:
             pool.trim()
@@ -279,20 +282,22 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         raise DeviceError(f"{self.plan.name}: cannot run on {self.backend.target.name} (OpenCL says {name})")
 
     def _shape(self, kernel: Kernel, grid: list[int]) -> tuple[list[int], list[int]]:
-        """Global and local sizes: the kernel's own workgroup, or one that fills the device."""
-        if kernel.rendered.workgroup:
-            local = list(kernel.rendered.workgroup)
+        """Global and local sizes: with the kernel's workgroup, or one chosen to fill the device."""
+        if kernel.code.workgroup:
+            local = list(kernel.code.workgroup)
             dimensions = max(len(local), len(grid))
             local += [1] * (dimensions - len(local))
             groups = grid + [1] * (dimensions - len(grid))
             return [g * t for g, t in zip(groups, local, strict=True)], local
+        # At least four groups per core, so that an uneven last round costs little.
         per_core = math.prod(grid) // (4 * self.backend.target.cores)
-        room = _SCRATCH_BYTES // max(1, kernel.rendered.scratch_bytes)
+        room = _SCRATCH_BYTES // max(1, kernel.code.scratch_bytes)
         most = min(_WORKGROUP, _power_of_two_in(per_core), _power_of_two_in(room))
         threads = max(kernel.multiple, most)
         available = min(threads, kernel.most_threads)
         local = []
         for extent in grid:
+            # The power of two from the extent on: a group wider than the grid would idle.
             local.append(min(available, _power_of_two_in(2 * extent - 1)))
             available //= local[-1]
         return [-(-g // t) * t for g, t in zip(grid, local, strict=True)], local

@@ -1,9 +1,9 @@
-"""Copies to an OpenCL device while it computes: behind what was enqueued, and nobody waits.
+"""Asynchronous copies to an OpenCL device, through memory that the driver has pinned.
 
-A copy is cut into pieces. Each is first copied into a piece of host memory that the driver has
-pinned, and goes to the device from there, in a queue in order: that of the kernels, where whatever
-used the target before is done by then, or one beside it (aside.py). The caller may change its array
-at once. Pieces are used in turn; where all have a copy under way, the oldest is waited for.
+A copy is cut into parts. Each is first copied into a pinned piece of host memory, and goes to the
+device from there, in an in-order queue: the programs' queue, where all earlier uses of the target
+have ended by then, or the one beside it (aside.py). So the caller may change its array at once.
+Pieces are used in turn; if all have a copy under way, the host waits for the oldest.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ MOST = 16  # pieces of each size
 
 
 class CommandQueue(Protocol):
-    """A queue of pyopencl's."""
+    """A queue of pyopencl."""
 
     def flush(self) -> None:
-        """Hand over what was enqueued."""
+        """Submit all enqueued commands."""
         ...
 
 
 @dataclass(slots=True)
 class _Piece:
     memory: np.ndarray  # u8
-    copy: Event | None = None  # the last one from it
+    copy: Event | None = None  # the last copy from it
 
     @property
     def is_free(self) -> bool:
@@ -48,8 +48,8 @@ class Staging:
         self.backend, self._queue = backend, queue
         self._lock = locks.lock()
         self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}
-        self._sent = 0
-        # Mapping has to wait for what is in its queue, and so has a queue of its own.
+        self._copies = 0
+        # Mapping waits for all commands of its queue, so it gets a queue that is always empty.
         self._mapping = backend.cl.CommandQueue(backend.context)
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
@@ -63,19 +63,22 @@ class Staging:
         """The pinned pieces: live ones have a copy under way, and none is ever freed."""
         with self._lock:
             pieces = [p for pieces in self._pieces.values() for p in pieces]
-            pinned = sum(p.memory.size for p in pieces)
+            pinned_bytes = sum(p.memory.size for p in pieces)
             live = sum(p.memory.size for p in pieces if not p.is_free)
-            return PoolStats(live, pinned - live, pinned, MOST * sum(SIZES), self._sent, len(pieces))
+            return PoolStats(live, pinned_bytes - live, pinned_bytes, MOST * sum(SIZES), self._copies, len(pieces))
 
     def _send(self, block: Block, offset: int, data: np.ndarray) -> None:
         piece, backend = self._next(next(size for size in SIZES if data.size <= size)), self.backend
-        pinned = piece.memory[: data.size]
-        pinned[...] = data
-        piece.copy = backend.cl.enqueue_copy(self._queue, block.handle, pinned, dst_offset=offset, is_blocking=False)
-        self._sent += 1
+        pinned_memory = piece.memory[: data.size]
+        pinned_memory[...] = data
+        piece.copy = backend.cl.enqueue_copy(
+            self._queue, block.handle, pinned_memory, dst_offset=offset, is_blocking=False
+        )
+        self._copies += 1
 
     def _next(self, size: int) -> _Piece:
-        """The piece that was used longest ago, if its copy is done or no more may be made."""
+        """The least recently used piece, if its copy has ended or no more may be made; else a new
+        one."""
         pieces = self._pieces[size]
         if pieces and (len(pieces) == MOST or pieces[0].is_free):
             if pieces[0].copy is not None:
@@ -90,5 +93,5 @@ class Staging:
         cl, backend = self.backend.cl, self.backend
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.ALLOC_HOST_PTR
         memory = cl.Buffer(backend.context, flags, size)
-        # The array keeps the memory, mapped for as long as it lives.
+        # The array keeps the buffer alive, which stays mapped as long.
         return cl.enqueue_map_buffer(self._mapping, memory, cl.map_flags.WRITE, 0, (size,), np.uint8)[0]

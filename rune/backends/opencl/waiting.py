@@ -1,12 +1,12 @@
-"""Waiting for events of OpenCL such that signals are heard: the event is asked, again and again.
+"""Interruptible waits for OpenCL's events, by polling.
 
-A wait of the driver's keeps Python's handlers from running until it ends, however long the kernel
-takes. A question costs less than a microsecond; between two of them the thread sleeps an eighth of
-the time that it has waited, and never longer than PAUSE_S. No handler runs in other threads than
-the main one: they wait as the driver does.
+While the driver waits, Python runs no signal handlers, however long the kernel takes. A poll costs
+less than a microsecond; between two of them the thread sleeps an eighth of the time that it has
+waited, at most PAUSE_S. Handlers run only in the main thread, so other threads wait in the driver.
 
-An event of a copy to the host keeps the host's memory, and waits, with the interpreter's lock, when
-it is dropped. An interrupted wait therefore leaves it in `Abandoned` until the copy is done.
+pyopencl's event of a copy to the host keeps the host's memory, and when it is dropped it waits for
+the copy, with the interpreter's lock. An interrupted wait therefore leaves the event in `Abandoned`
+until the copy has ended.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Protocol
 
-PAUSE_S = 0.02  # at most, between two questions
-_EAGER_S = 50e-6  # at first only other threads are let run between them
+PAUSE_S = 0.02  # the longest sleep between two polls: not felt after Ctrl-C
+_EAGER_S = 50e-6  # so long the thread only yields, since the shortest sleep takes about as long
 
 
 class Event(Protocol):
@@ -27,36 +27,37 @@ class Event(Protocol):
 
     @property
     def command_execution_status(self) -> int:
-        """0: it is done; less: by an error."""
+        """0: it has ended; negative: with an error."""
         ...
 
     def wait(self) -> None:
-        """Return when it is done. Errors: the driver's, if it has failed."""
+        """Wait for its end. Errors: the driver's, if the command failed."""
         ...
 
 
 def wait_for(event: Event) -> None:
-    """Return when it is done; a handler of signals may raise meanwhile.
+    """Wait for an event; a signal handler may raise meanwhile.
 
-    Errors: the driver's, if the command has failed.
+    Errors: the driver's, if the command failed.
     """
     if threading.current_thread() is threading.main_thread():
         start = time.perf_counter()
         while event.command_execution_status > 0:
             _pause(time.perf_counter() - start)
+    # At once after the polls, and the call that raises the command's error.
     event.wait()
 
 
-def _pause(waited: float) -> None:
-    """Let others run, and sleep the longer, the longer it has taken."""
-    if waited < _EAGER_S and hasattr(os, "sched_yield"):
+def _pause(seconds: float) -> None:
+    """Let other threads run, or sleep for a part of the seconds waited so far."""
+    if seconds < _EAGER_S and hasattr(os, "sched_yield"):
         os.sched_yield()
     else:
-        time.sleep(min(PAUSE_S, waited / 8))
+        time.sleep(min(PAUSE_S, seconds / 8))
 
 
 class Abandoned:
-    """Events that nobody waits for any more; each stays until it is done."""
+    """Events of interrupted waits; each stays until its command has ended."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -71,7 +72,7 @@ class Abandoned:
             raise
 
     def drop_ended(self) -> None:
-        """Drop events that are done, the oldest first."""
+        """Drop events that have ended, the oldest first."""
         with suppress(IndexError):  # another thread was faster
             while self._events[0].command_execution_status <= 0:
                 self._events.popleft()

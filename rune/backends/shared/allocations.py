@@ -1,4 +1,4 @@
-"""Buffers, as a profile that gathers hears of them: their memory, type, device and line; copies."""
+"""Reports to a profile: new buffers (memory, type, device, line) and copies to and from devices."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ class Holder(Protocol):
 
 
 def root(buffer: object) -> object:
-    """What holds the memory of a buffer: another array for a view, a pool's block on a device."""
+    """The object that holds a buffer's memory: a view's base array, or the pool's block on a
+    device."""
     if isinstance(buffer, np.ndarray):
         return buffer.base if type(buffer.base) is np.ndarray else buffer
     return getattr(buffer, "memory", buffer)
 
 
 def note(buffer: Buffer, type: ArrayType, device: Holder | str | None, known: Collection[int] = ()) -> None:
-    """Tell the profile in force that the user's line that is running has made a buffer.
+    """Record a new buffer in the profile in force, at the user's line that is running.
 
     device: None for cpu:0
-    known:  identities of memory that was there before, whose buffers are not new
+    known:  ids of memory that existed before: a result in donated memory is not a new buffer
     """
     memory, profile = root(buffer), profiling.current()
     if profile is None or id(memory) in known:

@@ -1,10 +1,10 @@
-"""Long routines of NumPy and LAPACK hear Ctrl-C: a thread runs them, and the main thread waits.
+"""Makes long routines of NumPy and LAPACK interruptible: a thread runs them, the main thread waits.
 
-Handlers of signals run in the main thread between steps of the interpreter, and while a routine
-computes there are none. A wait for a lock hears them, and routines that take long let go of the
-interpreter. What was interrupted goes on to its end, unseen: nobody can stop it; its operands live
-as long as it does, its results are dropped, and a process that ends waits for it, since libraries
-are taken apart then.
+Python runs signal handlers in the main thread, between bytecodes, so never while a C routine
+computes there. Waiting for a lock can be interrupted, and long routines release the interpreter's
+lock. An interrupted routine cannot be stopped: it runs to its end in its thread, keeps its operands
+alive, and its result is dropped. The process waits for it before it exits, because libraries are
+unloaded then.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ import numpy as np
 
 T = TypeVar("T")
 
-LEAST_WORK = 1 << 31  # elements times the longest axis: from some ten milliseconds on
-DEEPEST = 1 << 13  # a sort or a transform of a longer axis does not take so much longer
+LEAST_WORK = 1 << 31  # elements times the longest axis: about ten milliseconds and more
+# Work per element grows with the axis for a factorisation, but hardly for a sort or a transform,
+# whose axes may be longer than this.
+DEEPEST = 1 << 13
 
 
 def is_long(shapes: Iterable[tuple[int, ...]]) -> bool:
-    """Whether a routine of such operands takes so long that somebody may want to stop it."""
+    """Whether a routine of such operands takes long enough for a user to want to interrupt it."""
     return any(math.prod(shape) * min(max(shape, default=0), DEEPEST) >= LEAST_WORK for shape in shapes)
 
 
 def apart(call: Callable[[], T]) -> T:
-    """The result of a call, or its error. In another thread than the main one it is a plain call.
+    """Return the result of a call, or raise its error. Outside the main thread, a plain call.
 
-    The operands must be arrays that nobody frees: they may be read after an interrupt.
+    The operands must stay allocated: the call may still read them after an interrupt.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -46,19 +48,19 @@ def apart(call: Callable[[], T]) -> T:
 
 
 class _Run(Generic[T]):
-    """A call, then what became of it."""
+    """A call, then its result or its error."""
 
     def __init__(self, call: Callable[[], T]):
         self.call = call
         self.results: list[T] = []
         self.error: BaseException | None = None
-        # An interrupted wait for an event can leave the event's lock taken, one for a thread can
-        # take the thread for ended; this queue waits in C.
+        # Waits of Event and Thread.join are written in Python: an interrupt in one can leave the
+        # event's lock held, or mark a running thread as ended. SimpleQueue waits in C.
         self.end = SimpleQueue[None]()
 
     def __call__(self) -> None:
         try:
-            # Settings of NumPy are of a thread where they are not of a context.
+            # NumPy before 2 keeps its error state per thread, where copy_context does not copy it.
             with np.errstate(all="ignore"):
                 self.results.append(self.call())
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""Dictionaries of limited size, for what is prepared per choice of sizes or memory."""
+"""Dictionaries of limited size, for data prepared for one choice of sizes or of memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rune import locks
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-SIZES_KEPT = 64  # choices of sizes for which a plan keeps what it has prepared
+SIZES_KEPT = 64  # choices of sizes for which a plan keeps its prepared data
 
 
 class Bounded(dict[K, V]):
@@ -30,10 +30,13 @@ class Bounded(dict[K, V]):
         self.limit, self._lock = limit, locks.lock()
 
     def keep(self, key: K, value: V) -> V:
-        """Keep a value, unless the key has one: the value kept. What is beyond the limit goes."""
-        gone: list[V] = []  # dies outside of the lock
+        """Store a value unless the key has one, return the stored one, and evict the oldest
+        entries."""
+        # A dying value may free device memory under other locks: it dies after this one is
+        # released.
+        evicted_values: list[V] = []
         with self._lock:
             winner = self.setdefault(key, value)
             while len(self) > self.limit:
-                gone.append(self.pop(next(iter(self))))
+                evicted_values.append(self.pop(next(iter(self))))
         return winner

@@ -1,21 +1,22 @@
-"""Calls of C functions in a row, noted once and made by machine code as often as one likes.
+"""Sequences of calls of C functions, recorded once and replayed by machine code.
 
     notes = Notes()
-    queue, size = notes.word(address), notes.word(0)           what functions take
-    status = notes.call(enqueue, queue, size, checked=True)    what one gives, for those behind it
+    queue, size = notes.word(address), notes.word(0)           arguments
+    status = notes.call(enqueue, queue, size, checked=True)    an answer, an argument of later calls
     calls = notes.list()
     calls.words[size] = 64
-    calls.play() == calls.count                                all were made
+    calls.play() == calls.count                                all calls were made
 
-A driver's function costs a microsecond where Python calls it through a binding; here it costs what
-it costs. Arguments are words of 64 bits, of which a function reads as many bits as it takes. A
-checked function gives 0 or refuses: then `play` stops, and says before which call it did.
+Calling a driver's function from Python through a binding costs about a microsecond more than the
+function itself; replaying it costs nothing more. Arguments are words of 64 bits, of which a
+function reads as many as its parameter has. A checked function returns 0 or an error code: on an
+error `play` stops, and returns the number of the call that failed.
 
-    @play    the calls, without the interpreter's lock; from the one in the word `from_` on
-    @renew   kernel, position, value, known: set an argument unless it is what it was before
-    @fill    a table of words: bases[which[k]] + offsets[k]
+    @play    make the calls, without the interpreter's lock, from the one in the word FROM on
+    @renew   kernel, position, value, known: set an argument, unless it still has that value
+    @fill    fill a table of words: bases[which[k]] + offsets[k]
 
-Invariant: a list is played by one thread at a time, under the lock of what its functions work on.
+Invariant: one thread at a time plays a list, under the lock of the object its functions work on.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from rune.records import dataclass
 _MOST_ARGUMENTS = 9
 _HEAD = 2  # words: the first call to make, how many calls there are
 _CALL = 3 + _MOST_ARGUMENTS  # words: function, whether it is checked, its answer, addresses of arguments
-FROM = 0  # the word that says with which call to begin; 0 again after each time
+FROM = 0  # the word with the number of the first call to make; `play` resets it to 0
 _WORD_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallList:
-    """Calls to be made in a row.
+    """A sequence of calls.
 
-    words:   what functions take, by the numbers that `Notes` has given
-    play:    makes the calls; how many of them are made in all. It keeps alive what it needs
-    answers: where each call's answer stands
+    words:   arguments and answers, at the numbers that `Notes` returned
+    play:    makes the calls and returns how many have been made; keeps their memory alive
+    answers: the word of each call's answer
     """
 
     words: array[int]
@@ -52,11 +53,11 @@ class CallList:
     play: Callable[[], int]
 
     def address(self, word: int) -> int:
-        """Where a word stands."""
+        """The address of a word."""
         return self.words.buffer_info()[0] + _WORD_BYTES * word
 
     def status(self, call: int) -> int:
-        """What a call has given, an i32."""
+        """The i32 that a call returned."""
         low = self.words[self.answers[call]] & 0xFFFF_FFFF
         return low - (1 << 32) if low >> 31 else low
 
@@ -71,29 +72,30 @@ class _Noted:
 
 @dataclass(slots=True)
 class Notes:
-    """Calls in the making. Words are numbered as they will be once the calls stand before them."""
+    """Calls being recorded. The numbers of words count the head, which `list` writes before
+    them."""
 
     values: list[int] = field(default_factory=list)
     calls: list[_Noted] = field(default_factory=list)
-    held: list[object] = field(default_factory=list)
-    pointed: dict[int, int] = field(default_factory=dict)  # words that hold the address of a word
+    owners: list[object] = field(default_factory=list)
+    pointers: dict[int, int] = field(default_factory=dict)  # words that hold the address of a word
     known: dict[int, int] = field(default_factory=dict)
 
     def word(self, value: int = 0) -> int:
-        """A word of its own, which may be written before each time."""
+        """A new word, which may be written before each replay."""
         self.values.append(value)
         return _HEAD + len(self.values) - 1
 
     def constant(self, value: int) -> int:
-        """A word that holds this value and is never written."""
+        """A word with this value, shared by all who ask for it: it must never be written."""
         if value not in self.known:
             self.known[value] = self.word(value)
         return self.known[value]
 
     def address_of(self, word: int) -> int:
-        """A word that holds the address of another."""
+        """A word with the address of another word; the address is known only to `list`."""
         pointer = self.word()
-        self.pointed[pointer] = word
+        self.pointers[pointer] = word
         return pointer
 
     def row(self, values: list[int]) -> int:
@@ -102,40 +104,44 @@ class Notes:
         return _HEAD + len(self.values) - len(values)
 
     def call(self, function: int, *arguments: int, checked: bool = False) -> int:
-        """Call the function at this address with these words; the word of its answer."""
+        """Record a call of the function at this address with these words; return its answer's
+        word."""
         assert len(arguments) <= _MOST_ARGUMENTS
         answer = self.word()
         self.calls.append(_Noted(function, checked, answer, arguments))
         return answer
 
     def hold(self, *objects: object) -> None:
-        """Keep what addresses belong to as long as the list."""
-        self.held += objects
+        """Keep the objects to which addresses belong alive as long as the list."""
+        self.owners += objects
 
     def list(self) -> CallList:
-        """The calls noted so far."""
+        """The calls recorded so far."""
         after = _HEAD + len(self.values)
         words = array("Q", [0] * (after + _CALL * len(self.calls)))
         base = words.buffer_info()[0]
         words[:after] = array("Q", [0, len(self.calls), *(v % (1 << 64) for v in self.values)])
-        for pointer, word in self.pointed.items():
+        for pointer, word in self.pointers.items():
             words[pointer] = base + _WORD_BYTES * word
-        nothing = base  # an address for arguments that a function does not take
-        for number, noted in enumerate(self.calls):
-            places = [base + _WORD_BYTES * w for w in (noted.answer, *noted.arguments)]
+        # Every function gets _MOST_ARGUMENTS words, in registers or on the stack: calling
+        # conventions let the caller pass more than the function reads. Any address that can be read
+        # will do.
+        nothing = base
+        for number, record in enumerate(self.calls):
+            places = [base + _WORD_BYTES * w for w in (record.answer, *record.arguments)]
             places += [nothing] * (_CALL - 2 - len(places))
             start = after + _CALL * number
-            words[start : start + _CALL] = array("Q", [noted.function, noted.checked, *places])
+            words[start : start + _CALL] = array("Q", [record.function, record.checked, *places])
         starts = array("Q", [base, base + _WORD_BYTES * after])
-        held = words, starts, helpers(), *self.held
-        function = host_abi.native_function("play", helpers().play, starts.buffer_info()[0], *held)
-        answers = tuple(noted.answer for noted in self.calls)
+        owners = words, starts, helpers(), *self.owners
+        function = host_abi.native_function("play", helpers().play, starts.buffer_info()[0], *owners)
+        answers = tuple(record.answer for record in self.calls)
         return CallList(words, len(self.calls), answers, function.call)
 
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """Addresses of functions that lists may call like those of a driver."""
+    """Addresses of our own functions, which lists call like a driver's functions."""
 
     renew: int
     fill: int
@@ -176,7 +182,7 @@ def _item(code: Code, row: Value, number: Value | int, type: str = "i64") -> Val
 
 
 def _make(code: Code, words: Value, calls: Value) -> Value:
-    """Make the calls from the first on that is to be made; how many of all are then made."""
+    """Make the calls from number `first` on; return the number of the first that was not made."""
     first, count = code.load("i64", words), _item(code, words, 1)
 
     def is_made(k: Value) -> Value:
@@ -185,6 +191,7 @@ def _make(code: Code, words: Value, calls: Value) -> Value:
         answer = code.ask("i64", _item(code, call, 0, "ptr"), *arguments)
         code.store(answer, _item(code, call, 2, "ptr"))
         is_unchecked = _item(code, call, 1).equals(0)
+        # Status codes are C ints: the upper half of the register holds whatever was there before.
         return is_unchecked | answer.cast("trunc", "i32").equals(0)
 
     end = first + code.leading(count - first, is_made)
@@ -193,7 +200,8 @@ def _make(code: Code, words: Value, calls: Value) -> Value:
 
 
 def _play(abi: host_abi.Abi, code: Code, instance: Value, argv: Value, count: Value) -> Value:
-    """The Python function: its `self` is an integer, where the words and the calls begin."""
+    """The Python function: its `self` is an integer, the address of two: of the words, of the
+    calls."""
     starts = code.ask("ptr", code.at(abi.long_value), instance)
     words, calls = _item(code, starts, 0, "ptr"), _item(code, starts, 1, "ptr")
     state = code.ask("ptr", code.at(abi.save_thread))
@@ -203,20 +211,22 @@ def _play(abi: host_abi.Abi, code: Code, instance: Value, argv: Value, count: Va
 
 
 def _renew(code: Code, set: Value, kernel: Value, position: Value, nbytes: Value, value: Value, known: Value) -> Value:
-    """Set an argument of a kernel by the driver's function `set`, unless it is known to be set."""
-    now = code.load("i64", value)
+    """Set a kernel's argument by the driver's function `set`, unless `known` has its value
+    already."""
+    word = code.load("i64", value)
 
     def renew() -> Value:
         status = code.ask("i64", set, kernel, position, nbytes, value)
         is_set = status.cast("trunc", "i32").equals(0)
-        code.either(is_set, lambda: code.store(now, known))
+        # A refused argument is not known to be set, so that the next replay sets it again.
+        code.either(is_set, lambda: code.store(word, known))
         return status
 
-    return code.choose(now.equals(code.load("i64", known)), lambda: code.constant("i64", 0), renew)
+    return code.choose(word.equals(code.load("i64", known)), lambda: code.constant("i64", 0), renew)
 
 
 def _fill(code: Code, table: Value, count: Value, which: Value, offsets: Value, bases: Value) -> None:
-    """Write a table."""
+    """Write table[k] = bases[which[k]] + offsets[k]."""
 
     def write(k: Value) -> None:
         base = _item(code, bases, _item(code, which, k))

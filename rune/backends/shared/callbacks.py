@@ -1,8 +1,8 @@
 """Python functions for native code to call while a plan runs.
 
-Native code hands over one array of words: the addresses of the results, those of the operands,
-then the plan's sizes. An error is kept for the thread, the plan ends early, and `raise_pending`
-raises it once Python is in charge.
+Native code passes one array of words: the addresses of the results, those of the operands, then the
+plan's sizes. An exception cannot pass through native frames: it is stored for the thread, the plan
+stops, and `raise_pending` raises it when the native call has returned.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_NESTED = 64  # callbacks within each other; each costs about 5 KiB of the n
 
 
 class _Nesting(threading.local):
-    """How many callbacks this thread is within."""
+    """How many callbacks are active in this thread, one within the other."""
 
     depth = 0
 
@@ -55,7 +55,7 @@ def function_of(step: Call) -> HostFunction:
 
 
 class Callbacks:
-    """The functions of one plan; they live as long as this does."""
+    """The functions of one plan. This keeps them alive: native code holds only their addresses."""
 
     def __init__(self, plan: Plan):
         self._names = [s.name for s in plan.size_sources]
@@ -63,7 +63,7 @@ class Callbacks:
         self.are_there = any(map(is_callback, all_steps(plan)))
 
     def function(self, step: Call) -> Callable[[int], int]:
-        """A function of the address of the words; it yields 0, or 1 after an error."""
+        """A function of the words' address that returns 0, or 1 after an error."""
         function = self._entry(step)
         self._functions.append(function)
         return function
@@ -91,7 +91,7 @@ class Callbacks:
                     readers = [_reader(t) for t in types]
                 arrays = [read(word) for read, word in zip(readers, words)]
                 _fill(function, arrays, types, outputs)
-            except BaseException as error:
+            except BaseException as error:  # KeyboardInterrupt too, which ends the plan
                 _pending.error = error
                 return 1
             return 0
@@ -100,40 +100,41 @@ class Callbacks:
 
 
 def _reader(type: ArrayType) -> Callable[[int], np.ndarray]:
-    """The memory at an address as an array of the type."""
+    """A function that gives the memory at an address as an array of the type."""
     memory, shape, dtype = ctypes.c_uint8 * size_bytes(type), static_shape(type), type.dtype
     return lambda address: np.ndarray(shape, dtype, memoryview(memory.from_address(address)))
 
 
 def fill(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType], outputs: int) -> None:
-    """Call the function on the last arrays, and put its results into the first."""
-    shaped = [a.reshape(static_shape(t)) for a, t in zip(arrays, types)]
-    _fill(function, shaped, types, outputs)
+    """Call the function on the arrays after the first `outputs`, and copy its results into
+    those."""
+    reshaped_arrays = [a.reshape(static_shape(t)) for a, t in zip(arrays, types)]
+    _fill(function, reshaped_arrays, types, outputs)
 
 
 def _fill(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType], outputs: int) -> None:
     operands = arrays[outputs:]
-    if not function.borrows:  # it may keep its operands, which are memory of the plan
+    if not function.borrows:  # a user's function may keep its operands; theirs is the plan's memory
         operands = [np.array(a) for a in operands]
     results = _called(function, operands, types[:outputs])
     for target, value in zip(arrays[:outputs], results, strict=True):
         if value.shape != target.shape:  # NumPy would broadcast it
-            what = f"{function} yields {list(value.shape)}, the program declares {list(target.shape)}"
-            raise CheckError(f"call: cannot take a result of another shape ({what})")
+            misfit = f"{function} yields {list(value.shape)}, the program declares {list(target.shape)}"
+            raise CheckError(f"call: cannot take a result of another shape ({misfit})")
         target[...] = value
 
 
 def _called(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
-    """The results of a function, which may call programs that call back.
+    """The results of a function, which may run programs with callbacks of their own.
 
     Errors: RecursionError before the native stack overflows: Python's own limit does not count it.
     """
     if function.borrows:  # a routine of NumPy, which never calls back
         return _of_library(function, arrays, types)
     if _nesting.depth >= MOST_NESTED:
-        what = f"{MOST_NESTED} callbacks are nested"
+        cause = f"{MOST_NESTED} callbacks are nested"
         hint = "recurse in plain Python, or use a loop of rune.lax, without jitted functions in between"
-        raise RecursionError(with_context(f"callback: cannot call {function} ({what})", hint))
+        raise RecursionError(with_context(f"callback: cannot call {function} ({cause})", hint))
     _nesting.depth += 1
     try:
         return function(arrays, types)
@@ -144,13 +145,14 @@ def _called(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequenc
 def _of_library(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
     if not is_long([x.shape for x in arrays]):
         return function(arrays, types)
-    # It may still read them when an interrupt has ended the plan, whose memory they are.
+    # After an interrupt the routine still reads its operands, when the plan has ended and its
+    # memory is used again: so it gets copies.
     copies = [np.array(a) for a in arrays]
     return apart(lambda: function(copies, types))
 
 
 def raise_pending() -> None:
-    """Raise the error that a callback of this thread has left behind, if any."""
+    """Raise the error that a callback of this thread has stored, if any."""
     error = getattr(_pending, "error", None)
     if error is not None:
         _pending.error = None

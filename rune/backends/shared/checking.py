@@ -1,6 +1,7 @@
-"""Shared by the executors that check: `null`, which computes nothing, and `reference`.
+"""The common part of the executors that check plans: `null`, which computes nothing, and
+`reference`.
 
-They run in this process, at once, and count their calls.
+They run synchronously in this process, and count their calls.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rune.records import dataclass
 
 
 def checking_target(backend: str, description: str) -> Target:
-    """The one device of an executor that checks: it takes every dtype."""
+    """The one device of an executor that checks plans: it supports every dtype."""
     return Target(
         name=f"{backend}:0",
         backend=backend,
@@ -39,7 +40,7 @@ def checking_target(backend: str, description: str) -> Target:
 
 @dataclass(slots=True)
 class CheckingExecutable(ABC):
-    """A checked plan; `run` says what a call does."""
+    """A checked plan; subclasses define what a call does in `run`."""
 
     plan: Plan
     concretes: Concretes

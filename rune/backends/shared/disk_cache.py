@@ -5,14 +5,15 @@
     store(key, binary)
 
 An entry is one file, named by the key's hash: header, digest, the whole key, the value. Reading
-compares the whole key, the version of rune included; what is short, altered or of another form is
-a miss, and removed. Writing goes to a temporary file that is then renamed, so that no reader ever
-sees half an entry. Beyond the limit those entries go that were not read for longest.
+compares the whole key, which includes rune's version; a file that is short, altered or in another
+format counts as a miss and is removed. An entry is written to a temporary file that is then
+renamed, so no reader ever sees half of one. Beyond the limit, the least recently read entries are
+evicted.
 
 Settings: `rune.configure(cache_dir=...)`, else RUNE_CACHE_DIR, else the user's cache directory;
-an empty name switches it off. RUNE_CACHE_BYTES is the limit. What is read here gets executed, so
-the folder is the user's alone, each time that it is opened (private_folder.py). Without a cache
-that can be used everything is compiled: a CacheWarning says why, once in a process.
+an empty name switches the cache off. RUNE_CACHE_BYTES is the limit. Entries get executed, so the
+folder must be private to the user, which is checked each time it is opened (private_folder.py).
+Where the cache cannot be used, everything is compiled, and one CacheWarning per process says why.
 """
 
 from __future__ import annotations
@@ -44,20 +45,21 @@ _FOLDER = "kernels"  # within the directory: the user's own directory keeps its 
 SCHEDULES = "schedules"  # beside it: winners of searches, apart so that code never evicts them
 _ENTRY = ".bin"
 _TOUCHES = os.utime in os.supports_fd
-_warned: set[str] = set()  # "cache" once it was said why there is none
+_warned_subjects: set[str] = set()  # "cache", "limit" and others: at most one warning about each
 
 
 # --- keys and settings ------------------------------------------------------------------------
 
 
 def key_of(*parts: str | bytes) -> bytes:
-    """One key of several parts and the version; different parts never make the same key."""
-    encoded = [p.encode() if isinstance(p, str) else p for p in (__version__, *parts)]
-    return b"".join(struct.pack("<Q", len(p)) + p for p in encoded)
+    """A key of several parts and rune's version; different parts never make the same key."""
+    encoded_parts = [p.encode() if isinstance(p, str) else p for p in (__version__, *parts)]
+    # With their lengths: ("ab", "c") and ("a", "bc") must not meet.
+    return b"".join(struct.pack("<Q", len(p)) + p for p in encoded_parts)
 
 
 def load(key: bytes) -> bytes | None:
-    """The value stored under this key, if it still exists."""
+    """The value stored under this key; None if there is none."""
     cache = _chosen()
     if cache is None:
         return None
@@ -67,14 +69,14 @@ def load(key: bytes) -> bytes | None:
 
 
 def store(key: bytes, value: bytes) -> None:
-    """Keep the value under the key, if there is a cache."""
+    """Store the value under the key, if there is a cache."""
     cache = _chosen()
     if cache is not None:
         cache.store(key, value)
 
 
 def is_on() -> bool:
-    """Whether there is a cache, so that keys are worth their making."""
+    """Whether there is a cache: without one, building keys is wasted work."""
     return _chosen() is not None
 
 
@@ -85,20 +87,21 @@ def current() -> DiskCache | None:
 
 
 def schedules(*, make: bool) -> DiskCache | None:
-    """The cache of winners of searches; None where there is none, unless it is to be made."""
+    """The cache of winning schedules; None where there is none. make: create it if it is
+    missing."""
     try:
         directory = configured()
     except Unusable as error:
         _say(str(error))
         return None
-    # One look, so that who never searched pays no more.
+    # One system call: users who never search for schedules must not pay for opening a folder.
     if directory is None or not (make or (directory / SCHEDULES).is_dir()):
         return None
     return _cache(directory, _limit_bytes(), SCHEDULES)
 
 
 def problem() -> str | None:
-    """Why nothing is kept though the cache is not switched off, if so."""
+    """Why the cache cannot be used although it is not switched off; None if it can."""
     try:
         directory = configured()
     except Unusable as error:
@@ -120,7 +123,7 @@ class Unusable(Exception):
 
 
 def configured() -> Path | None:
-    """The directory that the settings name; None: switched off. Errors: Unusable."""
+    """The directory that the settings name; None if switched off. Errors: Unusable."""
     name = config.current().cache_dir
     if name is None:
         name = os.environ.get("RUNE_CACHE_DIR")
@@ -130,12 +133,12 @@ def configured() -> Path | None:
         path = _users_directory() if name is None else Path(name).expanduser()
         return _resolved(path) if path.is_absolute() else path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        said = "the user has no home directory" if name is None else repr(name)
-        raise Unusable(f"{said}: {error}") from error
+        setting = "the user has no home directory" if name is None else repr(name)
+        raise Unusable(f"{setting}: {error}") from error
 
 
-# Ten looks are taken for each compiled program. A link that takes the place of a directory
-# afterwards is not followed: the folder is refused when it is opened.
+# Memoised, because compiling one program asks for the directory about ten times. A link that later
+# replaces a directory on the path is not followed: opening the folder refuses it.
 @functools.lru_cache(maxsize=8)
 def _resolved(path: Path) -> Path:
     return path.resolve()
@@ -152,7 +155,7 @@ def _users_directory() -> Path:
 
 
 def _limit_bytes() -> int:
-    """The limit; where the environment has no whole number of bytes, the usual one.
+    """The limit [B]; the default where RUNE_CACHE_BYTES is not a whole number of bytes.
 
     >>> _parsed_bytes("1e9"), _parsed_bytes("many")
     (1000000000, None)
@@ -162,8 +165,8 @@ def _limit_bytes() -> int:
         return LIMIT_BYTES
     number = _parsed_bytes(text)
     if number is None:
-        what = f"RUNE_CACHE_BYTES={text!r} is not a number of bytes"
-        _say(f"{what}; the limit is {LIMIT_BYTES}", about="limit")
+        fault = f"RUNE_CACHE_BYTES={text!r} is not a number of bytes"
+        _say(f"{fault}; the limit is {LIMIT_BYTES}", about="limit")
         return LIMIT_BYTES
     return number
 
@@ -172,6 +175,7 @@ def _limit_bytes() -> int:
 def _parsed_bytes(text: str) -> int | None:
     try:
         value = float(text)
+        # Decimals do not go through float, which would round those above 2**53.
         number = int(text) if text.strip().isdecimal() else int(value)
     except (ValueError, OverflowError):
         return None
@@ -179,15 +183,15 @@ def _parsed_bytes(text: str) -> int | None:
 
 
 def tell(why: str, about: str) -> None:
-    """Warn of something else that is not as it could be, once in a process for what it is about."""
+    """Warn of another impairment, at most once per process for each subject."""
     _say(why, about)
 
 
 def _say(why: str, about: str = "cache") -> None:
-    """Warn, once in a process for what it is about."""
-    if about in _warned:
+    """Warn, at most once per process for each subject."""
+    if about in _warned_subjects:
         return
-    _warned.add(about)
+    _warned_subjects.add(about)
     text = f"rune: compiled kernels are not kept ({why})" if about == "cache" else f"rune: {why}"
     frame = user_frame()
     if frame is None:
@@ -210,8 +214,9 @@ class DiskCache:
     def __init__(self, directory: Path, limit_bytes: int = LIMIT_BYTES, folder: str = _FOLDER):
         self.folder, self.limit_bytes = directory / folder, limit_bytes
         self._lock = locks.lock()
-        self._bytes: int | None = None  # of all entries, when they were last counted and since
+        self._bytes: int | None = None  # of all entries: last counted, plus writes since then
         self.problem: str | None = None
+        # Made now, so that a directory that cannot be used warns before anything is compiled.
         with self._opened("made"):
             pass
 
@@ -221,7 +226,7 @@ class DiskCache:
             return None if folder is None else _loaded(folder, _name(key), key)
 
     def store(self, key: bytes, value: bytes) -> None:
-        """Keep a value, unless it alone is beyond the limit or the disk refuses."""
+        """Store a value, unless it alone exceeds the limit or the disk refuses it."""
         data = _encoded(key, value)
         # An entry above the limit would evict everything else and then itself.
         if len(data) > self.limit_bytes:
@@ -234,7 +239,7 @@ class DiskCache:
                 self._count(folder, len(data))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock, self._opened() as folder:
             if folder is not None:
                 for _, _, name in _entries(folder):
@@ -248,9 +253,9 @@ class DiskCache:
 
     @contextmanager
     def _opened(self, action: str | None = None) -> Iterator[Folder | None]:
-        """The folder, or None where there is none. What fails in here is the cache's problem.
+        """The folder, or None where there is none. Errors inside the block become `problem`.
 
-        action: what is done to it, which makes it where it is missing.
+        action: what the block does to the folder, for messages; a missing folder is created for it
         """
         try:
             folder = Folder(self.folder, make=action is not None)
@@ -265,6 +270,7 @@ class DiskCache:
             except OSError as error:
                 self._fail(error, action or "read")
             else:
+                # A successful write clears the problem; a read proves nothing about writing.
                 self.problem = self.problem if action is None else None
 
     def _fail(self, error: Exception, action: str) -> None:
@@ -274,7 +280,7 @@ class DiskCache:
         _say(self.problem)
 
     def _count(self, folder: Folder, more: int) -> None:
-        """Under the lock: count `more` new bytes, and evict entries beyond the limit."""
+        """Add `more` bytes to the count, and evict entries beyond the limit. Under the lock."""
         # Counting lists the whole folder, so it happens once per process; later writes only add.
         if self._bytes is None:
             _sweep(folder)
@@ -285,7 +291,7 @@ class DiskCache:
             self._evict(folder)
 
     def _evict(self, folder: Folder) -> None:
-        """Remove what was not used for longest, and what a killed process left behind."""
+        """Remove the least recently used entries, and temporary files of killed processes."""
         _sweep(folder)
         entries = sorted(_entries(folder))
         total = sum(size for _, size, _ in entries)
@@ -317,14 +323,15 @@ def _name(key: bytes) -> str:
 
 
 def _loaded(folder: Folder, name: str, key: bytes) -> bytes | None:
-    """The value in a file of that name; what holds none is removed."""
+    """The value in a file of that name; a file without a valid entry of this key is removed."""
     value = None
     try:
         with folder.open(name) as file:
             value = _value(file, key)
             if value is not None and _TOUCHES:
-                with suppress(OSError):  # of a file system that is only read
-                    os.utime(file.fileno())  # it was used now
+                # Eviction goes by this time. Read-only file systems refuse to set it.
+                with suppress(OSError):
+                    os.utime(file.fileno())
     except FileNotFoundError:
         return None
     except (OSError, Unsafe):
@@ -341,9 +348,9 @@ def _encoded(key: bytes, value: bytes) -> bytes:
 
 
 def _value(file: BinaryIO, key: bytes) -> bytes | None:
-    """The value of an entry; None if it is not a whole entry of this key.
+    """The value of an entry; None if the file is not a complete entry of this key.
 
-    Nothing is read that the header does not tell of, so that a large file costs nothing.
+    Lengths are checked before anything is read, so a large foreign file costs nothing.
     """
     head = file.read(_START)
     if len(head) < _START or not head.startswith(_MAGIC):
@@ -358,7 +365,7 @@ def _value(file: BinaryIO, key: bytes) -> bytes | None:
 
 
 def _read(file: BinaryIO, count: int) -> bytes:
-    """So many bytes, or fewer at the end."""
+    """The next `count` bytes; fewer at the end of the file."""
     parts = []
     while count and (part := file.read(min(count, 1 << 20))):
         parts.append(part)

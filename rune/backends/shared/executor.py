@@ -1,9 +1,9 @@
-"""What executors share: the sizes of one call, and the plan made concrete for them.
+"""The sizes of one call, and the concrete plan for them: shared by all executors.
 
-A plan may be symbolic; a call is not. `size_values` reads the sizes off the arguments' shapes and
-checks them; `concrete` evaluates offsets, shapes and bytes once per distinct sizes, and says
-where in this plan's memory the plans within loops and branches work. `run` walks the steps of
-an executor whose host decides what comes next.
+A plan may be symbolic; a call is not. `size_values` reads the sizes from the arguments' shapes and
+checks them; `concrete` evaluates offsets, shapes and bytes once per distinct sizes, and places the
+memory of the plans within loops and branches in this plan's memory. `run` walks the steps of an
+executor whose host decides which step is next.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Number = Any  # an int; a Size in a plan for all sizes, whose numbers a host com
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A slot of one call: `bytes` from `offset` on in the arena, or a whole argument or result."""
+    """A slot of one call: `bytes` from `offset` on in the arena, or an entire argument or
+    result."""
 
     space: Space
     number: int
@@ -40,13 +41,13 @@ class Place:
 
     @property
     def memory(self) -> tuple[Space, int, Number, Number]:
-        """The bytes, whatever they mean."""
+        """The bytes, without their type."""
         return self.space, self.number, self.offset, self.bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ConcreteStep:
-    """A step, and its places: of a launch in the order of the kernel's parameters, else the
+    """A step and its places: a launch's in the order of the kernel's parameters, of other steps the
     outputs, then the inputs."""
 
     step: Step
@@ -55,14 +56,15 @@ class ConcreteStep:
 
 @dataclass(frozen=True, slots=True)
 class ConcreteLoop:
-    """A loop; its programs once, or twice where carries take turns: for even and for odd steps.
+    """A loop. Its programs occur once, or twice where carries alternate: for even and for odd
+    steps.
 
-    `settle` follows an odd number of steps, and moves what then is in the wrong place.
+    `settle` follows an odd number of steps, and moves the carries that are then in the wrong place.
     """
 
     step: Loop
     count: Number | None
-    arrays: tuple[Place, ...]  # of state that holds nothing before
+    arrays: tuple[Place, ...]  # of state that is uninitialised before the first step
     counter: Place
     holds: Place | None
     conditions: tuple[Steps, ...]
@@ -72,7 +74,7 @@ class ConcreteLoop:
 
 @dataclass(frozen=True, slots=True)
 class ConcreteBranch:
-    """A branch, and the place that holds its number."""
+    """A branch, and the place that holds its index."""
 
     step: Branch
     number: Place
@@ -84,7 +86,7 @@ Steps = tuple[ConcreteStep | ConcreteLoop | ConcreteBranch, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Concrete:
-    """A plan for one choice of sizes. It is its own key for what executors prepare for it."""
+    """A plan for one choice of sizes. Compared by identity: executors use it as a key."""
 
     sizes: Mapping[str, int]
     steps: Steps
@@ -98,7 +100,7 @@ def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
 
 
 def concrete_type(type: ArrayType, sizes: Mapping[str, int]) -> ArrayType:
-    """The type with integers for its symbolic dimensions."""
+    """The type with integers in place of its symbolic dimensions."""
     # Most plans have no symbolic sizes, and their types need no new object.
     if not type.is_symbolic:
         return type
@@ -116,11 +118,11 @@ def static_shape(type: ArrayType) -> Shape:
 
 
 def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
-    """The plan's symbolic sizes, read off the arguments' shapes.
+    """The plan's symbolic sizes, read from the arguments' shapes.
 
-    Errors: ArgumentError for a wrong number of arguments; DimensionError for a size out of its
+    Errors: ArgumentError for a wrong number of arguments; DimensionError for a size outside its
     range, "f: cannot run with n = 0 (n in 1..4096; axis 0 of argument 0)", and for shapes that
-    do not fit together.
+    contradict each other.
     """
     if len(shapes) != len(plan.arguments):
         counts = f"{len(shapes)} given, {len(plan.arguments)} expected"
@@ -135,7 +137,7 @@ def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
 
 
 def concrete(plan: Plan, sizes: Mapping[str, int] | None) -> Concrete:
-    """The plan for these sizes; None: for all of them, with Sizes for its numbers."""
+    """The plan for these sizes; for None a plan for all sizes, whose numbers are Sizes."""
     arguments = (Slot(Space.ARGUMENT, t, n) for n, t in enumerate(plan.arguments))
     results = (Slot(Space.RESULT, t, n) for n, t in enumerate(plan.results))
     argument_places = tuple(_own_place(s, sizes) for s in arguments)
@@ -161,7 +163,7 @@ def _own_place(slot: Slot, sizes: Mapping[str, int] | None) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where the arguments, results and arena of one plan are in the memory of the whole."""
+    """The places of one plan's arguments, results and arena in the memory of the outermost plan."""
 
     sizes: Mapping[str, int] | None
     arguments: tuple[Place, ...]
@@ -169,22 +171,24 @@ class _Frame:
     base: Number
 
     def place(self, slot: Slot) -> Place:
-        """The place of a slot, as of its own type."""
+        """The place of a slot, with the slot's own type and bytes."""
         local = _own_place(slot, self.sizes)
         if slot.space is Space.ARENA:
             # Offsets of an inner plan count from its own arena, which begins at `base` in the outer
             # one.
             return replace(local, offset=self.base + local.offset)
         outer = self.arguments if slot.space is Space.ARGUMENT else self.results
-        known = slot.number < len(outer)  # else `null` will say that there is no such slot
+        # A slot that does not exist keeps its number, so that `check_plan` can name it.
+        known = slot.number < len(outer)
         return replace(outer[slot.number], bytes=local.bytes, type=local.type) if known else local
 
     def places(self, slots: Iterable[Slot]) -> tuple[Place, ...]:
-        """The places of some slots."""
+        """The places of slots."""
         return tuple(map(self.place, slots))
 
     def steps(self, plan: Plan) -> Steps:
-        """The steps of the plan; a copy between slots that are one place here is none."""
+        """The steps of the plan, without copies between slots that share one place in this
+        frame."""
         concrete_steps: list[Any] = []
         for step in plan.steps:
             match step:
@@ -200,15 +204,19 @@ class _Frame:
         return tuple(concrete_steps)
 
     def loop(self, step: Loop) -> ConcreteLoop:
-        """A loop, with the steps within."""
+        """A loop, with its inner steps."""
+        # Arguments are the counter, the constants, then the state.
         arguments, state = self.places(step.arguments), self.places(step.state)
         results = self.places(step.results)
-        fixed = arguments[: len(arguments) - len(state)]
+        constants = arguments[: len(arguments) - len(state)]
         is_in_place = all(a.memory == b.memory for a, b in zip(state, results, strict=True))
         # One step's results are the next one's state, so the two swap roles after every step.
         turns = [(state, results), (results, state)][: 1 if is_in_place else 2]
         base = self.base + _value(step.offset, self.sizes)
-        frames = [_Frame(self.sizes, (*fixed, *now), then, base) for now, then in turns]
+        frames = [
+            _Frame(self.sizes, (*constants, *state_places), result_places, base)
+            for state_places, result_places in turns
+        ]
         pairs = zip(step.state, step.results, state, results, strict=True)
         condition, holds = step.condition, [s for s in (step.holds,) if s is not None]
         return ConcreteLoop(
@@ -225,7 +233,7 @@ class _Frame:
         )
 
     def branch(self, step: Branch) -> ConcreteBranch:
-        """A branch, with the steps within."""
+        """A branch, with its inner steps."""
         base = self.base + _value(step.offset, self.sizes)
         places = self.places(step.arguments), self.places(step.results)
         within = _Frame(self.sizes, *places, base)
@@ -234,7 +242,7 @@ class _Frame:
 
 
 def all_concrete(steps: Steps) -> Iterator[ConcreteStep]:
-    """The launches, calls and copies of some steps and of those within them."""
+    """The launches, calls and copies among the steps and their inner steps."""
     for step in steps:
         match step:
             case ConcreteStep():
@@ -264,25 +272,26 @@ class Walker(Protocol):
         ...
 
     def read(self, place: Place) -> int:
-        """An i32 or bool, when all steps before are done."""
+        """An i32 or bool, after all earlier steps have finished."""
         ...
 
 
 def run(steps: Steps, walker: Walker) -> None:
-    """Run the steps, as loops and branches say."""
+    """Run the steps; loops and branches decide which."""
     for step in walk(steps, walker):
         walker.step(step)
 
 
 def walk(steps: Steps, walker: Walker) -> Iterator[ConcreteStep]:
-    """The steps to run, as loops and branches say: each has run before the next is asked for."""
+    """The steps to run, in order. The caller must run each before it asks for the next one."""
     for item in steps:
         match item:
             case ConcreteStep():
                 yield item
             case ConcreteBranch(branches=branches):
                 last = len(branches) - 1
-                number = walker.read(item.number) if last else 0  # reading may have to wait
+                # A read waits for the device, so a branch without alternatives reads nothing.
+                number = walker.read(item.number) if last else 0
                 # An index out of range selects the nearest branch, as lax.switch does.
                 yield from walk(branches[min(max(number, 0), last)], walker)
             case ConcreteLoop():
@@ -292,10 +301,10 @@ def walk(steps: Steps, walker: Walker) -> Iterator[ConcreteStep]:
 def _walk_loop(loop: ConcreteLoop, walker: Walker) -> Iterator[ConcreteStep]:
     turns, t = len(loop.bodies), 0
     while t != loop.count:
-        # It finds its number in place, and the condition may read it as well.
+        # Before the condition, which may read the counter as well as the body.
         walker.write(loop.counter, t)
         if loop.holds is not None:
-            # Conditions alternate like bodies, because they read the carries where these lie now.
+            # Conditions alternate like bodies: they read the carries where the last step put them.
             yield from walk(loop.conditions[t % len(loop.conditions)], walker)
             if not walker.read(loop.holds):
                 break
@@ -306,7 +315,7 @@ def _walk_loop(loop: ConcreteLoop, walker: Walker) -> Iterator[ConcreteStep]:
 
 
 class Concretes:
-    """The concrete plans of one executable, by the shapes of a call; the last ones are kept."""
+    """The most recent concrete plans of one executable, by the arguments' shapes."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -329,17 +338,18 @@ def result_buffers(
     alloc: Callable[[ArrayType], Any],
     reuse: Callable[[Any, ArrayType], Any],
 ) -> list[Any]:
-    """A buffer per result: the memory of a donated argument where the plan says so, else new."""
-    # The plan says which memory may be reused, the caller which it gives up: both must agree.
-    lent = {result: argument for argument, result in plan.donations if argument in donated}
+    """A buffer per result: a donated argument's memory where the plan allows it, else new
+    memory."""
+    # The plan lists which arguments a result may overwrite, the caller which it gives up.
+    donors = {result: argument for argument, result in plan.donations if argument in donated}
     return [
-        reuse(arguments[lent[number]], type_) if number in lent else alloc(type_)
+        reuse(arguments[donors[number]], type_) if number in donors else alloc(type_)
         for number, type_ in enumerate(concrete_plan.results)
     ]
 
 
 def dot_shapes(parameters: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[Shape, Shape, Shape]:
-    """Shapes in memory of the `dot` routine's operands and result: a, b, out.
+    """Shapes in memory of the operands and the result of the `dot` routine: a, b, out.
 
     a is [batch, m, k], or [batch, k, m] with trans_a; b is [batch, k, n] or [batch, n, k].
     """

@@ -1,9 +1,10 @@
-"""Forks: a driver's threads and locks stay behind in the parent, so a child must not use it.
+"""Forks: a child must not use a driver that its parent has loaded.
 
-A driver that was loaded before a fork would hang in the child, or answer wrongly. Every entry of a
-backend therefore asks its `Loaded` record first, and a child is refused in words. A driver that
-the parent never loaded is free to the child. The CPU executor needs none of this: in a child its
-pool has no workers, and the caller computes alone (cpu/threads.py). Locks are in rune/locks.py.
+A fork copies a driver's locks but not its threads, so the driver would hang in the child or answer
+wrongly. Every entry point of a backend therefore checks its `Loaded` record first, which raises
+DeviceError in a child. A child may load a driver that its parent never loaded. The CPU executor
+needs no check: in a child its pool has no workers, and the caller computes alone (cpu/threads.py).
+For locks see rune/locks.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from rune.errors import DeviceError
 
 
 class _Lineage:
-    """How many forks lie between the first process and this one."""
+    """The number of forks between the first process and this one.
+
+    A count, not the process id: `os.getpid` is a system call, and ids come back.
+    """
 
     __slots__ = ("forks",)
 
@@ -31,7 +35,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Loaded:
-    """In which process a driver was loaded: where `check` is first called."""
+    """The process in which a driver was loaded: the one that calls `check` first."""
 
     __slots__ = ("_forks", "name")
 
@@ -40,7 +44,7 @@ class Loaded:
         self._forks: int | None = None
 
     def check(self) -> None:
-        """Load the driver here, or make sure that it was. Errors: DeviceError in a child."""
+        """Note that this process loads the driver, or check that it did. Errors: DeviceError."""
         # The usual case, on the path of every call: one comparison.
         if self._forks == _lineage.forks:
             return

@@ -1,7 +1,7 @@
 """The heap of the C library: return its free memory to the system.
 
-LLVM's objects leave it in pieces. glibc keeps nearly all of it for itself: of 82 KiB for each of
-some programs that were dropped, 73 stayed with the process.
+LLVM's objects fragment the heap, and glibc returns little of what they free: of 82 KiB for each
+program that a test dropped, 73 KiB stayed with the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 def trim() -> None:
-    """Give back what is free, where the C library can."""
+    """Return free memory to the system, where the C library has a function for it."""
     function = _function()
     if function is not None:
         function(0)

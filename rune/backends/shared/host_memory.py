@@ -1,9 +1,9 @@
-"""Memory of the CPU executor: aligned NumPy arrays, with large blocks used again.
+"""Memory of the CPU executor: aligned NumPy arrays, and a free list of large blocks.
 
 A fresh large block costs a page fault for every page, often more than the kernel that fills it.
-So blocks of at least 1 MiB go back to a free list when the last array on them dies: the array's
-base is an `_Owner`, whose deletion returns the block. All other memory is NumPy's own: that of
-small results, and of what eager operations compute. It is counted when somebody asks.
+So a block of at least 1 MiB returns to the free list when the last array on it dies: the array's
+base is an `_Owner`, whose deletion returns the block. NumPy allocates all other memory: of small
+results, and of the results of eager operations. `stats` counts that when it is called.
 
 Invariant: a block is on the free list only when no array refers to it.
 """
@@ -25,37 +25,43 @@ from rune.backends.shared.pool import About, MemoryStats, PoolStats, Use, larges
 from rune.core.types import ArrayType
 from rune.errors import OutOfMemory, user_frame
 
-LARGE_BYTES = 1 << 20  # blocks from this size on are kept
-KEPT_BYTES = 1 << 28  # bytes that the free list may hold
-ALIGNMENT = 64
+LARGE_BYTES = 1 << 20  # blocks of at least this size go to the free list
+KEPT_BYTES = 1 << 28  # the most that the free list holds
+ALIGNMENT = 64  # a cache line, and the widest vector register
 
 
 class _Owner(np.ndarray):
-    """The bytes of one large block; an array on it keeps it alive, and it returns the block."""
+    """The bytes of one large block. Arrays on it keep it alive; its deletion returns the block."""
 
     def __del__(self) -> None:
-        if _free is not None and isinstance(self.base, ctypes.Array):  # None: Python is ending
+        # At exit the interpreter may have set this module's globals to None. Views of an owner have
+        # its type as well, but not a block for their base.
+        if _free is not None and isinstance(self.base, ctypes.Array):
             _free.give(self.base)
 
 
 class FreeList:
-    """Large blocks by size, shared by all threads. Full, it drops what it has: sizes change."""
+    """Free large blocks by size, shared by all threads.
+
+    When it is full, it drops all of them: programs that follow need other sizes.
+    """
 
     def __init__(self) -> None:
+        # Reentrant: the collector may run an `_Owner`'s finaliser in a thread that holds the lock.
         self.lock = locks.held(threading.RLock())
-        self.returned: deque[ctypes.Array] = deque()
+        self.dead_blocks: deque[ctypes.Array] = deque()
         self.blocks: dict[int, list[ctypes.Array]] = defaultdict(list)
         self.uses: dict[int, Use] = {}  # of live blocks, by the block's identity
-        self.cached = self.live = self.peak = self.requests = self.fresh = 0
+        self.cached_bytes = self.live = self.peak = self.requests = self.fresh = 0
 
     def take(self, nbytes: int, about: About = ()) -> ctypes.Array:
-        """A block of that size, a kept one if there is one. Errors: OutOfMemory."""
+        """A block of that size, a free one if there is one. Errors: OutOfMemory."""
         use = Use(nbytes, about, user_frame())
         with self.lock:
             self.collect()
             blocks = self.blocks.get(nbytes)
             if blocks:
-                self.cached -= nbytes
+                self.cached_bytes -= nbytes
                 block = blocks.pop()
             else:
                 data = aligned(nbytes).data
@@ -69,39 +75,39 @@ class FreeList:
             return block
 
     def give(self, block: ctypes.Array) -> None:
-        """Keep a block. Finalizers come here, under any lock, and so must not wait for one."""
-        self.returned.append(block)
+        """Return a block. Finalisers call this under any lock, so it must never wait for one."""
+        self.dead_blocks.append(block)
         locks.if_free(self.lock, self.collect)
 
     def collect(self) -> None:
-        """Under the lock: keep what was returned."""
-        while self.returned:
-            block = self.returned.popleft()
+        """Move returned blocks to the free list. Under the lock."""
+        while self.dead_blocks:
+            block = self.dead_blocks.popleft()
             self.live -= len(block)
             del self.uses[id(block)]
-            if self.cached + len(block) > KEPT_BYTES:
+            if self.cached_bytes + len(block) > KEPT_BYTES:
                 self.clear()
             if len(block) <= KEPT_BYTES:
-                self.cached += len(block)
+                self.cached_bytes += len(block)
                 self.blocks[len(block)].append(block)
 
     def clear(self) -> None:
-        """Give all kept blocks back to the system."""
+        """Release all free blocks to the system."""
         with self.lock:
             self.blocks.clear()
-            self.cached = 0
+            self.cached_bytes = 0
 
 
 _free = FreeList()
 
 
 def kept_bytes() -> int:
-    """Bytes that wait to be used again."""
-    return _free.cached
+    """Bytes of the blocks in the free list."""
+    return _free.cached_bytes
 
 
 def clear() -> None:
-    """Give all kept blocks back to the system."""
+    """Release all free blocks to the system."""
     _free.clear()
 
 
@@ -109,7 +115,7 @@ _arrays: list[Callable[[], Iterable[np.ndarray]]] = []
 
 
 def count_arrays(buffers: Callable[[], Iterable[np.ndarray]]) -> None:
-    """Have `stats` count these as well; once, from the module that knows all arrays."""
+    """Have `stats` count these arrays too. Called once, by the module that knows all arrays."""
     _arrays[:] = [buffers]
 
 
@@ -117,21 +123,21 @@ def blocks() -> PoolStats:
     """Counts of large blocks until now."""
     with _free.lock:
         _free.collect()
-        counts = _free.live, _free.cached, _free.peak, machine_bytes() or None
+        counts = _free.live, _free.cached_bytes, _free.peak, machine_bytes() or None
         return PoolStats(*counts, _free.requests, _free.fresh)
 
 
 def stats() -> MemoryStats:
-    """Counts of large blocks so far, and what other arrays hold; the peak is an observed one."""
-    host, unpooled = blocks(), sum(memory.nbytes for memory in _numpys_own())
-    live = host.live_bytes + unpooled
-    pooled = replace(host, live_bytes=live, peak_bytes=max(host.peak_bytes, live))
-    numpy = PoolStats(unpooled, 0, unpooled, host.limit_bytes, 0, 0)  # it was not asked of the pool
-    return MemoryStats.of(host=pooled, numpy=numpy)
+    """Counts of large blocks, and bytes of NumPy's arrays now. The peak is the largest observed."""
+    host, numpy_bytes = blocks(), sum(memory.nbytes for memory in _numpys_own())
+    live = host.live_bytes + numpy_bytes
+    combined = replace(host, live_bytes=live, peak_bytes=max(host.peak_bytes, live))
+    numpy = PoolStats(numpy_bytes, 0, numpy_bytes, host.limit_bytes, 0, 0)  # no request to the pool
+    return MemoryStats.of(host=combined, numpy=numpy)
 
 
 def _numpys_own() -> list[np.ndarray]:
-    """The memory of arrays that is in no block, each piece once."""
+    """The arrays that hold memory outside all blocks, each once, however many views it has."""
     pieces: dict[int, np.ndarray] = {}
     for buffers in _arrays:
         for buffer in buffers():
@@ -161,28 +167,30 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Uninitialised bytes on a 64-byte border. Errors: OutOfMemory."""
+    """Uninitialised bytes, aligned to 64 bytes. Errors: OutOfMemory."""
     try:
         raw = np.empty(nbytes + ALIGNMENT - 1, np.uint8)
-    except (MemoryError, OverflowError, ValueError) as error:  # beyond what an address can hold
-        if not _free.cached:
+    # NumPy raises the last two for sizes beyond the address space.
+    except (MemoryError, OverflowError, ValueError) as error:
+        if not _free.cached_bytes:
             raise out_of_memory(nbytes) from error
         _free.clear()
         return aligned(nbytes)
-    # NumPy aligns to 16 bytes or so; whole vectors want 64.
+    # NumPy guarantees 16 bytes only; aligned loads of the widest vectors need 64.
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
 
 
 def _owner(nbytes: int, about: About) -> np.ndarray:
-    # A block is not an array: NumPy lets an array's base skip to the base of a base that is one.
+    # The block must not be an array: NumPy replaces a base that is a view by that view's own base,
+    # and the owner would drop out of the chain.
     return _Owner((nbytes,), np.uint8, memoryview(_free.take(nbytes, about)))
 
 
 def out_of_memory(nbytes: int) -> OutOfMemory:
-    """The error that says what was asked, what the process holds, and what is live here."""
-    used, limit = resident_bytes(), machine_bytes()
-    known = f"used {used} B, free {max(0, limit - used)} B, limit {limit} B"
+    """The error: bytes requested, memory of the process, and the largest live blocks."""
+    resident, limit = resident_bytes(), machine_bytes()
+    known = f"used {resident} B, free {max(0, limit - resident)} B, limit {limit} B"
     with _free.lock:
         live = largest(_free.uses.values())
     return OutOfMemory(
@@ -192,7 +200,7 @@ def out_of_memory(nbytes: int) -> OutOfMemory:
 
 
 def resident_bytes() -> int:
-    """Bytes of memory that this process occupies; 0 where the system does not say."""
+    """Resident bytes of this process; 0 where the system does not report them."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -201,7 +209,7 @@ def resident_bytes() -> int:
 
 
 def machine_bytes() -> int:
-    """Bytes of memory of this machine; 0 where the system does not say."""
+    """Bytes of memory of this machine; 0 where the system does not report them."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -1,13 +1,13 @@
-"""Interrupts: calls of libraries that must not be left half-way, and loops that hear Ctrl-C.
+"""Defers signal handlers while a library is called that an exception must not interrupt.
 
-A handler of signals runs between any two steps of the interpreter, and may raise there. A binding
-written in Python is not made for that: interrupted between freeing memory and noting that it is
-free, it frees it twice; interrupted behind a lock's taking, it never gives it back.
+Python runs a signal handler between any two bytecodes, and the handler may raise there. Bindings
+written in Python do not expect that: interrupted after it freed memory and before it noted so, one
+frees the memory twice; interrupted after it acquired a lock, it never releases it.
 
     with deferred():        handlers wait until the block has ended
         ...
 
-Invariant: a signal that comes within the block is handled when the block ends.
+Invariant: a signal that arrives within the block is handled when the block ends.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-# signal's own functions look each answer up in an enumeration, which takes fifty times as long.
+# The functions of `signal` convert each result to an enumeration, and take fifty times as long.
 _CORE = import_module("_signal")
-# Those whose handlers raise, as a rule; a handler of others runs where it always does.
+# Signals whose handlers usually raise; handlers of all others run within the block.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
 class deferred:
-    """Inside the block no handler of signals runs; what came meanwhile is handled at its end.
+    """Defers the signals that arrive inside the block to its end.
 
-    Handlers run in the main thread alone, so elsewhere there is nothing to do. Blocks may nest.
+    Handlers run only in the main thread, so in others there is nothing to do. Blocks may nest.
     """
 
     __slots__ = ("_came", "_handlers")
@@ -44,20 +44,21 @@ class deferred:
                 if callable(handler):
                     self._handlers.append((number, handler))
                     _CORE.signal(number, self._note)
-        except BaseException:  # a handler that had its turn before all were put off
+        except BaseException:  # raised by a handler that was not yet replaced
             self.__exit__()
             raise
 
     def __exit__(self, *_: object) -> None:
         try:
-            # The last first: it comes back when the others wait no more.
+            # A handler that raises in here leaves the entries before it, which the call below
+            # restores.
             while self._handlers:
                 number, handler = self._handlers[-1]
                 _CORE.signal(number, handler)
                 self._handlers.pop()
             while self._came:
                 signal.raise_signal(self._came.pop(0))
-        except BaseException:  # of a handler that is back; the others come back all the same
+        except BaseException:  # raised by a restored handler; all others must be restored too
             self.__exit__()
             raise
 

@@ -1,9 +1,9 @@
-"""What programs have to do before they use memory that is written beside them.
+"""A join: makes programs wait for a copy that another queue makes.
 
-A copy on a queue of its own writes memory that the programs' queue knows nothing about. Its
-`Join` holds that memory until programs have been told to wait: by a call, or by the end of the join
-itself, where an error or an interrupt has kept everybody from calling it. So a pool never gives
-memory away while such a copy is under way.
+A copy on its own queue writes memory of which the programs' queue knows nothing. The copy's `Join`
+holds that memory until programs wait for the copy: because someone called the join, or because it
+died uncalled after an error or an interrupt. So the pool never hands out memory to which a copy is
+under way.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rune.errors import DeviceError
 
 
 class Join:
-    """Lets programs that are enqueued from now on wait for a copy.
+    """Makes programs that are enqueued later wait for a copy.
 
-    wait: does it; it may run in a finalizer, and twice after an interrupt
+    wait: enqueues the wait; it may run in a finaliser, and twice after an interrupt
     """
 
     __slots__ = ("_memory", "_wait")
@@ -27,7 +27,7 @@ class Join:
         self._wait, self._memory = wait, memory
 
     def __call__(self) -> None:
-        """Once is enough. Errors: DeviceError."""
+        """Enqueue the wait; later calls do nothing. Errors: DeviceError."""
         if self._wait is not None:
             self._wait()
         self._wait = self._memory = None

@@ -1,9 +1,9 @@
-"""Launches in parts: a device that also draws a screen, or is watched, must get others in between.
+"""Splits large launches, so that a device's watchdog never resets it and its screen stays alive.
 
-A watchdog resets a device that works on one submission for seconds, and what is in its memory is
-gone. `Target.submission_work` bounds what is submitted at once; a launch of more work is made of
-several, each over some of its groups. They are independent, as grid points are, and so the results
-are the same. What one group does is never divided.
+A watchdog resets a device that works on one submission for seconds, and the contents of its memory
+are lost. `Target.submission_work` bounds the work of one submission; a larger launch becomes
+several, each over some of its groups. Groups are independent, so the results do not change. The
+work of one group is never divided.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ class Part:
     work: int
 
     def folded(self, row: int) -> tuple[int, int]:
-        """The groups along two dimensions of a launch; `row`: the most along one of them."""
+        """The groups along two dimensions of a launch. row: the most that one dimension may
+        have."""
         wide = min(self.count, row)
         return wide, -(-self.count // wide)
 
 
 def parts(groups: int, work: int, limit: int | None, row: int) -> Iterator[Part]:
-    """The launches for so many groups, of so much work together.
+    """The launches for `groups` groups whose work adds up to `work`.
 
-    All but the last have at most `row` groups, or whole rows: folded, they end where the next
-    begins.
+    All but the last have at most `row` groups or complete rows, so that none is rounded up when it
+    is folded, and each ends where the next begins.
 
     >>> [(p.first, p.count) for p in parts(10, 1000, 300, 65535)]
     [(0, 3), (3, 3), (6, 3), (9, 1)]
@@ -42,6 +43,7 @@ def parts(groups: int, work: int, limit: int | None, row: int) -> Iterator[Part]
         if groups:
             yield Part(0, groups, work)
         return
+    # A single group may exceed the limit: it cannot be divided.
     most = max(1, groups * limit // work)
     if most > row:
         most -= most % row
@@ -52,7 +54,7 @@ def parts(groups: int, work: int, limit: int | None, row: int) -> Iterator[Part]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Some threads of a launch along its dimensions."""
+    """A box of a launch's threads."""
 
     start: Extents
     extents: Extents
@@ -60,7 +62,7 @@ class Box:
 
 
 def boxes(box: Box, local: Sequence[int], limit: int | None) -> Iterator[Box]:
-    """The box, halved along its longest side until each has no more work; whole workgroups each.
+    """The box, halved along its longest side until no part exceeds the limit; parts are workgroups.
 
     >>> [(b.start, b.extents) for b in boxes(Box((0, 0), (8, 64), 100), (8, 8), 50)]
     [((0, 0), (8, 32)), ((0, 32), (8, 32))]

@@ -1,4 +1,5 @@
-"""Everything that a plan can get wrong, checked without computing anything.
+"""Checks plans without computing: all that can be wrong with a plan, apart from its kernels'
+values.
 
 `check_plan` runs a plan's steps over intervals of bytes instead of values, with every donation and
 with none, at several sizes where they are symbolic. It finds a missing kernel, wrong arguments, a
@@ -67,7 +68,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def _samples(plan: Plan) -> list[dict[str, int]]:
-    """A few values of each size, its ends among them."""
+    """A few combinations of sizes, with the ends of their ranges among them."""
     names = [s.name for s in plan.size_sources]
     choices = [_values(*dims.bounds(dims.symbol(s.name, s.low, s.high))) for s in plan.size_sources]
     combinations = (dict(zip(names, values, strict=True)) for values in product(*choices))
@@ -82,7 +83,7 @@ def _values(low: int | None, high: int | None) -> list[int]:
 
 
 def _is_in_range(plan: Plan, sizes: dict[str, int]) -> bool:
-    """Whether the sizes keep their bounds, and there are arguments that have them."""
+    """Whether the sizes are within their bounds, and no argument gets a negative dimension."""
     are_within = all(
         evaluate(s.low, sizes) <= sizes[s.name] and (s.high is None or sizes[s.name] <= evaluate(s.high, sizes))
         for s in plan.size_sources
@@ -98,25 +99,25 @@ class _Run:
     concrete: Concrete
     donated: frozenset[int]
     # Intervals that hold something, by memory: (first byte, end).
-    held: dict[Memory, set[tuple[int, int]]] = field(default_factory=dict)
+    intervals: dict[Memory, set[tuple[int, int]]] = field(default_factory=dict)
     at: str = "start"
 
-    def fail(self, what: str) -> NoReturn:
-        raise CheckError(f"plan {self.plan.name}: cannot run {self.at} ({what})")
+    def fail(self, fault: str) -> NoReturn:
+        raise CheckError(f"plan {self.plan.name}: cannot run {self.at} ({fault})")
 
     def all(self) -> None:
         self.check_donations()
         for number, type_ in enumerate(self.plan.arguments):
             size = size_bytes(concrete_type(type_, self.concrete.sizes))
             # Arguments hold values from the start; everything else must be written first.
-            self.held["argument", number] = {(0, size)}
+            self.intervals["argument", number] = {(0, size)}
         self.run(self.concrete.steps, "step ")
         self.at = "the return"
         for number, type_ in enumerate(self.concrete.results):
             self.read(Place(Space.RESULT, number, 0, size_bytes(type_), type_))
 
     def run(self, steps: Steps, at: str) -> None:
-        """Follow the steps, each within a loop or branch once."""
+        """Follow the steps; those of each branch once, those of a loop as `loop` does."""
         for number, step in enumerate(steps):
             self.at = f"{at}{number}"
             match step:
@@ -126,11 +127,11 @@ class _Run:
                     self.loop(step, f"{at}{number}.")
                 case ConcreteBranch():
                     self.read(step.number)
-                    # Each branch starts from the state before the choice; the last one's state goes
-                    # on.
-                    before = {memory: set(held) for memory, held in self.held.items()}
+                    # Each branch starts from the state before the choice. Any of them may run, and
+                    # every one writes the branch's results, so the last one's state goes on.
+                    before = {memory: set(intervals) for memory, intervals in self.intervals.items()}
                     for steps_within in step.branches:
-                        self.held = {memory: set(held) for memory, held in before.items()}
+                        self.intervals = {memory: set(intervals) for memory, intervals in before.items()}
                         self.run(steps_within, f"{at}{number}.")
 
     def loop(self, loop: ConcreteLoop, at: str) -> None:
@@ -190,18 +191,18 @@ class _Run:
     def read(self, place: Place) -> None:
         self.fits(place)
         interval = (place.offset, place.offset + place.bytes)
-        if place.bytes and interval not in self.held.get(self.memory(place), set()):
+        if place.bytes and interval not in self.intervals.get(self.memory(place), set()):
             self.fail(f"{self.name(place)} was never written, or was overwritten since")
 
     def write(self, place: Place) -> None:
         self.fits(place)
         if place.space is Space.ARGUMENT:
             self.fail(f"{self.name(place)} must not be written")
-        held = self.held.setdefault(self.memory(place), set())
+        intervals = self.intervals.setdefault(self.memory(place), set())
         start, end = place.offset, place.offset + place.bytes
         # Values that the new bytes overlap are no longer intact.
-        held -= {(a, b) for a, b in held if a < end and start < b}
-        held.add((start, end))
+        intervals -= {(a, b) for a, b in intervals if a < end and start < b}
+        intervals.add((start, end))
 
     def overlap(self, a: Place, b: Place) -> bool:
         same = self.memory(a) == self.memory(b) and a.bytes and b.bytes
@@ -228,7 +229,7 @@ class _Run:
                 if target.space is source.space or self.memory(target) != self.memory(source):
                     self.move((target,), (source,))
                 else:
-                    self.read(source)  # donated memory, which is there already
+                    self.read(source)  # an argument donated to this result: nothing to copy
 
     def launch(self, code: KernelCode, places: Sequence[Place]) -> None:
         if len(places) != len(code.params):
@@ -245,8 +246,8 @@ class _Run:
             for q, b in params[:i]:
                 # Two parameters that are only read may share memory.
                 only_read = p.access is Access.READ and q.access is Access.READ
-                declared = frozenset((p.name, q.name)) in aliases and self.same(a, b)
-                if self.overlap(a, b) and not only_read and not declared:
+                is_alias = frozenset((p.name, q.name)) in aliases and self.same(a, b)
+                if self.overlap(a, b) and not only_read and not is_alias:
                     self.fail(f"{q.name} and {p.name} of {code.name} overlap, and are not aliases")
         for p, place in params:
             if p.access is not Access.WRITE:
@@ -280,7 +281,8 @@ class _Run:
         self.move(outputs, inputs)
 
     def transform(self, call: Call, places: Sequence[Place]) -> None:
-        """Check that both parts of the operand and of the result are what the routine takes."""
+        """Check the sizes of an FFT's operand and result, which are two parts each or
+        interleaved."""
         shape = [*transform_sizes(call), *([2] if len(places) == 2 else [])]
         for place in places:
             is_whole = np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize == place.bytes
@@ -288,7 +290,7 @@ class _Run:
                 self.fail(f"{self.name(place)} is {place.type}, the routine takes {shape}")
 
     def factor(self, call: Call, places: Sequence[Place]) -> None:
-        """Check that results and operands are what a factorisation takes."""
+        """Check the sizes of a factorisation's results and operands."""
         factor = factor_of(call)
         shapes = [*factor.results, *factor.operands]
         if len(places) != len(shapes):
@@ -298,7 +300,7 @@ class _Run:
                 self.fail(f"{self.name(place)} is {place.type}, the routine takes {list(shape)}")
 
     def walk(self, call: Call, output: Place, inputs: Sequence[Place]) -> None:
-        """Check that a product stays within its operands and makes as many elements as it says."""
+        """Check that a strided product stays within its operands and fills its result exactly."""
         walks = concrete_parameters(dict(call.parameters), self.concrete.sizes)
         batch, m, n, k = (walks[name] for name in SIZES)
         if batch * m * n * output.type.dtype.itemsize != output.bytes:

@@ -1,20 +1,20 @@
-"""A caching memory pool over two raw functions of a driver: blocks come back, and serve again.
+"""A caching memory pool over two raw functions of a driver.
 
     pool = Pool("opencl:0", raw_alloc, raw_free, limit_bytes=total)
     block = pool.take(4096, about=(type_, "step"))      block.handle, block.offset
     del block                                           cached; the next take of its class gets it
 
-Sizes are rounded up to classes, eight to an octave, so that little is wasted and much fits. With
-`slab_bytes`, small blocks are cut from larger raw ones, for drivers that grant only so many. What
-nobody holds any more is kept until the device is full: then all of it is given back and the request
-is tried once more; the error names the largest live blocks and who made them.
+Sizes are rounded up to classes, eight to an octave, so that little is wasted and blocks fit many
+requests. With `slab_bytes`, small blocks are cut from larger raw ones, for drivers that limit the
+number of allocations. Free blocks are cached until the device is full: then all of them go back to
+the driver and the request is repeated; the error names the largest live blocks and their makers.
 
-Invariants: live and cached bytes together are what raw_alloc has granted. Nothing is allocated
-ahead. A dying block calls no driver and takes no lock, since the collector may run anywhere: its
-end is only noted on a list, which the next `take` reads.
-Not done: a block is free when its last holder goes, though commands that use it may be pending. So
-all commands on the blocks of one pool go through one in-order queue (host writes included), or
-the backend holds the block until they are done, or `share`s it with those whose queue it is not.
+Invariants: live and cached bytes add up to what raw_alloc has granted. Nothing is allocated ahead.
+A dying block calls no driver and takes no lock, because the collector may run anywhere: it is only
+appended to a list, which the next `take` reads. Not handled: a block is free when its last holder
+dies, although commands that use it may be pending. So all commands on the blocks of one pool go
+through one in-order queue (host writes included), or the backend holds the block until they have
+run, or `share`s it with those who use another queue.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from rune.records import dataclass
 
 SMALLEST_BYTES = 256  # of a block: every driver's alignment divides it
 STEPS = 8  # size classes from one power of two to the next: at most 1/8 is wasted
-TRACED_BYTES = 1 << 16  # blocks from this size on remember the user's line: finding it takes 1 µs
+TRACED_BYTES = 1 << 16  # blocks of at least this size remember the user's line, which takes 1 µs
 SLAB_PARTS = 8  # a block is cut from a slab if at least this many fit
-SHOWN = 5  # blocks that an error lists
+SHOWN = 5  # the most blocks that an error lists
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStats:
     """Memory of one kind on one device in this process. Units: bytes.
 
-    live:         held by arrays and arenas, rounded up to size classes
-    cached:       held by the pool, to be used again
+    live:         in arrays and arenas, rounded up to size classes
+    cached:       free blocks in the pool
     peak:         the most that was live at once
-    limit:        what the device has; None where it is unknown
+    limit:        the device's memory; None where it is unknown
     allocations:  requests so far
-    raw:          those that the driver had to serve; the others found a cached block
+    raw:          requests that the driver served; the others got a cached block
     """
 
     live_bytes: int
@@ -64,7 +64,7 @@ class MemoryStats(PoolStats):
 
     device:   arrays and intermediates of programs, in the device's own memory
     host:     the same, where the host's memory is the device's
-    numpy:    what of that NumPy has allocated: small results, and those of eager operations
+    numpy:    the part of it that NumPy allocated: small results, and those of eager operations
     staging:  host memory through which copies from and to the device go
     tables:   device memory that the host writes, for arguments of launches
     pinned:   the same, where the driver has locked its pages
@@ -114,7 +114,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for again and again: the size class, and what the memory is for."""
+    """A request that is served many times: its size class, and what the memory is for."""
 
     room: int
     use: Use
@@ -122,31 +122,35 @@ class Request:
 
 def largest(uses: Iterable[Use]) -> str:
     """The end of an error: the largest live blocks."""
-    shown = heapq.nlargest(SHOWN, uses, key=lambda use: use.bytes)
-    return f"; largest live buffers: {', '.join(map(str, shown))}" if shown else ""
+    largest_uses = heapq.nlargest(SHOWN, uses, key=lambda use: use.bytes)
+    return f"; largest live buffers: {', '.join(map(str, largest_uses))}" if largest_uses else ""
 
 
 class Block:
-    """Memory of a pool: `bytes` from `offset` on in the driver's `handle`. It returns by dying."""
+    """Memory of a pool: `bytes` from `offset` on in the driver's `handle`. Free when it dies."""
 
     __slots__ = ("__weakref__", "bytes", "handle", "offset", "span")
 
-    def __init__(self, span: _Span, asked: int):
+    def __init__(self, span: _Span, nbytes: int):
         self.span = span
         self.handle: Any = span[0].handle
         self.offset = span[1]
-        self.bytes = asked
+        self.bytes = nbytes
 
 
 class _Life(weakref.ref[Block]):
-    """Notes a block's end without any Python code, which an interrupt could stop."""
+    """A reference whose callback, `deque.append`, notes a block's death without running Python
+    code.
+
+    A finaliser written in Python could be interrupted before it noted anything, and leak the block.
+    """
 
     __slots__ = ("span",)
     span: _Span
 
 
 def size_class(nbytes: int) -> int:
-    """The bytes that a request takes: a multiple of an eighth of the power of two below it."""
+    """The bytes reserved for a request: a multiple of an eighth of the power of two below it."""
     if nbytes <= SMALLEST_BYTES:
         return SMALLEST_BYTES
     step = max(SMALLEST_BYTES, (1 << (nbytes - 1).bit_length() - 1) // STEPS)
@@ -157,14 +161,14 @@ class Pool:
     """The memory of one device.
 
     raw_alloc:      bytes -> handle; raises MemoryError where the device is full
-    raw_free:       gives a handle back
-    limit_bytes:    what may be granted in all; None: until raw_alloc refuses
-    largest_bytes:  what one raw allocation may have at most
+    raw_free:       frees a handle
+    limit_bytes:    the most to allocate in all; None: until raw_alloc refuses
+    largest_bytes:  the most that one raw allocation may have
     slab_bytes:     size of the raw allocations that small blocks are cut from; 0: each has its own
-    kept_bytes:     what may be cached: beyond that everything cached goes, since sizes change
+    kept_bytes:     the most to cache: beyond it all cached memory is freed, since sizes change
     settle:         called before raw_free, to wait for commands that may still use the memory
-    settle_others:  waits for commands of those with whom memory was shared
-    free_bytes:     what the device has free now, for errors, where its driver says so
+    settle_others:  waits for the commands of others with whom memory was shared
+    free_bytes:     the device's free memory now, for errors, where its driver reports it
     """
 
     def __init__(
@@ -185,29 +189,31 @@ class Pool:
         self._raw_alloc, self._raw_free, self._settle = raw_alloc, raw_free, settle
         self._slab_bytes, self._kept_bytes, self._free_bytes = slab_bytes, kept_bytes, free_bytes
         self._lock = locks.reentrant()  # the collector may run a finalizer that allocates
-        self._returned: deque[_Life] = deque()
-        self._lent: set[_Span] = set()  # those that others may read
-        self._shared: list[_Span] = []  # of these, what has returned
+        self._dead: deque[_Life] = deque()
+        self._readable_by_others: set[_Span] = set()  # live ones that others may read
+        self._dead_shared: list[_Span] = []  # of these, the dead ones
         self._settle_others = settle_others
         self._free: dict[int, list[_Span]] = {}
         self._live: dict[_Span, tuple[Use, _Life]] = {}
         self._live_bytes = self._held_bytes = self._peak_bytes = 0
         self._allocations = self._raw_allocations = 0
-        self._reason = ""  # why the driver has refused the last request, where it says so
+        self._reason = ""  # why the driver refused the last request, where it says so
 
     def take(self, nbytes: int, about: About = ()) -> Block:
         """A block of at least `nbytes`, uninitialised; `about` names it in errors.
 
-        Errors: OutOfMemory says asked, used, cached, free and limit, and the largest live blocks.
+        Errors: OutOfMemory, with bytes requested, used, cached, free, the limit, and the largest
+        live blocks.
         """
         return self.serve(self.request(nbytes, about))
 
     def request(self, nbytes: int, about: About = ()) -> Request:
-        """`take` for `serve`. Errors: OutOfMemory for more than one buffer has."""
+        """The request for `serve`. Errors: OutOfMemory for more than one buffer can have."""
         room = size_class(nbytes)
         if self.largest_bytes is not None and room > self.largest_bytes:
             if nbytes > self.largest_bytes:
                 raise self.out_of_memory(nbytes)
+            # The class of a size near the limit lies beyond it, though the size itself fits.
             room = self.largest_bytes
         return Request(room, Use(nbytes, about, None))
 
@@ -217,17 +223,18 @@ class Pool:
         if use.bytes >= TRACED_BYTES:
             use = Use(use.bytes, use.about, user_frame())
         with self._lock:
-            if self._returned:
+            if self._dead:
                 self._collect()
             if self._kept_bytes is not None and self._held_bytes - self._live_bytes > self._kept_bytes:
                 self.trim()
-            if self._shared and not self._free.get(room):
+            # Shared memory is reclaimed only when nothing else fits, because it waits for others.
+            if self._dead_shared and not self._free.get(room):
                 self._reclaim()
             spans = self._free.get(room)
             span = spans.pop() if spans else self._fresh(use.bytes, room)
             span[0].free -= 1
             block = Block(span, use.bytes)
-            life = _Life(block, self._returned.append)
+            life = _Life(block, self._dead.append)
             life.span = span
             self._live[span] = use, life
             self._allocations += 1
@@ -237,30 +244,30 @@ class Pool:
             return block
 
     def share(self, block: Block) -> None:
-        """From now on others may read the memory in queues of their own.
+        """Allow others to read the block in queues of their own from now on.
 
-        Once nobody holds it, it serves again when it is wanted and they have been waited for.
+        After its death it is used again only once `settle_others` has waited for them.
         """
         with self._lock:
-            self._lent.add(block.span)
+            self._readable_by_others.add(block.span)
 
     def trim(self) -> int:
-        """Give everything cached back to the driver; returns the bytes."""
+        """Free everything cached in the driver; return the bytes."""
         with self._lock:
             self._reclaim()
             before = self._held_bytes
-            unused = {c for spans in self._free.values() for c, _ in spans if c.free == c.count}
-            if unused:
+            idle_chunks = {c for spans in self._free.values() for c, _ in spans if c.free == c.count}
+            if idle_chunks:
                 self._settle()
             for room, spans in self._free.items():
-                self._free[room] = [s for s in spans if s[0] not in unused]
-            for chunk in unused:
+                self._free[room] = [s for s in spans if s[0] not in idle_chunks]
+            for chunk in idle_chunks:
                 self._held_bytes -= chunk.bytes
                 self._raw_free(chunk.handle)
             return before - self._held_bytes
 
     def stats(self) -> PoolStats:
-        """Counts until now."""
+        """The counts so far."""
         with self._lock:
             self._collect()
             return PoolStats(
@@ -278,11 +285,12 @@ class Pool:
             self._collect()
             self._peak_bytes = self._live_bytes
 
-    def out_of_memory(self, asked: int) -> OutOfMemory:
-        """The error for a request that the device refuses, then or when the memory is used."""
+    def out_of_memory(self, nbytes: int) -> OutOfMemory:
+        """The error for a request that the device refuses, at once or when the memory is first
+        used."""
         free = self._free_bytes() if self._free_bytes else self._grantable()
         most = self.largest_bytes
-        is_too_large = most is not None and asked > most
+        is_too_large = most is not None and nbytes > most
         facts = {"used": self._live_bytes, "cached": self._cached(), "free": free, "limit": self.limit_bytes}
         known = [f"one buffer has at most {most} B"] if is_too_large else [self._reason] if self._reason else []
         known += [f"{name} {x} B" for name, x in facts.items() if x is not None]
@@ -291,23 +299,23 @@ class Pool:
             hint = "work on smaller pieces: an array is one buffer, and so are a program's intermediates"
         most_used = largest(use for use, _ in self._live.values())
         return OutOfMemory(
-            f"alloc: cannot allocate {asked} B on {self.device} ({', '.join(known)}{most_used})", hint=hint
+            f"alloc: cannot allocate {nbytes} B on {self.device} ({', '.join(known)}{most_used})", hint=hint
         )
 
     # --- under the lock ---------------------------------------------------------------------
 
     def _collect(self) -> None:
-        """Make free what has died since."""
-        while self._returned:
-            span = self._returned.popleft().span
-            if span in self._lent:
-                self._lent.discard(span)
-                self._shared.append(span)
+        """Release the blocks that died since the last call."""
+        while self._dead:
+            span = self._dead.popleft().span
+            if span in self._readable_by_others:
+                self._readable_by_others.discard(span)
+                self._dead_shared.append(span)
             else:
                 self._release(span)
 
     def _release(self, span: _Span) -> None:
-        """Make free what has died."""
+        """Put the span of a dead block on the free list."""
         chunk = span[0]
         chunk.free += 1
         spans = self._free.get(chunk.room)
@@ -318,24 +326,25 @@ class Pool:
         self._live_bytes -= chunk.room
 
     def _reclaim(self) -> None:
-        """Make free what was shared and has died since, too."""
+        """Release dead blocks, the shared ones too. Waits for others."""
         self._collect()
-        if self._shared:
-            spans, self._shared = self._shared, []
+        if self._dead_shared:
+            spans, self._dead_shared = self._dead_shared, []
             self._settle_others()
             for span in spans:
                 self._release(span)
 
-    def _fresh(self, asked: int, room: int) -> _Span:
-        """A block of a new chunk, after returning cached memory if there is too little."""
+    def _fresh(self, nbytes: int, room: int) -> _Span:
+        """A span of a new chunk. Where the device is full, cached memory is freed first."""
         count = max(1, self._slab_bytes // room)
         chunk = self._chunk(room, count if count >= SLAB_PARTS else 1)
         if chunk is None:
-            gc.collect()  # cycles may hold arrays
+            gc.collect()  # arrays in reference cycles
             self.trim()
+            # A single block this time: a slab might not fit where a block does.
             chunk = self._chunk(room, 1)
         if chunk is None:
-            raise self.out_of_memory(asked)
+            raise self.out_of_memory(nbytes)
         spans = [(chunk, number * room) for number in range(chunk.count)]
         self._free.setdefault(room, []).extend(spans[1:])
         return spans[0]

@@ -1,16 +1,16 @@
-"""A folder that is one user's alone: what is read there may be executed.
+"""A folder private to one user, because the files in it get executed.
 
-It is opened anew for each use, from the root of the file system down, and only what is open is
-looked at, so that nothing can take its place between the look and the use. Each directory on the
-way belongs to the user or to the administrator, and nobody else may change what lies in it: it is
-not open to others, except with the sticky bit, nor to a group that is not the user's own. The
-folder itself and its files are open to nobody. Links are not followed.
+It is opened for each use, from the root of the file system down, and only open descriptors are
+checked, so that nothing can be replaced between check and use. Each directory on the path must
+belong to the user or to the administrator and be writable by nobody else: not by others, except
+with the sticky bit, nor by a group that is not the user's own. The folder itself must be closed to
+all other users, its files to their writes. Links are not followed.
 
     with Folder(path, make=True) as folder:
         folder.write("name", data)
         data = folder.read("name", most)
 
-Windows has no descriptors of directories: there the user's directory is private by its place.
+Windows has no directory descriptors; there the user's profile directory is private by default.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ TEMPORARY = ".tmp"  # the end of the names of files that are being written
 _DESCRIBED = os.name == "posix" and os.open in os.supports_dir_fd
 _PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0) | _PLAIN
-# On the way a directory need not be readable.
+# The path's directories may be searchable without being readable, as home directories often are.
 _WAY = getattr(os, "O_PATH", os.O_RDONLY) | _DIRECTORY
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _PLAIN  # a pipe without a writer: no waiting
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _PLAIN  # do not wait for a pipe's writer
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
 
 
@@ -41,7 +41,7 @@ class Unsafe(Exception):
 class Folder:
     """The folder, open. Errors: Unsafe; OSError where it cannot be opened or made.
 
-    path: absolute and without links. make: what is missing of it is made, for this user alone.
+    path: absolute and without links. make: create missing directories, for this user alone.
     """
 
     def __init__(self, path: Path, make: bool = False):
@@ -75,25 +75,26 @@ class Folder:
         return file
 
     def write(self, name: str, data: bytes) -> None:
-        """A whole file, or none: it is written beside its place, then renamed. Errors: OSError."""
-        beside = secrets.token_hex(8) + TEMPORARY
-        handle = os.open(self._at(beside), _WRITE, 0o600, dir_fd=self._descriptor)
+        """Write a file completely or not at all: to a temporary one, then renamed. Errors:
+        OSError."""
+        temporary = secrets.token_hex(8) + TEMPORARY
+        handle = os.open(self._at(temporary), _WRITE, 0o600, dir_fd=self._descriptor)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             within = self._descriptor
-            os.replace(self._at(beside), self._at(name), src_dir_fd=within, dst_dir_fd=within)
+            os.replace(self._at(temporary), self._at(name), src_dir_fd=within, dst_dir_fd=within)
         except BaseException:
-            self.remove(beside)
+            self.remove(temporary)
             raise
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there and can be."""
+        """Remove a file, if it exists and can be removed."""
         with suppress(OSError):
             os.unlink(self._at(name), dir_fd=self._descriptor)
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Names of what lies in it, and what the system says of each."""
+        """The names of the folder's entries, and the status of each."""
         with os.scandir(self.path if self._descriptor is None else self._descriptor) as entries:
             for entry in entries:
                 with suppress(OSError):  # another process may have removed it
@@ -101,23 +102,28 @@ class Folder:
 
 
 def _opened(path: Path, make: bool) -> int:
-    """A descriptor of the folder; each directory on the way was looked at when it was open."""
+    """A descriptor of the folder, after each directory on the path was checked while it was
+    open."""
     *way, last = path.parts[1:]
-    here = Path(path.anchor)
+    directory = Path(path.anchor)
     descriptors = [os.open(path.anchor, _WAY)]
     try:
-        trusted = {0, os.geteuid(), os.fstat(descriptors[0]).st_uid}  # the root's owner could change everything in it
+        trusted_users = {
+            0,
+            os.geteuid(),
+            os.fstat(descriptors[0]).st_uid,
+        }  # the root's owner could change everything in it
         for name in way:
-            _require_safe(os.fstat(descriptors[-1]), here, trusted)
-            here /= name
+            _require_safe(os.fstat(descriptors[-1]), directory, trusted_users)
+            directory /= name
             descriptors.append(_entered(descriptors[-1], name, _WAY, make))
-        _require_safe(os.fstat(descriptors[-1]), here, trusted)
+        _require_safe(os.fstat(descriptors[-1]), directory, trusted_users)
         descriptors.append(_last_entered(descriptors[-1], last, make))
         _require_private(os.fstat(descriptors[-1]))
         return descriptors.pop()
     finally:
-        # Out of the list first: an interrupt may leave one open, but none is closed twice, which
-        # might be another thread's by then.
+        # Popped first: an interrupt may then leave one open, but none is closed twice, when its
+        # number might already be another thread's file.
         while descriptors:
             os.close(descriptors.pop())
 
@@ -143,11 +149,12 @@ def _last_entered(at: int, name: str, make: bool) -> int:
         raise
 
 
-def _require_safe(status: os.stat_result, path: Path, trusted: set[int]) -> None:
-    if status.st_uid not in trusted:
+def _require_safe(status: os.stat_result, path: Path, trusted_users: set[int]) -> None:
+    if status.st_uid not in trusted_users:
         raise Unsafe(f"is in {path}, which belongs to another user")
+    # With the sticky bit, as on /tmp, only an entry's owner can rename or remove it.
     if status.st_mode & stat.S_ISVTX:
-        return  # what lies in it can be moved by its owner alone
+        return
     if status.st_mode & stat.S_IWOTH:
         raise Unsafe(f"is in {path}, which other users may change")
     if status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid():

@@ -1,4 +1,4 @@
-"""The backend protocol: one package per API, one object per device. Handles stay in the package.
+"""The backend protocol: one package per API, one object per device. Handles never leave a package.
 
 A backend compiles a whole plan: `record(plan)` renders and compiles its kernels and returns an
 `Executable`, one call of which runs every step. Buffers are opaque; memory comes from `alloc`.
@@ -22,18 +22,17 @@ if TYPE_CHECKING:
     from rune.lowering.meetings import Grid
     from rune.lowering.plan import Plan
 
-# What `alloc` returns; only the backend that made it knows what it is, but for its `shape`, the
-# static shape as integers. On the CPU it is the NumPy array itself, so that arrays and NumPy share
-# memory.
+# The result of `alloc`. Only its backend knows its type; others may read its `shape`, a tuple of
+# integers. On the CPU it is a NumPy array, so that rune and NumPy share memory without a copy.
 Buffer = Any
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A plan for arguments of certain shapes, all but the memory of one call.
+    """A plan prepared for arguments of certain shapes: all but the memory of one call.
 
-    play:   the buffers of the results for buffers of such arguments; None, with nothing done, where
-            `Executable.__call__` has to make the call: it knows what to do or what to raise
+    play:   takes the arguments' buffers and returns the results'; returns None, having done
+            nothing, where `Executable.__call__` has to make the call or to raise the error
     shapes: of the results
     """
 
@@ -43,10 +42,10 @@ class Played:
 
 @runtime_checkable
 class Playable(Protocol):
-    """An executable whose calls native code may make (transforms/compile/native_calls.py)."""
+    """An executable that native code can call (transforms/compile/native_calls.py)."""
 
     def player(self, arguments: Sequence[Buffer]) -> Played | None:
-        """The plan for calls with arguments like these; None if only general calls can be made."""
+        """The plan prepared for arguments like these; None if `__call__` has to make every call."""
         ...
 
 
@@ -72,12 +71,12 @@ class Backend(Protocol):
     def alloc(self, type: ArrayType) -> Buffer:
         """Uninitialised memory for one array of static shape.
 
-        Errors: OutOfMemory says asked, used and the limit in bytes.
+        Errors: OutOfMemory, with the bytes requested, used and the limit.
         """
         ...
 
     def copy_in(self, array: np.ndarray) -> Buffer:
-        """Device memory with the contents of a host array; the host array may change afterwards."""
+        """Device memory with the contents of a host array, which may change after the return."""
         ...
 
     def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
@@ -95,58 +94,59 @@ class Backend(Protocol):
 
 @runtime_checkable
 class ReadsAhead(Protocol):
-    """A backend whose copies to the host can be under way while the host goes on."""
+    """A backend that copies to the host asynchronously."""
 
     def start_copy_out(self, buffer: Buffer, type: ArrayType) -> Callable[[], np.ndarray]:
-        """Begin to copy the contents; what it gives waits for them, and is called once."""
+        """Begin to copy the contents; the function returned waits for them, and is called once."""
         ...
 
 
 @runtime_checkable
 class CopiesAside(Protocol):
-    """A backend with a queue for copies to the device beside that of its programs."""
+    """A backend with a separate queue for copies to the device."""
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[Buffer, Join]:
-        """Device memory to which the contents are on their way; programs wait for them by the join.
+        """Device memory to which the contents are being copied, and the join with that copy.
 
-        The buffer is used after that alone; both may be dropped at any time, and the host array
-        may change at once.
+        The join must be called before a program uses the buffer. Both may be dropped at any time,
+        and the host array may change at once.
         """
         ...
 
 
 @runtime_checkable
 class Drafts(Protocol):
-    """A backend that has code sooner if it may be slower at first."""
+    """A backend that can compile faster to slower code, which it replaces later."""
 
     def draft(self, plan: Plan) -> Executable:
-        """As `record`; the code becomes what that gives when calls are worth it."""
+        """As `record`, with draft code that is replaced when the plan is called often enough."""
         ...
 
 
 @runtime_checkable
 class SharesCode(Protocol):
-    """A backend whose devices can run each other's compiled code, where they are alike."""
+    """A backend whose devices can run each other's compiled code, where they are of one kind."""
 
     def adopted(self, executable: Executable) -> Executable | None:
-        """The executable, as one of this device; None if that has to compile the plan itself."""
+        """The executable, as one of this device; None if this device has to compile the plan."""
         ...
 
     def is_brief(self, executable: Executable) -> bool:
-        """Whether a run is over before another thread would have begun it, and waits for none."""
+        """Whether a run takes less time than handing it to another thread, and waits for no
+        device."""
         ...
 
 
 @runtime_checkable
 class KeepsCode(Protocol):
-    """A backend that finds what an earlier process has compiled by the words of a program alone."""
+    """A backend that finds code of an earlier process by a program's text, without lowering it."""
 
     def keep(self, key: bytes, executable: Executable) -> None:
-        """Keep a compiled plan on disk, if it can be kept."""
+        """Store a compiled plan on disk, if its code can be stored."""
         ...
 
     def stored(self, key: bytes, lower: Callable[[], Plan]) -> Executable | None:
-        """The executable that was kept under a key. lower: makes its plan, when it is wanted."""
+        """The executable stored under a key, or None. lower: makes its plan, if that is needed."""
         ...
 
 
@@ -178,33 +178,33 @@ class SaysHowItMeets(Protocol):
 
 @runtime_checkable
 class SaysWhatItLacks(Protocol):
-    """A backend that does something in another way where a driver cannot do it."""
+    """A backend that works around functions that a driver lacks."""
 
     def lacks(self) -> tuple[str, ...]:
-        """What the driver cannot do and what is done instead, a sentence each."""
+        """A sentence for each function that the driver lacks, and its replacement."""
         ...
 
 
 @runtime_checkable
 class SharesMemory(Protocol):
-    """A backend whose arrays other libraries read where they are, and the other way round.
+    """A backend that shares arrays with other libraries without a copy, in both directions.
 
-    A stream is the driver's handle of an order of work, as an integer.
+    A stream is the driver's handle of a queue, as an integer.
     """
 
     def lend(self, buffer: Buffer, stream: int | None) -> int:
-        """The address of an array, to be read in a stream that waits for it; None: at once.
+        """The address of an array, for a reader whose stream is made to wait for it; None: at once.
 
-        Whoever reads it holds the buffer meanwhile.
+        The reader must hold the buffer meanwhile.
         """
         ...
 
     def reader(self) -> int:
-        """The stream in which borrowed memory is read."""
+        """The stream in which this backend reads borrowed memory."""
         ...
 
     def borrow(self, address: int, type: ArrayType, loan: object) -> Buffer:
-        """Dense memory there as an array, which is only read. The loan is held as long as it is."""
+        """Dense memory at the address as a read-only array, which keeps the loan alive."""
         ...
 
     def copied(self, buffer: Buffer) -> Buffer:
@@ -217,7 +217,7 @@ class CountsMemory(Protocol):
     """A backend that counts its memory; all of rune's own do."""
 
     def memory_stats(self) -> MemoryStats:
-        """Bytes live and cached, the peak, and the allocations until now."""
+        """Bytes live and cached, the peak, and the number of allocations so far."""
         ...
 
 
@@ -226,5 +226,5 @@ class CountsWork(Protocol):
     """A backend that counts its work; all of rune's own do."""
 
     def work_stats(self) -> WorkStats:
-        """Calls of compiled programs until now, and how many of them have ended."""
+        """The number of calls of compiled programs so far, and of those that have ended."""
         ...

@@ -1,7 +1,7 @@
-"""Shared by devices with one queue and memory that the host does not see.
+"""The common part of devices with one queue and memory that the host cannot address.
 
-Calls of a device take turns: one enqueues all of its steps before the next one does. A callback
-runs within the turn of its call: it may copy from and to the device, but run nothing there.
+Calls take turns on a device: each enqueues all of its steps before the next one starts. A callback
+runs within the turn of its call: it may copy from and to the device, but not run programs there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class DeviceBuffer:
 
 @dataclass(slots=True)
 class Arena:
-    """The memory that all plans of a device share for their intermediates; it grows."""
+    """The memory that all plans of a device share for their intermediates; it only grows.
+
+    Sharing is safe because the queue is in order: a plan's steps run after the last plan's.
+    """
 
     pool: Pool
     block: Block | None = None
@@ -55,7 +58,7 @@ class Arena:
 
 
 class Turns:
-    """Who may enqueue on a device."""
+    """The lock under which calls enqueue on a device, and the thread whose callback is running."""
 
     def __init__(self, device: str):
         self.lock = locks.lock()
@@ -64,7 +67,7 @@ class Turns:
 
     def refuse_callback(self, name: str) -> None:
         """Errors: DeviceError where this thread's call waits for a callback, and so for this."""
-        # Checked before taking the lock: this thread holds it already and would wait for itself.
+        # Checked before taking the lock, which this thread holds: it would wait for itself.
         if self.caller == threading.get_ident():
             raise DeviceError(
                 f"{name}: cannot run on {self._device} from a callback "
@@ -116,9 +119,9 @@ Q = TypeVar("Q", bound=Queue)
 
 @dataclass(slots=True, eq=False)  # not frozen, as DeviceBuffer
 class Turn:
-    """A call of a plan, which is to be enqueued under the lock of the device's turns.
+    """A call of a plan, which is enqueued under the lock of the device's turns.
 
-    memory: of arguments and results, and from the beginning on of the arena if the plan has one
+    memory: of arguments and results; `begin` adds that of the arena, if the plan uses it
     """
 
     queue: Queue
@@ -128,20 +131,20 @@ class Turn:
     uses_arena: bool
 
     def begin(self) -> None:
-        """From now on steps may be enqueued."""
+        """Prepare to enqueue steps. Under the lock, since the arena may grow."""
         arena = [self.queue.arena(max(1, self.concrete.arena_bytes))] if self.uses_arena else []
         self.memory[Space.ARENA] = arena
 
     def end(self) -> None:
-        """All steps are enqueued, or one has failed: the call counts in either case."""
+        """Count the call: all of its steps are enqueued, or one has failed."""
         self.queue.work.follow(self.queue.marker())
 
 
 class QueuedBackend(ABC):
     """The common part of devices with one queue: memory of a pool, copies, counts.
 
-    A backend says how bytes get there (`send`) and back (`start_fetch`), and has `target`, `pool`,
-    `work` and `check()`.
+    A backend defines how bytes get to the device (`send`) and back (`start_fetch`), and has
+    `target`, `pool`, `work` and `check()`.
     """
 
     target: Target
@@ -151,20 +154,21 @@ class QueuedBackend(ABC):
 
     @property
     def has_clock(self) -> bool:
-        """Whether times of steps are the device's own."""
+        """Whether steps are timed by the device's own clock."""
         return True
 
     def room(self, nbytes: int) -> int:
-        """The bytes to ask the pool for."""
+        """The bytes to request from the pool for an array of `nbytes`."""
         return nbytes
 
     @abstractmethod
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
-        """Put bytes (u8) there, behind all that was enqueued; they may change afterwards."""
+        """Write bytes (u8) to the block, after all enqueued work; `data` may change after the
+        return."""
 
     @abstractmethod
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
-        """Begin to copy bytes to the host; what it gives waits for them, u8."""
+        """Begin to copy bytes to the host; the function returned waits for them and returns u8."""
 
     def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`."""
@@ -188,21 +192,21 @@ class QueuedBackend(ABC):
         return self.start_copy_out(buffer, type)()
 
     def start_copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> Callable[[], np.ndarray]:
-        """Begin to copy the contents; what it gives waits for them."""
+        """Begin to copy the contents; the function returned waits for them."""
         self.check()
         nbytes, shape = size_bytes(type), static_shape(type)
         if not nbytes:
             return lambda: np.empty(shape, type.dtype)
-        fetched = self.start_fetch(buffer.memory, 0, nbytes)
-        return lambda: fetched().view(type.dtype).reshape(shape)
+        wait_for_bytes = self.start_fetch(buffer.memory, 0, nbytes)
+        return lambda: wait_for_bytes().view(type.dtype).reshape(shape)
 
     def work_stats(self) -> WorkStats:
-        """Counts of calls until now."""
+        """Counts of calls so far."""
         return self.work.stats()
 
 
 class QueuedExecutable(ABC, Generic[Q]):
-    """A compiled plan; `run_steps` says how its steps are enqueued."""
+    """A compiled plan; subclasses enqueue its steps in `run_steps`."""
 
     def __init__(self, backend: Q, plan: Plan):
         self.plan, self.backend = plan, backend
@@ -223,7 +227,8 @@ class QueuedExecutable(ABC, Generic[Q]):
 
     def enqueue_turn(self, turn: Turn) -> None:
         """Enqueue all steps of a call. Errors: OutOfMemory."""
-        # Under the lock, so that the steps of two calls do not interleave in the queue.
+        # Under the lock, so that the steps of two calls do not interleave in the queue: they share
+        # the arena.
         with self.backend.turns.lock:
             turn.begin()
             has_ended = None
@@ -236,28 +241,29 @@ class QueuedExecutable(ABC, Generic[Q]):
         return shortage.of_plan(error, self.plan, concrete.sizes, self.backend.target.name)
 
     def player(self, arguments: Sequence[DeviceBuffer]) -> Played | None:
-        """Calls with arguments of these shapes and dtypes, which are checked here, once."""
+        """Calls with arguments of these shapes and dtypes, which are checked once, here."""
         concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
         shapes = tuple(map(static_shape, concrete.results))
-        asked = [(self.backend.request(t, self.plan.name), t, s) for t, s in zip(concrete.results, shapes)]
-        return Played(partial(self._call_again, concrete, tuple(asked)), shapes)
+        result_requests = [(self.backend.request(t, self.plan.name), t, s) for t, s in zip(concrete.results, shapes)]
+        return Played(partial(self._call_again, concrete, tuple(result_requests)), shapes)
 
     def _call_again(
         self,
         concrete: Concrete,
-        asked: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
+        result_requests: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
         *arguments: DeviceBuffer,
     ) -> tuple[DeviceBuffer, ...] | None:
-        """A call whose arguments fit; None, with nothing done, where memory is short, and while a
-        callback runs."""
+        """Make a call whose arguments fit. Returns None, having done nothing, where memory is short
+        and while a callback runs."""
         backend = self.backend
         backend.check()
         serve = backend.pool.serve
         if backend.turns.caller is not None:
             return None
+        # `__call__` then raises the error with the plan's arena and lines, or refuses the callback.
         try:
-            results = tuple([DeviceBuffer(serve(request), t, shape) for request, t, shape in asked])
+            results = tuple([DeviceBuffer(serve(request), t, shape) for request, t, shape in result_requests])
         except OutOfMemory:
             return None
         memory = {Space.ARGUMENT: [a.memory for a in arguments], Space.RESULT: [r.memory for r in results]}
@@ -268,7 +274,7 @@ class QueuedExecutable(ABC, Generic[Q]):
         return results
 
     def turn(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> Turn:
-        """A call whose turn has not come: it has its results, and is not enqueued."""
+        """A call that is not yet enqueued, with memory for its results."""
         self.backend.check()
         concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
@@ -281,7 +287,7 @@ class QueuedExecutable(ABC, Generic[Q]):
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Callable[[], bool] | None:
         """Enqueue all steps on this memory.
 
-        Gives the question whether they have ended, if it is not to be the backend's marker.
+        Returns a function that says whether they have ended; None to use the backend's marker.
         """
 
 
@@ -304,7 +310,7 @@ def call_python(
     send: Callable[[Place, np.ndarray], None],
     calling_back: AbstractContextManager[None],
 ) -> None:
-    """Fetch the bytes that a Python function takes, call it, and send what it gives."""
+    """Fetch a Python function's operands, call it, and send its results."""
     count = len(call.outputs)
     # The function fills its outputs, so their old contents are not fetched.
     hosts = [np.zeros(p.bytes, np.uint8) for p in places[:count]]

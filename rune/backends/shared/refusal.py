@@ -1,8 +1,8 @@
-"""Source that a compiler refuses, as a user reads it.
+"""The error for source that a compiler refuses.
 
-The message has the compiler's own words with the line they are about, then the function around
-that line, numbered, the line marked by `>`. What the driver adds (files, addresses, options) is
-left out.
+The message has the compiler's own words with the line that they concern, then the function around
+that line, with line numbers, the line marked by `>`. The driver's additions (files, addresses,
+options) are left out.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _REMARK = re.compile(
     r"(?:fatal )?(?:error:\s*)?(?P<words>.+)$",
     re.MULTILINE,
 )
-_AROUND = 20  # lines shown before and after a marked one in a long function
-_MOST = 400  # lines shown where the compiler names none
+_AROUND = 20  # lines to list before and after a marked one in a long function
+_MOST = 400  # lines to list where the compiler names none
 
 
 def refusal(action: str, source: str, report: str) -> CompileError:
-    """The error for `source`, about which a compiler says `report`.
+    """The error for `source`, for which a compiler printed `report`.
 
     action: how the message starts, "cpu: cannot compile f".
     """
     remarks = list(_REMARK.finditer(report))
     lines = source.splitlines()
-    said = [_said(r) for r in remarks] or [_first_words(report)]
-    marked = {int(r["line"]) for r in remarks} or _quoted(report, lines)
-    marked &= set(range(1, len(lines) + 1))
+    reasons = [_said(r) for r in remarks] or [_first_words(report)]
+    error_lines = {int(r["line"]) for r in remarks} or _quoted(report, lines)
+    error_lines &= set(range(1, len(lines) + 1))
     return CompileError(
-        f"{action} ({'; '.join(dict.fromkeys(said))})\n{_listing(lines, marked)}",
+        f"{action} ({'; '.join(dict.fromkeys(reasons))})\n{_listing(lines, error_lines)}",
         hint="rune wrote this source: the fault is rune's own; the error's `source` has all of it",
         source=source,
     )
@@ -50,28 +50,28 @@ def _first_words(report: str) -> str:
 
 def _quoted(report: str, lines: list[str]) -> set[int]:
     """The lines of the source that the report repeats, as LLVM's verifier does."""
-    said = {line.strip() for line in report.splitlines() if line.strip()}
-    return {number for number, line in enumerate(lines, 1) if line.strip() in said}
+    report_lines = {line.strip() for line in report.splitlines() if line.strip()}
+    return {number for number, line in enumerate(lines, 1) if line.strip() in report_lines}
 
 
-def _listing(lines: list[str], marked: set[int]) -> str:
-    shown = sorted({n for m in marked for n in _around(lines, m)})
-    shown = shown or list(range(1, len(lines) + 1))[:_MOST]
+def _listing(lines: list[str], error_lines: set[int]) -> str:
+    numbers = sorted({n for m in error_lines for n in _around(lines, m)})
+    numbers = numbers or list(range(1, len(lines) + 1))[:_MOST]
     rows: list[str] = []
-    before = shown[0] - 1 if shown else 0
-    for number in shown:
+    before = numbers[0] - 1 if numbers else 0
+    for number in numbers:
         if number != before + 1:
             rows.append("  ...")
-        rows.append(f"{'>' if number in marked else ' '}{number:4}  {lines[number - 1]}")
+        rows.append(f"{'>' if number in error_lines else ' '}{number:4}  {lines[number - 1]}")
         before = number
     return "\n".join(rows)
 
 
-def _around(lines: list[str], marked: int) -> Iterable[int]:
-    """The block of lines without a blank one that holds the marked line, or what is near it."""
-    first = last = marked
-    while first > 1 and lines[first - 2].strip() and marked - first < _AROUND:
+def _around(lines: list[str], error_line: int) -> Iterable[int]:
+    """The lines between the blank lines around a marked one, at most _AROUND on either side."""
+    first = last = error_line
+    while first > 1 and lines[first - 2].strip() and error_line - first < _AROUND:
         first -= 1
-    while last < len(lines) and lines[last].strip() and last - marked < _AROUND:
+    while last < len(lines) and lines[last].strip() and last - error_line < _AROUND:
         last += 1
     return range(first, last + 1)

@@ -1,4 +1,4 @@
-"""Out of memory inside a plan: which plan, what its arena takes, and what is alive in it.
+"""Out of memory inside a plan: the plan, the size of its arena, and its largest live values.
 
 f: cannot run on opencl:0 (its arena takes 8192 B, its results 64 B; most is alive at sum_1:
 f32[32,32] of sin_0 (4096 B, demo.py:3), ...; alloc: cannot allocate 8192 B ...)
@@ -21,7 +21,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(slots=True)
 class _Value:
-    """What a part of the arena holds, from the step that writes it to the last that reads it."""
+    """A value in the arena, from the step that writes it to the last that reads it."""
 
     use: Use
     first: int
@@ -29,7 +29,7 @@ class _Value:
 
 
 def of_plan(error: OutOfMemory, plan: Plan, sizes: Sizes, device: str) -> OutOfMemory:
-    """The error, with the plan for which the memory was asked."""
+    """The error, with the plan that needed the memory."""
     arena = evaluate(plan.arena_bytes, sizes)
     results = sum(size_bytes(concrete_type(t, sizes)) for t in plan.results)
     return OutOfMemory(
@@ -44,12 +44,12 @@ def _alive_text(plan: Plan, sizes: Sizes) -> str:
     step, uses = alive_at_once(plan, sizes)
     if not uses:
         return ""
-    shown = heapq.nlargest(SHOWN, uses, key=lambda use: use.bytes)
-    return f"; most is alive at {step}: {', '.join(map(str, shown))}"
+    largest_uses = heapq.nlargest(SHOWN, uses, key=lambda use: use.bytes)
+    return f"; most is alive at {step}: {', '.join(map(str, largest_uses))}"
 
 
 def alive_at_once(plan: Plan, sizes: Sizes) -> tuple[str, list[Use]]:
-    """The step during which most of the arena is in use, and what is in it then."""
+    """The step during which most of the arena is in use, and the values in it then."""
     values = _values(plan, sizes)
     best: list[Use] = []
     at = ""
@@ -63,26 +63,26 @@ def alive_at_once(plan: Plan, sizes: Sizes) -> tuple[str, list[Use]]:
 
 def _values(plan: Plan, sizes: Sizes) -> list[_Value]:
     values: list[_Value] = []
-    held: dict[object, _Value] = {}  # by place in the arena
+    occupants: dict[object, _Value] = {}  # by place in the arena
     for number, step in enumerate(plan.steps):
         read = {memory(s) for s in slots_read(plan, step)}
         for slot in (*slots_read(plan, step), *slots_written(plan, step)):
             if slot.space is not Space.ARENA:
                 continue
-            place, known = memory(slot), held.get(memory(slot))
-            # Written by a step that did not read it, the place holds another value from now on.
+            place, known = memory(slot), occupants.get(memory(slot))
+            # A step that writes the place without reading it puts another value there.
             if known is None or (place not in read and known.first != number):
                 type_ = concrete_type(slot.type, sizes)
-                known = held[place] = _value(step, number, size_bytes(type_), type_)
+                known = occupants[place] = _value(step, number, size_bytes(type_), type_)
                 values.append(known)
             known.last = number
-        # One of the plans runs at a time, so the largest arena counts.
+        # Inner plans run one at a time in the same memory, so the largest arena counts.
         inside = max((evaluate(p.arena_bytes, sizes) for p in inner_plans(step)), default=0)
         if inside:
             values.append(_value(step, number, inside, "intermediates"))
     return values
 
 
-def _value(step: Step, number: int, nbytes: int, what: object) -> _Value:
-    use = Use(nbytes, (what, step_name(step)), getattr(step, "frame", None))
+def _value(step: Step, number: int, nbytes: int, content: object) -> _Value:
+    use = Use(nbytes, (content, step_name(step)), getattr(step, "frame", None))
     return _Value(use, number, number)

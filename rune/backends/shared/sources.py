@@ -1,4 +1,4 @@
-"""The kernels of a plan that users wrote, each a program of its own."""
+"""Compiles the kernels of a plan that users wrote, each as a program of its own."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from rune.lowering.plan import Plan, all_steps
 from rune.lowering.source_calls import is_source, kernel_of
 from rune.records import dataclass
 
-# What a device makes of a program.
+# A compiled program of a device.
 P = TypeVar("P")
 Program_co = TypeVar("Program_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Sources(Generic[Program_co]):
-    """What users wrote, as it is launched.
+    """Users' kernels, ready to be launched.
 
-    rendered: programs by name
+    kernels:  rendered sources by name
     names:    of the programs, by the id of the step that runs one; steps live as long as their plan
-    programs: what a device has compiled, by name
+    programs: the device's compiled programs, by name
     """
 
-    rendered: Mapping[str, Rendered]
+    kernels: Mapping[str, Rendered]
     names: Mapping[int, str]
     programs: Mapping[str, Program_co]
 
 
 def compile_sources(plan: Plan, target: Target, dialect: Dialect, build: Callable[[str, str], P]) -> Sources[P]:
-    """Compile what users wrote. build: (source, name) -> what a device has compiled.
+    """Compile users' kernels. build: (source, name) -> the device's compiled program.
 
-    Errors: CompileError with the numbered source, and for blocks of more threads, or more shared
-    memory, than the device has.
+    Errors: CompileError with the numbered source, and for blocks with more threads or more shared
+    memory than the device allows.
     """
     rendered: dict[str, Rendered] = {}
     names: dict[int, str] = {}
@@ -53,11 +53,13 @@ def compile_sources(plan: Plan, target: Target, dialect: Dialect, build: Callabl
         threads, shared_bytes = kernel.launch.group, kernel.launch.shared_bytes
         _require_room(kernel.source.entry, threads, shared_bytes, target)
         results, operands = ([slot.type for slot in slots] for slots in (step.outputs, step.inputs))
-        one = source_kernel(kernel, results, operands, dialect)
-        name = known.setdefault(f"{one.grid} {one.workgroup} {one.text}", f"source_{len(known)}")
+        rendered_kernel = source_kernel(kernel, results, operands, dialect)
+        name = known.setdefault(
+            f"{rendered_kernel.grid} {rendered_kernel.workgroup} {rendered_kernel.text}", f"source_{len(known)}"
+        )
         names[id(step)] = name
         if name not in programs:
-            rendered[name], programs[name] = one, _built(build, one.text, kernel.source.entry)
+            rendered[name], programs[name] = rendered_kernel, _built(build, rendered_kernel.text, kernel.source.entry)
     return Sources(rendered, names, programs)
 
 
@@ -72,15 +74,15 @@ def _built(build: Callable[[str, str], P], text: str, entry: str) -> P:
 def blocks_of(rendered: Rendered, step: ConcreteStep, sizes: Mapping[str, int]) -> list[int]:
     """Blocks along each dimension.
 
-    Errors: DeviceError for no blocks where results have elements.
+    Errors: DeviceError if there are no blocks but results have elements.
     """
     blocks = [evaluate(n, sizes) for n in rendered.grid]
     results = [place for place, p in zip(step.places, rendered.params, strict=True) if p.access is Access.WRITE]
     if min(blocks) <= 0 and any(place.bytes for place in results):
         assert is_source(step.step)
-        shown = ", ".join(str(place.type) for place in results)
+        result_types = ", ".join(str(place.type) for place in results)
         entry = kernel_of(step.step).source.entry
-        raise DeviceError(f"{entry}: cannot write {shown} (its launch has {'x'.join(map(str, blocks))} blocks)")
+        raise DeviceError(f"{entry}: cannot write {result_types} (its launch has {'x'.join(map(str, blocks))} blocks)")
     return [max(0, n) for n in blocks]
 
 

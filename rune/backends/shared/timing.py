@@ -1,9 +1,9 @@
-"""Compiled plans that are profiled: each call waits, and tells where its time went.
+"""Executables for profiling: each call waits, and reports where its time went.
 
-An executor that can time its steps has `record_timed(plan, meter)`, and tells the meter the time of
-each as its device measured it; of the others whole calls are timed. Where the host walks the steps,
-`TimedWalker` does it. Only what is compiled inside
-`rune.debug.profile()` is of this form, so that nothing of it costs anything otherwise.
+A backend that can time steps has `record_timed(plan, meter)`, and its executables report the time
+of each step, measured by the device, to the meter; for other backends only entire calls are timed.
+Where the host walks the steps, `TimedWalker` measures. Only plans compiled inside
+`rune.debug.profile()` become such executables, so profiling costs nothing otherwise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Sizes = Mapping[str, int]
 
 
 class Meter(Protocol):
-    """What an executor tells the times of its steps."""
+    """Receives the times of steps from an executor."""
 
     def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
         """A step ran `calls` times at these sizes, in `seconds` altogether."""
@@ -40,7 +40,7 @@ class Meter(Protocol):
 
 
 class Stopwatch:
-    """A meter that adds up. Units: s."""
+    """A meter that adds up all times. Units: s."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -55,13 +55,15 @@ class Stopwatch:
 
 
 class StepMeter:
-    """Tells the profile in force of the steps of one plan; knows their costs and lines."""
+    """Reports the steps of one plan to the profile in force, with their costs and lines."""
 
-    def __init__(self, lowered: Lowered, device: str):
-        self.plan, self.device = lowered.plan, device
-        self._kernels = lowered.kernels
+    def __init__(self, compiled: Lowered, device: str):
+        self.plan, self.device = compiled.plan, device
+        self._kernels = compiled.kernels
         self._frames = _frames(self.plan)
-        self._costs: dict[int, tuple[Step, StepCost]] = {}  # by id of the step, kept here
+        self._costs: dict[
+            int, tuple[Step, StepCost]
+        ] = {}  # by the step's id; the step is kept, so that its id stays its own
         # Vulkan's recordings know kernels by name only, not the steps that launch them.
         self._launches = {s.kernel: s for s in all_steps(self.plan) if isinstance(s, Launch)}
 
@@ -123,9 +125,9 @@ def _frames(plan: Plan) -> dict[object, dict[Frame, None]]:
 
 @dataclass(frozen=True, slots=True)
 class TimedWalker:
-    """Walks as `walker` does, and tells the meter how long each step took.
+    """Walks as `walker` does, and reports to the meter how long each step took.
 
-    measure: runs one step and waits for it; seconds, or None where the device ran nothing
+    measure: runs one step, waits for it and returns its seconds; None where the device ran nothing
     """
 
     walker: Walker
@@ -134,7 +136,7 @@ class TimedWalker:
     sizes: Sizes
 
     def step(self, step: ConcreteStep) -> None:
-        """Run one step, and tell its time."""
+        """Run one step, and report its time."""
         seconds = self.measure(step)
         if seconds is not None:
             self.meter.add(step.step, self.sizes, seconds)
@@ -144,7 +146,7 @@ class TimedWalker:
         self.walker.write(place, number)
 
     def read(self, place: Place) -> int:
-        """An i32 or bool, when all steps before are done."""
+        """An i32 or bool, after all earlier steps have finished."""
         return self.walker.read(place)
 
 
@@ -154,26 +156,26 @@ class TimesSteps(Protocol):
 
     @property
     def has_clock(self) -> bool:
-        """Whether times are the device's own, without what the host does meanwhile."""
+        """Whether the device's own clock measures, so that the host's work is not included."""
         ...
 
     def record_timed(self, plan: Plan, meter: Meter) -> Executable:
-        """Compile a plan whose calls tell the meter of their steps, and wait for them."""
+        """Compile a plan whose calls wait for their steps, and report them to the meter."""
         ...
 
 
 @runtime_checkable
 class HasWorkers(Protocol):
-    """A backend whose kernels are shared between threads of the host."""
+    """A backend that divides its kernels among threads of the host."""
 
     @property
     def workers(self) -> Workers | None:
-        """Those threads; None if nothing tells of them."""
+        """Those threads; None if they cannot be observed."""
         ...
 
 
 class Profiled:
-    """An executable whose calls wait, and are timed."""
+    """An executable whose calls wait for their work, and are timed."""
 
     def __init__(self, executable: Executable, backend: Backend, device: str):
         self.executable, self.backend, self.device = executable, backend, device
@@ -205,14 +207,14 @@ class Profiled:
     def player(self, arguments: Sequence[Buffer]) -> None:
         """None: every call is timed."""
 
-    # An executable may offer more than the protocol asks for.
+    # Backends look for methods beyond the protocol on their own executables.
     def __getattr__(self, name: str) -> Any:
         return getattr(self.executable, name)
 
 
-def record(lowered: Lowered, device: str, backend: Backend) -> Profiled:
+def record(compiled: Lowered, device: str, backend: Backend) -> Profiled:
     """Compile a plan for profiling. Errors: CompileError."""
-    meter = StepMeter(lowered, device)
-    timed = isinstance(backend, TimesSteps)
-    executable = backend.record_timed(meter.plan, meter) if timed else backend.record(meter.plan)
+    meter = StepMeter(compiled, device)
+    has_step_times = isinstance(backend, TimesSteps)
+    executable = backend.record_timed(meter.plan, meter) if has_step_times else backend.record(meter.plan)
     return Profiled(executable, backend, device)

@@ -1,13 +1,12 @@
-"""Work of a device: how many calls of compiled programs it was given, and how many have ended.
+"""Counts the calls of compiled programs that a device was given, and those that have ended.
 
 Both totals only grow, and are equal when nothing is pending, also after an error. A call that ends
-before it returns is counted by `begin` and `end`. One that is only enqueued is counted by `follow`
-alone, so that an interrupt never leaves half a count: it takes the question that tells whether the
-call has ended; questions are asked when somebody
-wants to know, and now and then, so that few are kept: a few of many, as a question costs a driver's
-call. Calls of a device end in the order in which
-they were enqueued.
-Native code that makes whole calls adds to the words at `addresses`, holding the interpreter's lock.
+before it returns is counted by `begin` and `end`. A call that is only enqueued is counted by
+`follow` alone, so that an interrupt never leaves half a count: `follow` takes a function that says
+whether the call has ended. Such a function calls the driver, so pending ones are asked only by
+`stats` and whenever many are pending. Calls end in the order in which they were enqueued, so a
+binary search finds the first that has not. Native code that makes entire calls adds to the words at
+`addresses`, under the interpreter's lock.
 Not counted: copies to and from the host, and NumPy's operations on the CPU.
 """
 
@@ -23,15 +22,15 @@ from rune.counts import value
 from rune.errors import DeviceError
 from rune.records import dataclass
 
-KEPT = 16  # questions that wait until somebody asks
+KEPT = 16  # calls that may be pending before any of them is asked
 
 
 @dataclass(frozen=True, slots=True)
 class WorkStats:
     """Calls of compiled programs on one device in this process, from its opening on.
 
-    submitted:  the device was given them
-    finished:   of these, those that have ended, be it by an error
+    submitted:  calls given to the device
+    finished:   those of them that have ended, with or without an error
     """
 
     submitted: int
@@ -53,48 +52,50 @@ class Work:
         self.end: Callable[[], object] = self._finished.__next__  # a call has ended
         self._native = array("q", [0, 0])
         self._pending: deque[Callable[[], bool]] = deque()
-        self._over = 0  # of the calls that were followed, those that have ended
+        self._over = 0  # of the calls passed to `follow`, those that have ended
         self._asking = locks.lock()
-        self._most = KEPT  # that are pending before somebody asks
+        self._most = KEPT  # the number of pending calls above which `follow` asks
 
     def follow(self, has_ended: Callable[[], bool]) -> None:
-        """The call last enqueued ends when the question is answered with yes.
+        """Count the call last enqueued; it has ended when the function returns True.
 
-        A question that raises DeviceError is answered: what a lost device had to do is over.
+        It has also ended when the function raises DeviceError: a lost device runs nothing any more.
         """
         self._pending.append(has_ended)
         if len(self._pending) > self._most:
             locks.if_free(self._asking, self._ask)
-            # Not again for every call that finds the device behind.
+            # If the device is far behind, not every further call should ask again.
             self._most = len(self._pending) + KEPT
 
     def addresses(self) -> tuple[int, int]:
-        """Where native code counts calls that it gives to the device, and those that ended."""
+        """The addresses at which native code counts the calls that it makes, and those that
+        ended."""
         first, _ = self._native.buffer_info()
         return first, first + self._native.itemsize
 
     def stats(self) -> WorkStats:
-        """The counts as they stand."""
+        """The counts now."""
         with self._asking:
             self._ask()
             pending = len(self._pending)
-            # First, since a call may begin meanwhile.
-            finished = value(self._finished) + self._native[1]
-            begun = value(self._submitted) + self._native[0]
-            return WorkStats(begun + self._over + pending, finished + self._over)
+            # Ended calls first: a call may begin and end between the two reads, and more calls must
+            # not have ended than were submitted.
+            ended_calls = value(self._finished) + self._native[1]
+            started = value(self._submitted) + self._native[0]
+            return WorkStats(started + self._over + pending, ended_calls + self._over)
 
     def _ask(self) -> None:
         if not self._pending or not _is_over(self._pending[0]):
             return
         # They end in order, so the first that has not is found by halving.
-        ended, others = 1, len(self._pending)
-        while ended < others:
-            middle = (ended + others) // 2
+        end, others = 1, len(self._pending)
+        while end < others:
+            middle = (end + others) // 2
             if _is_over(self._pending[middle]):
-                ended = middle + 1
+                end = middle + 1
             else:
                 others = middle
-        for _ in range(ended):
+        for _ in range(end):
             self._pending.popleft()
             self._over += 1
 

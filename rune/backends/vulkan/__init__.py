@@ -1,18 +1,18 @@
 """Vulkan through the `vulkan` package: any GPU with Vulkan 1.2, and software drivers.
 
-    driver     the API: instance, physical devices      items      what a call is of
+    driver     the API: instance, physical devices      items      the parts of a call
     device     one open device: queue, clock, handles   schedule   plan -> items
     memory     blocks of memory, copies in and out      record     -> command buffers
-    memory_types   which kinds of memory they are in    replay     a call of a plan
+    memory_types   which types of memory they are in    replay     a call of a plan
     pipeline   modules -> pipelines                     stamps     times of launches
-    commands   a command buffer and its barriers        opened     a device until it is lost
-    aside      copies beside programs                   clock      what a queue has done
+    commands   a command buffer and its barriers        session    a device until it is lost
+    aside      copies on a second queue                 clock      the progress of a queue
 
-Kernels are SPIR-V (lowering/codegen/spirv) and have no descriptors: a launch pushes the address
-of its argument table. Everything goes through one queue, in order, but for copies beside programs.
+Kernels are SPIR-V (lowering/codegen/spirv) and have no descriptors: a launch pushes the address of
+its argument table. All work goes through one queue, in order, except for copies on a second one.
 
-Invariant: handles never leave this package. After a lost device the next array or call opens it
-anew; arrays from before raise DeviceError.
+Invariant: handles never leave this package. After the device was lost, the next array or call opens
+it again; older arrays raise DeviceError.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from rune.backends.vulkan.aside import Aside
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, Physical, instance, no_such_device, physical_devices
 from rune.backends.vulkan.memory import VulkanMemory, address_of
-from rune.backends.vulkan.opened import Opened
 from rune.backends.vulkan.pipeline import Pipelines
 from rune.backends.vulkan.replay import VulkanBuffer, VulkanExecutable
+from rune.backends.vulkan.session import Session
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
@@ -42,10 +42,10 @@ from rune.lowering.plan import Plan
 from rune.records import dataclass
 
 _LOADED = Loaded("vulkan")
-_GPU_CORES = 32  # an assumption, since Vulkan does not tell
+_GPU_CORES = 32  # an assumption, since Vulkan does not report it
 _GET_DRIVER = "apt install libvulkan1 mesa-vulkan-drivers, or the vendor's driver"
 _INTEGERS = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
-_BY_FEATURE = {  # the types that need all of some features
+_BY_FEATURE = {  # dtypes by the features that they need
     frozenset({"shaderInt8", "storageBuffer8BitAccess"}): {dtypes.bool_, dtypes.i8, dtypes.u8},
     frozenset({"shaderInt16", "storageBuffer16BitAccess"}): {dtypes.i16, dtypes.u16},
     frozenset({"shaderFloat64"}): {dtypes.f64},
@@ -56,11 +56,11 @@ _CONTROLS = {
     "nearest": "shaderRoundingModeRTEFloat",
 }
 _FLOAT_BITS = (16, 32, 64)
-# What Vulkan leaves to a driver ("Precision of core instructions"): quotients within 2.5 ulps, for
-# divisors up to 2^126, and a root by way of 1/√x. And NVIDIA's (580) takes denormals for 0 in
-# comparisons and conversions, though sums and products keep them.
+# Vulkan allows inexact results here ("Precision of core instructions"): quotients within 2.5 ulps,
+# for divisors up to 2^126, and square roots through 1/√x. And NVIDIA's driver (580) takes denormals
+# for 0 in comparisons and conversions, though sums and products keep them.
 _LOOSE = frozenset({"div", "sqrt", "comparisons"})
-# Which types have to be told the same, by VkShaderFloatControlsIndependence.
+# The widths that must share one setting, by VkShaderFloatControlsIndependence.
 _TOGETHER: dict[int, tuple[tuple[int, ...], ...]] = {
     0: ((32,), (16, 64)),  # 32_BIT_ONLY
     1: ((16,), (32,), (64,)),  # ALL
@@ -73,7 +73,7 @@ def _usable() -> list[Physical]:
 
 
 def probe() -> tuple[list[Target], str | None]:
-    """The Vulkan devices that have what rune needs, GPUs first."""
+    """The Vulkan devices with the features that rune needs, GPUs first."""
     try:
         _LOADED.check()
         # The number counts only devices that rune can use, as in `open_device`.
@@ -83,7 +83,7 @@ def probe() -> tuple[list[Target], str | None]:
         return [], f"the package vulkan cannot be imported ({error}); pip install 'rune-ml[vulkan]'"
     except OSError as error:
         return [], f"there is no Vulkan loader ({error}); {_GET_DRIVER}"
-    except Exception as error:  # a driver may fail in any way: the reason is reported
+    except Exception as error:  # a driver may fail in any way, and `probe` must never raise
         return [], f"no Vulkan driver works ({error}); {_GET_DRIVER}"
     if targets:
         return targets, None
@@ -91,7 +91,7 @@ def probe() -> tuple[list[Target], str | None]:
 
 
 def _target(number: int, physical: Physical) -> Target:
-    by_feature = [types for needed, types in _BY_FEATURE.items() if needed <= physical.features]
+    by_feature = [types for features, types in _BY_FEATURE.items() if features <= physical.features]
     return Target(
         name=f"vulkan:{number}",
         backend="vulkan",
@@ -102,7 +102,8 @@ def _target(number: int, physical: Physical) -> Target:
         cores=physical.cores or _GPU_CORES,
         threads_per_workgroup=physical.threads_per_workgroup,
         shared_bytes=physical.shared_bytes,
-        # A processor reads and writes an array of a thread lane by lane, as it does memory.
+        # A CPU driver runs threads in vector lanes, and accesses their private arrays lane by lane:
+        # no faster than memory.
         scratch_bytes=1 << 12 if physical.cores is None else 0,
         routines=frozenset(),
         launch_groups=physical.launch_groups,
@@ -118,7 +119,7 @@ def _target(number: int, physical: Physical) -> Target:
 
 
 def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
-    """What the driver says of single operations; it does not say of fma, which all GPUs have."""
+    """The native operations. Vulkan has no query for fma, which all GPUs have."""
     features, extensions = physical.features, physical.extensions
     words = [dtypes.i32, dtypes.u32]
     floats = [dtypes.f32, *[dtypes.f64] * ("shaderFloat64" in features)]
@@ -129,14 +130,14 @@ def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
         + [dtypes.i64, dtypes.u64] * ("shaderBufferInt64Atomics" in features)
         + [dtypes.f32] * ("VK_EXT_shader_atomic_float" in extensions),
         atomic_min=words,
-        # Of processors, whose subgroups are known to be threads that are neighbours.
+        # On CPUs only, where the threads of a subgroup are known to be neighbours.
         shuffle=[dtypes.f32] * (physical.shuffles and physical.cores is not None),
         matrix=[dtypes.f16] * ("VK_KHR_cooperative_matrix" in extensions),
     )
 
 
 def _loose(physical: Physical) -> frozenset[str]:
-    """What a driver may do less exactly than IEEE 754 says; Mesa's CPU device does not."""
+    """The operations that may be less exact than IEEE 754 requires; none on Mesa's CPU device."""
     if physical.name.startswith("llvmpipe"):
         return frozenset()
     keeps = ("denormals", 32) in _float_controls(physical.float_controls)
@@ -144,7 +145,8 @@ def _loose(physical: Physical) -> frozenset[str]:
 
 
 def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
-    """What the driver says that it can keep; of types that it ties together, for all of them."""
+    """The float controls of the driver, by name and width."""
+    # Widths that must share a setting count only if all of them have the control.
     apart = {"nearest": known.roundingModeIndependence, "denormals": known.denormBehaviorIndependence}
     controls: set[tuple[str, int]] = set()
     for name, prefix in _CONTROLS.items():
@@ -171,67 +173,67 @@ class VulkanBackend:
         self.target, self.physical = target, physical
         self.work = Work()
         self._opening = locks.lock()
-        self._opened = self._open()
+        self._session = self._open()
 
-    def _open(self) -> Opened:
+    def _open(self) -> Session:
         try:
             device = VulkanDevice(self.physical, self.target.name)
             memory, copies = VulkanMemory(device), device.copies
             aside = Aside(device, memory, copies) if copies and not memory.is_shared else None
-            return Opened(device, memory, Pipelines(device), aside)
+            return Session(device, memory, Pipelines(device), aside)
         except Failure as failure:
             name = self.target.name
             raise DeviceError(f"device: cannot open {name} ({failure})") from failure
 
-    def opened(self) -> Opened:
-        """The device, open. Errors: DeviceError in a forked process."""
+    def session(self) -> Session:
+        """The current session, a new one if the device was lost. Errors: DeviceError in a child."""
         _LOADED.check()
-        opened = self._opened
-        if opened.device.lost is None:
-            return opened
+        session = self._session
+        if session.device.loss is None:
+            return session
         with self._opening:
             # Another thread may have reopened the device while this one waited for the lock.
-            if self._opened is opened:
-                self._opened = self._open()
-            return self._opened
+            if self._session is session:
+                self._session = self._open()
+            return self._session
 
     def alloc(self, type: ArrayType, maker: str = "alloc") -> VulkanBuffer:
         """Uninitialised device memory for one array, made by `maker`. Errors: OutOfMemory."""
-        opened = self.opened()
-        block = opened.memory.pool.take(size_bytes(type), (type, maker))
-        return VulkanBuffer(block, type, static_shape(type), opened, address_of(block))
+        session = self.session()
+        block = session.memory.pool.take(size_bytes(type), (type, maker))
+        return VulkanBuffer(block, type, static_shape(type), session, address_of(block))
 
     def copy_in(self, array: np.ndarray) -> VulkanBuffer:
-        """The array on the device; the host array may change afterwards."""
-        opened, type = self.opened(), ArrayType(array.shape, array.dtype)
+        """The array on the device; the host array may change after the return."""
+        session, type = self.session(), ArrayType(array.shape, array.dtype)
         host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        block = opened.memory.upload(host, (type, "copy_in"))
+        block = session.memory.upload(host, (type, "copy_in"))
         # Reading the array back has to wait for this submission.
-        written = opened.device.submitted
-        return VulkanBuffer(block, type, array.shape, opened, address_of(block), written)
+        writer = session.device.submissions
+        return VulkanBuffer(block, type, array.shape, session, address_of(block), writer)
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[VulkanBuffer, Join]:
-        """The array on the device, by a copy beside programs, which wait for it by the join.
+        """The array on the device, by a copy in another queue; the join makes programs wait for it.
 
-        Where the host writes arrays itself, or there is no other queue, as by `copy_in`.
+        The same as `copy_in` where the host writes arrays itself, or there is no second queue.
         """
-        opened, type = self.opened(), ArrayType(array.shape, array.dtype)
-        if opened.aside is None or not array.size:
+        session, type = self.session(), ArrayType(array.shape, array.dtype)
+        if session.aside is None or not array.size:
             return self.copy_in(array), Join()
-        block = opened.memory.pool.take(array.nbytes, (type, "copy_in"))
+        block = session.memory.pool.take(array.nbytes, (type, "copy_in"))
         try:
-            wait = opened.aside.send(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            wait = session.aside.send(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         except Failure as failure:
-            raise opened.device.failure(failure.code, "copy an array") from failure
-        return VulkanBuffer(block, type, array.shape, opened, address_of(block)), Join(wait, block)
+            raise session.device.failure(failure.code, "copy an array") from failure
+        return VulkanBuffer(block, type, array.shape, session, address_of(block)), Join(wait, block)
 
     def copy_out(self, buffer: VulkanBuffer, type: ArrayType) -> np.ndarray:
-        """The contents as a new host array, when what writes them is done."""
-        device, host = buffer.opened.device, np.empty(size_bytes(type), np.uint8)
+        """The contents as a new host array, after waiting for the submission that writes them."""
+        device, host = buffer.session.device, np.empty(size_bytes(type), np.uint8)
         _LOADED.check()
-        if device.lost is not None:
+        if device.loss is not None:
             raise device.lost_error()
-        buffer.opened.memory.read(buffer.memory, 0, host, buffer.written)
+        buffer.session.memory.read(buffer.memory, 0, host, buffer.writer)
         return host.view(type.dtype).reshape(static_shape(type))
 
     def record(self, plan: Plan) -> VulkanExecutable:
@@ -240,38 +242,38 @@ class VulkanBackend:
 
     @property
     def has_clock(self) -> bool:
-        """Whether times of steps are the device's own."""
+        """Whether steps are timed by the device's own clock."""
         return self.physical.stamp_bits > 0
 
     def record_timed(self, plan: Plan, meter: Meter) -> VulkanExecutable:
-        """The plan, its steps timed. Errors: CompileError."""
+        """The plan, compiled with its steps timed. Errors: CompileError."""
         return VulkanExecutable(self, plan, meter)
 
     def synchronize(self) -> None:
-        """Wait until all that was submitted has ended."""
+        """Wait until all submitted work has ended."""
         _LOADED.check()
-        if self._opened.device.lost is None:
-            self._opened.device.synchronize()
+        if self._session.device.loss is None:
+            self._session.device.synchronize()
 
     def close(self) -> None:
-        """Destroy everything on it, once what is pending has ended."""
-        self._opened.device.close()
+        """Wait for pending work, then destroy the device and everything on it."""
+        self._session.device.close()
 
     def lacks(self) -> tuple[str, ...]:
-        """What the driver cannot do, and what is done instead."""
-        if self._opened.aside is not None or self._opened.memory.is_shared:
+        """A sentence for each thing that the driver lacks, and its replacement."""
+        if self._session.aside is not None or self._session.memory.is_shared:
             return ()
         return ("no second queue, prefetched arrays are copied between programs",)
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the memory of arrays, of what copies go through, and of tables of arguments."""
-        memory = self._opened.memory
+        """Counts of memory: of arrays, of staged copies, and of argument tables."""
+        memory = self._session.memory
         pools = {"tables": memory.tables, "staging": memory.staging, "device": memory.pool}
-        # One pool may serve several ends: the last name is that of the first one.
+        # One pool may serve several purposes; "device" comes last, so that its name wins.
         names = {pool: name for name, pool in pools.items()}
-        aside = {} if self._opened.aside is None else {"aside": self._opened.aside.stats()}
+        aside = {} if self._session.aside is None else {"aside": self._session.aside.stats()}
         return MemoryStats.of(**{name: pool.stats() for pool, name in reversed(names.items())}, **aside)
 
     def work_stats(self) -> WorkStats:
-        """Counts of calls until now."""
+        """Counts of calls so far."""
         return self.work.stats()

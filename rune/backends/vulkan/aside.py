@@ -1,11 +1,12 @@
 """Copies to a Vulkan device in a queue of their own, while programs run in theirs.
 
-Memory of the pool may still be in use by what was submitted before it was given back, so a copy
-waits for all programs that were there before it; and programs that are submitted after the join
-wait for the copy. Both waits are the device's: the host waits for neither, but for memory in
-between if all of it is in use. Pieces of that are used in turn.
+Work that was submitted before a block returned to the pool may still use it, so a copy waits for
+all programs submitted before it; and programs submitted after the join wait for the copy. The
+device does
+the waiting: the host waits only for staging memory, if all of it is in use. Pieces of that are used
+in turn.
 
-Only where arrays are out of the host's reach: elsewhere the host writes them itself.
+Only where the host cannot address arrays: elsewhere it writes them itself.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ MOST = 16  # pieces of each size
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """Memory that the host writes, and the commands that copy it from there."""
+    """Staging memory that the host writes, and the commands that copy from it."""
 
     block: Block
     commands: object
     submission: Submission
-    copy: int = 0  # the last one from it
+    copy: int = 0  # the number of the last copy from it
 
 
 class Aside:
-    """The queue for copies of an open device, for any thread."""
+    """The queue for copies of an open device. Any thread may use it."""
 
     def __init__(self, device: VulkanDevice, memory: VulkanMemory, copies: Copies):
         vk = api()
@@ -56,37 +57,39 @@ class Aside:
         )
 
     def send(self, block: Block, data: np.ndarray) -> Callable[[], None]:
-        """Submit a copy of host bytes (u8); what it gives lets programs wait for it.
+        """Submit a copy of host bytes (u8); the function returned makes programs wait for it.
 
         Errors: DeviceError, OutOfMemory, Failure.
         """
         device = self._device
         with self._lock:
-            behind, copy = device.before_now(), 0
+            wait_number, copy = device.before_now(), 0
             try:
                 for at in range(0, data.size, SIZES[-1]):
-                    copy = self._send(block, at, data[at : at + SIZES[-1]], behind)
+                    copy = self._send(block, at, data[at : at + SIZES[-1]], wait_number)
             except BaseException:
-                # The memory returns to the pool, and a part of the copy may be under way.
-                device.joins.append(self._copies.submitted)
+                # The memory returns to the pool, but pieces of the copy may be under way: programs
+                # that get it must wait for them.
+                device.joins.append(self._copies.submissions)
                 raise
+            # An append, so that a finaliser can do it: the next submission makes programs wait.
             return partial(device.joins.append, copy)
 
     def stats(self) -> PoolStats:
-        """The memory in between."""
+        """Counts of the staging memory."""
         return self._pool.stats()
 
-    def _send(self, block: Block, at: int, part: np.ndarray, behind: int) -> int:
-        """Copy a piece; the copy's number."""
+    def _send(self, block: Block, at: int, part: np.ndarray, wait_number: int) -> int:
+        """Submit the copy of one piece; returns the copy's number."""
         piece = self._next(next(size for size in SIZES if part.size <= size))
         bytes_of(piece.block)[: part.size] = part
         self._memory.flush(piece.block, 0, part.size)
         self._record(piece, block, at, part.size)
-        piece.copy = self._device.submit_copy(self._copies, piece.submission, behind)
+        piece.copy = self._device.submit_copy(self._copies, piece.submission, wait_number)
         return piece.copy
 
     def _record(self, piece: _Piece, block: Block, at: int, nbytes: int) -> None:
-        """Commands for the copy, behind the copies before: those may be to the same memory."""
+        """Record the copy after a barrier: earlier copies may write the same memory."""
         vk, functions, null = api(), self._device.vk, api().ffi.NULL
         begin = struct("VkCommandBufferBeginInfo", flags=vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)
         check(functions.vkBeginCommandBuffer(piece.commands, begin), "vkBeginCommandBuffer")
@@ -97,7 +100,8 @@ class Aside:
         check(functions.vkEndCommandBuffer(piece.commands), "vkEndCommandBuffer")
 
     def _next(self, size: int) -> _Piece:
-        """The piece that was used longest ago, if its copy is done or no more may be made."""
+        """The least recently used piece, if its copy has ended or no more may be made; else a new
+        one."""
         pieces = self._pieces[size]
         if pieces and (len(pieces) == MOST or self._device.has_copied(self._copies, pieces[0].copy)):
             self._device.wait_for_copy(self._copies, pieces[0].copy)

@@ -1,4 +1,4 @@
-"""Clocks of queues: a timeline semaphore counts what a queue has done."""
+"""Clocks of queues: a timeline semaphore counts the submissions that a queue has finished."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ class Opening(Protocol):
 
     @property
     def handle(self) -> object:
-        """Of the device."""
+        """The device's handle."""
         ...
 
     def create(self, kind: str, info: object) -> object:
-        """A new handle of a kind, "Buffer". Errors: Failure."""
+        """A new object of a kind, such as "Buffer". Errors: Failure."""
         ...
 
 
 class Clock:
-    """Counts from 0 on; asked by one thread at a time.
+    """A timeline semaphore that counts from 0. One thread at a time may read it.
 
-    array: the semaphore as commands and waits take it
+    array: the semaphore as a C array of one
     """
 
     def __init__(self, device: Opening):
         kind = struct("VkSemaphoreTypeCreateInfo", semaphoreType=api().VK_SEMAPHORE_TYPE_TIMELINE, initialValue=0)
         self.array = c_array("VkSemaphore", [device.create("Semaphore", struct("VkSemaphoreCreateInfo", pNext=kind))])
+        # Read through machine code: the binding would allocate objects of C in every call.
         notes = Notes()
         self._word = notes.word()
         words = map(notes.constant, (number_of(device.handle), number_of(self.array[0])))
@@ -42,40 +43,40 @@ class Clock:
         self._asking = notes.list()
 
     def ask(self) -> int:
-        """Read it; the driver's result code."""
+        """Read the semaphore; returns the driver's result code."""
         return 0 if self._asking.play() == self._asking.count else self._asking.status(0)
 
     @property
     def time(self) -> int:
-        """What it showed when it was last read."""
+        """The count as it was last read."""
         return self._asking.words[self._word]
 
     def reaches(self, number: int) -> object:
-        """What vkWaitSemaphores waits for."""
+        """The argument of vkWaitSemaphores for a wait until the count reaches a number."""
         numbers = api().ffi.new("uint64_t[1]", [number])
         return struct("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.array, pValues=numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Submission:
-    """Command buffers to be submitted again and again; the numbers to signal and to wait for."""
+    """Command buffers that can be submitted many times, with the numbers to signal and wait for."""
 
     info: object
     number: MutableSequence[int]
-    awaited: MutableSequence[int]
+    wait_number: MutableSequence[int]
 
 
 def submission(commands: Sequence[object], signals: Clock | None, waits: Clock | None = None) -> Submission:
-    """Command buffers, an array of C. Without any, what is submitted later waits, too."""
+    """A submission of command buffers, a C array. An empty one delays all later submissions."""
     vk, ffi = api(), api().ffi
-    number, awaited = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
+    number, wait_number = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
     signaling, waiting = signals is not None, waits is not None
     timeline = struct(
         "VkTimelineSemaphoreSubmitInfo",
         signalSemaphoreValueCount=int(signaling),
         pSignalSemaphoreValues=number,
         waitSemaphoreValueCount=int(waiting),
-        pWaitSemaphoreValues=awaited,
+        pWaitSemaphoreValues=wait_number,
     )
     info = struct(
         "VkSubmitInfo",
@@ -88,7 +89,7 @@ def submission(commands: Sequence[object], signals: Clock | None, waits: Clock |
         pWaitSemaphores=waits.array if waits else ffi.NULL,
         pWaitDstStageMask=ffi.new("uint32_t[1]", [vk.VK_PIPELINE_STAGE_ALL_COMMANDS_BIT]),
     )
-    return Submission(info, number, awaited)
+    return Submission(info, number, wait_number)
 
 
 def number_of(handle: object) -> int:

@@ -1,17 +1,18 @@
-"""One open Vulkan device: its queue, its clock, and every handle that was made on it.
+"""One open Vulkan device: its queue, its clock, and all handles that were created on it.
 
-Programs go through one queue, and every command buffer opens and ends with a barrier: what is
-submitted later begins after what was submitted before has ended. A timeline semaphore counts the
-submissions; `wait(n)` returns when the n-th and all before it are done.
+Programs go through one queue, and every command buffer begins and ends with a barrier: a submission
+begins after all earlier ones have ended. A timeline semaphore counts the submissions; `wait(n)`
+returns when the n-th and all before it have ended.
 
-Copies beside programs have a queue and a count of their own (aside.py). Each waits for the programs
-that were there before it; the number of one that programs are to wait for comes onto `joins`, and
-they do from the next submission on. Both waits are the device's.
+Copies have a second queue with its own count (aside.py). Each waits for the programs submitted
+before it; where programs have to wait for a copy, its number is put on `joins`, and they wait from
+the next submission on. The device does the waiting.
 
-What a finalizer wants destroyed it puts on `retired` with the count of submissions so far: it runs
-anywhere and calls no driver. Whoever submits next destroys what is done, under the lock.
-Invariant: a lost device is an error from then on, never a crash; `close` destroys all that is left,
-the newest first.
+A finaliser may run anywhere and calls no driver: it puts the destruction of its handle on
+`destructions`, with the number of submissions so far. The next submission executes, under the lock,
+the destructions whose submissions have ended.
+Invariant: every use of a lost device raises an error, and never crashes; `close` destroys all
+remaining handles, the newest first.
 """
 
 from __future__ import annotations
@@ -90,41 +91,41 @@ _FUNCTIONS = (
     "vkCmdWriteTimestamp",
     "vkGetQueryPoolResults",
 )
-_MAKERS = {"DeviceMemory": ("vkAllocateMemory", "vkFreeMemory")}  # else vkCreateX and vkDestroyX
-_SLICE_NS = 100_000_000  # of one wait, so that Ctrl-C is heard
-_PAUSE_S = 0.001
+_MAKERS = {"DeviceMemory": ("vkAllocateMemory", "vkFreeMemory")}  # others: vkCreateX, vkDestroyX
+_SLICE_NS = 100_000_000  # the longest wait in the driver, after which Ctrl-C is handled
+_PAUSE_S = 0.001  # between two checks whether all waits have ended
 
 
 @dataclass(slots=True)
 class Copies:
-    """The queue for copies beside programs.
+    """The queue for copies.
 
-    submitted: so many until now
-    awaiting:  the submission that lets programs wait
-    awaited:   the last copy that they wait for
+    awaiting:    the submission that makes programs wait
+    submissions: the number of copies submitted so far
+    last_join:   the last copy that programs wait for
     """
 
     queue: object
     family: int
     clock: Clock
     awaiting: Submission
-    submitted: int = 0
-    awaited: int = 0
+    submissions: int = 0
+    last_join: int = 0
 
 
 class VulkanDevice:
-    """A device, open."""
+    """An open device."""
 
     def __init__(self, physical: Physical, name: str):
         vk = api()
         self.physical, self.name = physical, name
-        self.lost: str | None = None  # why nothing more can be done on it
+        self.loss: str | None = None  # the reason, once the device is lost or closed
         self.lock = locks.reentrant()  # queue and command pool; a finalizer may run inside
-        self.submitted = 0
-        self.retired: deque[tuple[int, Callable[[], None]]] = deque()
-        self._done = 0
-        self._is_unsure = False  # a submission is under way, or an interrupt came in the middle of one
-        self._waiting: set[int] = set()  # threads
+        self.submissions = 0
+        self.destructions: deque[tuple[int, Callable[[], None]]] = deque()
+        self._last_ended = 0
+        self._is_unsure = False  # a submission is under way, or was interrupted
+        self._waiting: set[int] = set()  # threads inside vkWaitSemaphores
         self._handles: dict[tuple[str, int], Any] = {}
         self.handle = self._open()
         self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
@@ -133,7 +134,7 @@ class VulkanDevice:
         pool = struct("VkCommandPoolCreateInfo", queueFamilyIndex=physical.family)
         self.command_pool = self.create("CommandPool", pool)
         self.copies = self._copies(physical.copies) if physical.copies else None
-        self.joins: deque[int] = deque()  # copies that programs have to wait for; finalizers put some there
+        self.joins: deque[int] = deque()  # copies that programs have to wait for; finalisers append
         at_exit(self.close)
 
     def _open(self) -> Any:
@@ -147,8 +148,9 @@ class VulkanDevice:
             )
             for family, count in queue_counts(physical.family, physical.copies).items()
         ]
-        wanted = ["VK_KHR_portability_subset"]  # must be enabled where it is listed
-        names = [c_text(n) for n in wanted if n in physical.extensions]
+        # Vulkan requires that this one is enabled wherever a device lists it.
+        extension_names = ["VK_KHR_portability_subset"]
+        names = [c_text(n) for n in extension_names if n in physical.extensions]
         extensions = c_array("char*", names)
         info = struct(
             "VkDeviceCreateInfo",
@@ -176,22 +178,23 @@ class VulkanDevice:
     # --- handles -----------------------------------------------------------------------------
 
     def create(self, kind: str, info: object) -> Any:
-        """A new handle of a kind, "Buffer". Errors: Failure."""
+        """A new object of a kind, such as "Buffer". Errors: Failure."""
         handle = api().ffi.new(f"Vk{kind}*")
         name = _MAKERS.get(kind, (f"vkCreate{kind}",))[0]
         with self.lock:
-            if self.lost is not None:
+            if self.loss is not None:
                 raise self.lost_error()
             check(getattr(self.vk, name)(self.handle, info, api().ffi.NULL, handle), name)
             return self.keep(kind, handle[0])
 
     def keep(self, kind: str, handle: object) -> Any:
-        """Destroy the handle at the end, if nobody does so before."""
+        """Have `close` destroy the handle, unless `destroy` is called before."""
         self._handles[kind, number_of(handle)] = handle
         return handle
 
     def destroy(self, kind: str, handle: object) -> None:
         """Destroy a handle that no pending command uses."""
+        # Only once: a finaliser may come after `close`.
         if self._handles.pop((kind, number_of(handle)), None) is not None:
             name = _MAKERS.get(kind, ("", f"vkDestroy{kind}"))[1]
             getattr(self.vk, name)(self.handle, handle, api().ffi.NULL)
@@ -199,59 +202,61 @@ class VulkanDevice:
     # --- work --------------------------------------------------------------------------------
 
     def submission(self, commands: Sequence[object]) -> tuple[Any, Any]:
-        """Command buffers ready to submit again and again: the information, and its number."""
+        """Command buffers that can be submitted many times: VkSubmitInfo*, and its number's
+        word."""
         work = submission(commands, self.clock)
         return work.info, work.number
 
     def submit(self, submission: tuple[Any, Any]) -> int:
-        """Hand work to the device; returns its number. Errors: DeviceError."""
+        """Submit work; returns its number. Errors: DeviceError."""
         info, number = submission
         with self.lock:
             self._begin()
-            number[0] = self.submitted + 1
+            number[0] = self.submissions + 1
+            # An interrupt between the call and the count would make all later numbers wrong.
             self._is_unsure = True
             code = self.vk.vkQueueSubmit(self.queue, 1, info, api().ffi.NULL)
-            self.submitted += code >= 0
+            self.submissions += code >= 0
             self._is_unsure = False
             if code < 0:
                 raise self.failure(code, "submit work")
-            return self.submitted
+            return self.submissions
 
     def submit_list(self, calls: CallList, numbers: Sequence[MutableSequence[int]], blocks: Iterable[Block]) -> int:
-        """Make calls that hand work to the device; the number of the last submission.
+        """Replay calls that submit work; returns the number of the last submission.
 
-        numbers: of the submissions, which are written here
-        blocks:  that they use
+        numbers: the words for the submissions' numbers, which are set here
+        blocks:  the memory that the submissions use
         Errors:  DeviceError.
         """
         with self.lock:
             self._begin()
-            last = self.submitted
+            last = self.submissions
             for number in numbers:
                 last += 1
                 number[0] = last
             self._is_unsure = True
             end = calls.play()
-            self.submitted += end - (calls.count - len(numbers))  # submissions are the last calls
+            self.submissions += end - (calls.count - len(numbers))  # submissions are the last calls
             self._is_unsure = False
             for block in blocks:
-                block.handle.used[block.offset] = self.submitted
+                block.handle.uses[block.offset] = self.submissions
             if end < calls.count:
                 raise self.failure(calls.status(end), "submit work")
             return last
 
     def _begin(self) -> None:
-        """Under the lock: make the queue ready for work. Errors: DeviceError if it is lost."""
-        if self.lost is not None:
+        """Prepare for a submission, under the lock. Errors: DeviceError if the device is lost."""
+        if self.loss is not None:
             raise self.lost_error()
         self._settle()
-        if self.retired:
+        if self.destructions:
             self.drain()
         if self.joins and self.copies:
             self._await(self.copies)
 
     def _settle(self) -> None:
-        """Under the lock: after an interrupt in the middle of a submission, ask what was done."""
+        """After an interrupted submission, find out what was submitted. Under the lock."""
         if not self._is_unsure:
             return
         code = self.vk.vkDeviceWaitIdle(self.handle) or self.clock.ask()
@@ -259,49 +264,50 @@ class VulkanDevice:
             code = self.copies.clock.ask()
         if code:
             raise self.failure(code, "wait for its work")
-        # All has ended, so its clocks show the last numbers.
-        self.submitted = self._done = self.clock.time
+        # All work has ended, so the clocks show the numbers of the last submissions.
+        self.submissions = self._last_ended = self.clock.time
         if self.copies:
-            self.copies.submitted = self.copies.clock.time
+            self.copies.submissions = self.copies.clock.time
         self._is_unsure = False
 
     def is_done(self, number: int) -> bool:
         """Whether a submission, and all before it, have ended."""
-        if number <= self._done and not self._is_unsure:
+        if number <= self._last_ended and not self._is_unsure:
             return True
         with self.lock:
-            if self.lost is not None:
+            if self.loss is not None:
                 raise self.lost_error()
             self._settle()
-            self._done = max(self._done, min(self._time(self.clock), self.submitted))
-        return number <= self._done
+            self._last_ended = max(self._last_ended, min(self._time(self.clock), self.submissions))
+        return number <= self._last_ended
 
     def _time(self, clock: Clock) -> int:
-        """Under the lock: what it shows. Errors: DeviceError."""
+        """The clock's count now. Under the lock. Errors: DeviceError."""
         code = clock.ask()
         if code:
             raise self.failure(code, "ask for its progress")
         return clock.time
 
     def wait(self, number: int) -> None:
-        """Return when a submission, and all before it, have ended. Errors: DeviceError."""
-        if self.lost is not None:
+        """Wait until a submission, and all before it, have ended. Errors: DeviceError."""
+        if self.loss is not None:
             raise self.lost_error()
-        if number <= self._done:
+        if number <= self._last_ended:
             return
         self._until(self.clock, number)
-        self._done = max(self._done, number)
+        self._last_ended = max(self._last_ended, number)
         self.check_silence()
 
     def _until(self, clock: Clock, number: int) -> None:
-        """Return when the clock shows the number. Errors: DeviceError."""
+        """Wait until the clock reaches the number. Errors: DeviceError."""
         info = clock.reaches(number)
         code = timeout = api().VK_TIMEOUT
         thread = threading.get_ident()
+        # `close` waits for these threads: a semaphore must not be destroyed during a wait.
         self._waiting.add(thread)
         try:
             while code == timeout:
-                if self.lost is not None:
+                if self.loss is not None:
                     raise self.lost_error()
                 code = self.vk.vkWaitSemaphores(self.handle, info, _SLICE_NS)
         finally:
@@ -310,47 +316,50 @@ class VulkanDevice:
             raise self.failure(code, "wait for its work")
 
     def synchronize(self) -> None:
-        """Return when all programs submitted so far have ended, and copies that they wait for."""
-        self.wait(self.submitted)
+        """Wait until all programs submitted so far have ended, and the copies that they wait
+        for."""
+        self.wait(self.submissions)
         if self.copies:
-            self.wait_for_copy(self.copies, max([self.copies.awaited, *self.joins]))
+            self.wait_for_copy(self.copies, max([self.copies.last_join, *self.joins]))
         with self.lock:
             self.drain()
         self.check_silence()
 
-    # --- copies beside programs --------------------------------------------------------------
+    # --- copies on the second queue ----------------------------------------------------------
 
     def before_now(self) -> int:
-        """The number of the last submission until now. Errors: DeviceError."""
+        """The number of the last submission so far. Errors: DeviceError."""
         with self.lock:
-            self._begin()
-            return self.submitted
+            self._begin()  # settles an interrupted submission, after which the count may be wrong
+            return self.submissions
 
-    def submit_copy(self, copies: Copies, copy: Submission, behind: int) -> int:
-        """Hand a copy to the queue of copies, where it waits for a submission; its number there.
+    def submit_copy(self, copies: Copies, copy: Submission, wait_number: int) -> int:
+        """Submit a copy that waits for the programs up to a number; returns the copy's number.
 
         Errors: DeviceError.
         """
         with self.lock:
             self._begin()
-            copy.number[0], copy.awaited[0] = copies.submitted + 1, behind
+            copy.number[0], copy.wait_number[0] = copies.submissions + 1, wait_number
             self._is_unsure = True
             code = self.vk.vkQueueSubmit(copies.queue, 1, copy.info, api().ffi.NULL)
-            copies.submitted += code >= 0
+            copies.submissions += code >= 0
             self._is_unsure = False
             if code < 0:
                 raise self.failure(code, "submit a copy")
-            return copies.submitted
+            return copies.submissions
 
     def _await(self, copies: Copies) -> None:
-        """Under the lock: what is submitted from now on waits for the copies that were joined."""
-        joined = [*self.joins]
-        copies.awaiting.awaited[0] = max(joined)
+        """Make all later submissions wait for the joined copies. Under the lock."""
+        # A list of its own: finalisers may append while this runs, and those stay for the next
+        # time.
+        copy_numbers = [*self.joins]
+        copies.awaiting.wait_number[0] = max(copy_numbers)
         code = self.vk.vkQueueSubmit(self.queue, 1, copies.awaiting.info, api().ffi.NULL)
         if code < 0:
             raise self.failure(code, "wait for a copy")
-        copies.awaited = max(copies.awaited, *joined)
-        for _ in joined:
+        copies.last_join = max(copies.last_join, *copy_numbers)
+        for _ in copy_numbers:
             self.joins.popleft()
 
     def has_copied(self, copies: Copies, number: int) -> bool:
@@ -359,17 +368,17 @@ class VulkanDevice:
             return number <= self._time(copies.clock)
 
     def wait_for_copy(self, copies: Copies, number: int) -> None:
-        """Return when a copy, and all before it, have ended. Errors: DeviceError."""
+        """Wait until a copy, and all before it, have ended. Errors: DeviceError."""
         if not self.has_copied(copies, number):
             self._until(copies.clock, number)
 
     def drain(self) -> None:
-        """Under the lock: destroy what was retired and is done."""
-        while self.retired and self.is_done(self.retired[0][0]):
-            self.retired.popleft()[1]()
+        """Execute the destructions whose submissions have ended. Under the lock."""
+        while self.destructions and self.is_done(self.destructions[0][0]):
+            self.destructions.popleft()[1]()
 
     def command_buffers(self, count: int) -> Any:
-        """Under the lock: new command buffers. Errors: Failure."""
+        """New command buffers. Under the lock. Errors: Failure."""
         buffers = api().ffi.new("VkCommandBuffer[]", count)
         info = struct("VkCommandBufferAllocateInfo", commandPool=self.command_pool, commandBufferCount=count)
         code = self.vk.vkAllocateCommandBuffers(self.handle, info, buffers)
@@ -377,44 +386,44 @@ class VulkanDevice:
         return buffers
 
     def free_command_buffers(self, buffers: Any) -> None:
-        """Under the lock: free them."""
+        """Free command buffers. Under the lock."""
         self.vk.vkFreeCommandBuffers(self.handle, self.command_pool, len(buffers), buffers)
 
-    # --- what may go wrong -------------------------------------------------------------------
+    # --- errors ------------------------------------------------------------------------------
 
     def failure(self, code: int, action: str) -> DeviceError | OutOfMemory:
         """The error for a result code; a lost device stays lost."""
         if code == api().VK_ERROR_DEVICE_LOST:
-            self.lost = f"the device was lost when it had to {action}"
+            self.loss = f"the device was lost when it had to {action}"
             return self.lost_error()
         kind = OutOfMemory if is_out_of_memory(code) else DeviceError
         return kind(f"vulkan: {self.name} cannot {action} ({result_name(code)})")
 
     def lost_error(self) -> DeviceError:
-        """The error to raise for every use of a device that is lost or closed."""
+        """The error for every use of a lost or closed device."""
         return DeviceError(
-            f"vulkan: {self.name} cannot go on ({self.lost})",
+            f"vulkan: {self.name} cannot go on ({self.loss})",
             hint="what was in its memory is gone; new arrays and calls open the device again",
         )
 
     def check_silence(self) -> None:
-        """Raise what the validation layer has said."""
-        said = self.physical.instance.messages
-        if said:
-            text = "\n".join(said)
-            said.clear()
+        """Errors: DeviceError with the messages of the validation layer, if there are any."""
+        messages = self.physical.instance.messages
+        if messages:
+            text = "\n".join(messages)
+            messages.clear()
             raise DeviceError(f"vulkan: the validation layer objects ({text})")
 
     def close(self) -> None:
-        """Destroy everything, once what is pending has ended."""
+        """Wait for pending work, then destroy all handles and the device."""
         with self.lock:
             if self.handle is None:
                 return
-            self.lost = self.lost or "it was closed"
+            self.loss = self.loss or "it was closed"
             while self._waiting:  # other threads, for a slice at most
                 time.sleep(_PAUSE_S)
-            self.vk.vkDeviceWaitIdle(self.handle)  # of a lost device, returns at once
-            self.retired.clear()
+            self.vk.vkDeviceWaitIdle(self.handle)  # returns at once if the device is lost
+            self.destructions.clear()
             for kind, handle in [(k, h) for (k, _), h in reversed(self._handles.items())]:
                 self.destroy(kind, handle)
             self.vk.vkDestroyDevice(self.handle, api().ffi.NULL)

@@ -1,10 +1,10 @@
-"""The Vulkan API, as much of it as rune needs: one instance, and what its devices can do.
+"""The parts of the Vulkan API that rune needs: one instance, and the capabilities of its devices.
 
-The `vulkan` package brings declarations and constants. Its functions convert every argument, in
-Python; they are not used. `functions` looks the driver's own up, as C function pointers.
+The `vulkan` package provides declarations and constants. Its functions are not used, because they
+convert every argument in Python: `functions` looks up the driver's own, as C function pointers.
 
-With RUNE_VULKAN_VALIDATION=1 in the environment the Khronos validation layer checks every call,
-and what it says is an error at the next wait (device.py).
+With RUNE_VULKAN_VALIDATION=1 in the environment, the Khronos validation layer checks every call,
+and its messages are raised as an error at the next wait (device.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LAYER = "VK_LAYER_KHRONOS_validation"
 _QUEUE_IS_PROTECTED = 0x10  # VK_QUEUE_PROTECTED_BIT, which the package lacks
 _API_1_2, _API_1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
 
-# Features that rune uses where a device has them; the first three are required.
+# The features that rune enables where a device has them; the first three are required.
 FEATURES = (
     "bufferDeviceAddress",
     "timelineSemaphore",
@@ -65,15 +65,16 @@ def api() -> Any:
 
 # --- C structures -----------------------------------------------------------------------------
 
-_held: weakref.WeakKeyDictionary[Any, tuple[object, ...]] = weakref.WeakKeyDictionary()
+# cffi's pointers do not keep their targets alive, so each structure is mapped to what it points to.
+_referents: weakref.WeakKeyDictionary[Any, tuple[object, ...]] = weakref.WeakKeyDictionary()
 
 
 def struct(name: str, **fields: object) -> Any:
-    """A new C structure with its type tag; what its fields point to lives as long."""
+    """A new C structure with its type tag, which keeps alive what its fields point to."""
     ffi = api().ffi
     tag = _tag(name)
     record = ffi.new(f"{name}*", fields if tag is None else {"sType": tag, **fields})
-    _held[record] = tuple(fields.values())
+    _referents[record] = tuple(fields.values())
     return record
 
 
@@ -86,9 +87,9 @@ def _tag(name: str) -> int | None:
 
 
 def c_array(type: str, values: Sequence[object]) -> Any:
-    """A new C array; what it points to lives as long."""
+    """A new C array, which keeps alive what its items point to."""
     array = api().ffi.new(f"{type}[]", list(values))
-    _held[array] = tuple(values)
+    _referents[array] = tuple(values)
     return array
 
 
@@ -98,7 +99,8 @@ def c_text(text: str) -> Any:
 
 
 def functions(find: Any, owner: Any, names: Sequence[str]) -> Any:
-    """Functions by name: find is vkGetDeviceProcAddr or vkGetInstanceProcAddr."""
+    """Functions by name. find: vkGetDeviceProcAddr, whose functions skip the loader's dispatch, or
+    vkGetInstanceProcAddr."""
     ffi = api().ffi
     pointers = {name: ffi.cast(f"PFN_{name}", find(owner, c_text(name))) for name in names}
     return SimpleNamespace(**pointers)
@@ -123,20 +125,20 @@ def is_out_of_memory(code: int) -> bool:
 
 
 def check(code: int, action: str) -> int:
-    """The code, where it is a success. Errors: Failure."""
+    """The code, if it means success: those are not negative. Errors: Failure."""
     if code < 0:
         raise Failure(code, action)
     return code
 
 
 def result_name(code: int) -> str:
-    """The code as the API calls it, "VK_ERROR_DEVICE_LOST"."""
+    """The API's name of a result code, "VK_ERROR_DEVICE_LOST"."""
     names = (n for n in dir(api()) if n.startswith("VK_ERROR_") and getattr(api(), n) == code)
     return next(names, f"result {code}")
 
 
 def listed(function: Any, type: str, *before: Any) -> Any:
-    """What a function of the form f(..., count*, array*) enumerates."""
+    """The items that a function of the form f(..., count*, array*) enumerates."""
     ffi = api().ffi
     count = ffi.new("uint32_t*")
     function(*before, count, ffi.NULL)
@@ -174,31 +176,31 @@ class Instance:
         self._listener = self._listen() if is_validated else None
 
     def _listen(self) -> Any:
-        """Keep what the validation layer says."""
+        """Collect the messages of the validation layer."""
         vk, ffi = api(), api().ffi
 
         def hear(severity: int, kind: int, data: Any, user: object) -> int:
             self.messages.append(ffi.string(data.pMessage).decode(errors="replace"))
             return 0
 
-        heard = ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", hear)
+        callback = ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", hear)
         info = struct(
             "VkDebugUtilsMessengerCreateInfoEXT",
             messageSeverity=vk.VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
             | vk.VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
             messageType=vk.VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT
             | vk.VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
-            pfnUserCallback=heard,
+            pfnUserCallback=callback,
         )
         names = ["vkCreateDebugUtilsMessengerEXT", "vkDestroyDebugUtilsMessengerEXT"]
         fn = functions(vk.lib.vkGetInstanceProcAddr, self.handle, names)
         messenger = ffi.new("VkDebugUtilsMessengerEXT*")
         create = fn.vkCreateDebugUtilsMessengerEXT
         check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
-        return heard, messenger[0], fn.vkDestroyDebugUtilsMessengerEXT
+        return callback, messenger[0], fn.vkDestroyDebugUtilsMessengerEXT
 
     def close(self) -> None:
-        """Destroy it; all devices are closed before. What was never raised is at least shown."""
+        """Destroy the instance, after all devices. Prints messages that were never raised."""
         ffi = api().ffi
         for message in self.messages:
             print(message, file=sys.stderr)
@@ -222,23 +224,23 @@ def _portable() -> list[str]:
 @functools.cache
 def instance() -> Instance:
     """The process's instance. Errors: Failure, ImportError, OSError."""
-    opened = Instance(os.environ.get(VALIDATION, "") not in ("", "0"))
-    at_exit(opened.close)
-    return opened
+    connection = Instance(os.environ.get(VALIDATION, "") not in ("", "0"))
+    at_exit(connection.close)
+    return connection
 
 
 def at_exit(close: Callable[[], None]) -> None:
-    """Close at the end of this process, the newest first; a forked child has nothing to close."""
-    here = os.getpid()
-    atexit.register(lambda: close() if os.getpid() == here else None)
+    """Close at the exit of this process, the newest first. A forked child must close nothing."""
+    process = os.getpid()
+    atexit.register(lambda: close() if os.getpid() == process else None)
 
 
-# --- what devices can do ----------------------------------------------------------------------
+# --- capabilities of devices ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """A queue: its family, and which of its queues."""
+    """A queue: its family, and its number in the family."""
 
     family: int
     index: int
@@ -257,31 +259,31 @@ class Physical:
     features: frozenset[str]  # of FEATURES
     extensions: frozenset[str]
     family: int  # of the queue that computes; -1 if there is none
-    copies: QueuePlace | None  # a queue beside it; None: there is no other one
+    copies: QueuePlace | None  # a second queue, for copies; None if there is none
     threads_per_workgroup: int
     shared_bytes: int
     launch_groups: int  # along one dimension
-    cores: int | None  # of a processor; how many a GPU has is not said
+    cores: int | None  # of a CPU; Vulkan does not report those of a GPU
     subgroup_threads: int
-    shuffles: bool  # whether threads of a subgroup can have each other's values
-    largest_allocation_bytes: int  # and of one buffer
+    shuffles: bool  # whether threads of a subgroup can read each other's values
+    largest_allocation_bytes: int  # of one allocation, and of one buffer
     most_allocations: int
-    atom_bytes: int  # what of mapped memory is flushed is a multiple
+    atom_bytes: int  # ranges of mapped memory are flushed in multiples of this
     memory_types: tuple[MemoryType, ...]
     heap_bytes: tuple[int, ...]
-    identity: bytes  # of device and driver: compiled kernels of another are of no use
+    identity: bytes  # of device and driver: no other one can use its compiled kernels
     float_controls: Any  # VkPhysicalDeviceVulkan12Properties
     stamp_bits: int  # of a time stamp; 0: the queue has no clock
     stamp_ns: float  # of one tick
 
     @property
     def is_1_3(self) -> bool:
-        """Whether it knows the structures of Vulkan 1.3."""
+        """Whether the device knows the structures of Vulkan 1.3."""
         return self.api_version >= _API_1_3
 
     @property
     def submission_work(self) -> int | None:
-        """See Target: a processor that runs kernels has no watchdog."""
+        """As in Target: None for a CPU, on which no watchdog stops kernels."""
         vk = api()
         by_kind = {vk.VK_PHYSICAL_DEVICE_TYPE_CPU: None, vk.VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: DISCRETE_WORK}
         return by_kind.get(self.kind, INTEGRATED_WORK)
@@ -296,29 +298,29 @@ class Physical:
         return f"it lacks {', '.join(lacking)}" if lacking else None
 
 
-def feature_structs(chosen: frozenset[str] | None, is_1_3: bool) -> Any:
-    """VkPhysicalDeviceFeatures2 and its chain, empty or with what is chosen."""
+def feature_structs(selection: frozenset[str] | None, is_1_3: bool) -> Any:
+    """VkPhysicalDeviceFeatures2 with its chain: empty, or with a selection of features set."""
     chain = api().ffi.NULL
     for name in ("Vulkan13", "Vulkan12", "Vulkan11")[0 if is_1_3 else 1 :]:
         chain = struct(f"VkPhysicalDevice{name}Features", pNext=chain)
-        _choose(chain, chosen)
+        _choose(chain, selection)
     features = struct("VkPhysicalDeviceFeatures2", pNext=chain)
-    _choose(features.features, chosen)
+    _choose(features.features, selection)
     return features
 
 
-def _choose(features: object, chosen: frozenset[str] | None) -> None:
-    for name in chosen or ():
+def _choose(features: object, selection: frozenset[str] | None) -> None:
+    for name in selection or ():
         if hasattr(features, name):
             setattr(features, name, 1)
 
 
 def _features(handle: object, is_1_3: bool) -> frozenset[str]:
-    asked = feature_structs(None, is_1_3)
-    api().lib.vkGetPhysicalDeviceFeatures2(handle, asked)
-    structs, pointer = [asked.features], asked
-    while pointer in _held:
-        pointer = _held[pointer][0]  # pNext
+    query = feature_structs(None, is_1_3)
+    api().lib.vkGetPhysicalDeviceFeatures2(handle, query)
+    structs, pointer = [query.features], query
+    while pointer in _referents:
+        pointer = _referents[pointer][0]  # pNext
         structs.append(pointer)
     return frozenset(n for n in FEATURES if any(getattr(s, n, 0) for s in structs))
 
@@ -340,9 +342,9 @@ def _physical(instance: Instance, handle: object) -> Physical:
     vk, ffi = api(), api().ffi
     subgroup = struct("VkPhysicalDeviceVulkan11Properties")
     floats = struct("VkPhysicalDeviceVulkan12Properties", pNext=subgroup)
-    asked = struct("VkPhysicalDeviceProperties2", pNext=floats)
-    vk.lib.vkGetPhysicalDeviceProperties2(handle, asked)
-    properties, memory = asked.properties, ffi.new("VkPhysicalDeviceMemoryProperties*")
+    query = struct("VkPhysicalDeviceProperties2", pNext=floats)
+    vk.lib.vkGetPhysicalDeviceProperties2(handle, query)
+    properties, memory = query.properties, ffi.new("VkPhysicalDeviceMemoryProperties*")
     vk.lib.vkGetPhysicalDeviceMemoryProperties(handle, memory)
     types = memory.memoryTypes[0 : memory.memoryTypeCount]
     families = listed(vk.lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", handle)
@@ -380,10 +382,10 @@ def _physical(instance: Instance, handle: object) -> Physical:
 
 
 def compute_family(flags: Sequence[int]) -> int:
-    """The family of queues to compute on, from what the queues of each can do; -1 if none computes.
+    """The queue family to compute on, from the flags of each; -1 if none can compute.
 
-    Preferably one that draws nothing: the screen goes on moving while it computes, and drivers give
-    such queues more time before they take the device for hung.
+    Preferably one without graphics: the screen stays responsive while it computes, and drivers give
+    such queues more time before they consider the device hung.
     """
     vk = api()
     computing = [n for n, can in enumerate(flags) if can & vk.VK_QUEUE_COMPUTE_BIT]
@@ -391,15 +393,16 @@ def compute_family(flags: Sequence[int]) -> int:
 
 
 def copy_queue(families: Sequence[tuple[int, int]], computing: int) -> QueuePlace | None:
-    """The queue for copies beside the one that computes; None if there is no other one.
+    """The queue for copies; None if there is none besides the one that computes.
 
-    families: what the queues of each can do, and how many there are
+    families: flags and number of queues of each
 
-    Preferably of a family that copies and does nothing else, which is a unit of its own; then the
-    second one of the family that computes.
+    Preferably of a family that can only copy, which is a separate unit of the device; else the
+    second queue of the family that computes.
     """
     vk = api()
-    # Sparse and protected memory are properties of copies; queues for video are left to video.
+    # Sparse and protected memory are variants of copying. A family for video can copy too, but is
+    # meant for something else.
     plain = vk.VK_QUEUE_TRANSFER_BIT | vk.VK_QUEUE_SPARSE_BINDING_BIT | _QUEUE_IS_PROTECTED
     for number, (can, _) in enumerate(families):
         if can & vk.VK_QUEUE_TRANSFER_BIT and not can & ~plain:
@@ -408,7 +411,7 @@ def copy_queue(families: Sequence[tuple[int, int]], computing: int) -> QueuePlac
 
 
 def queue_counts(computing: int, copies: QueuePlace | None) -> dict[int, int]:
-    """How many queues of each family a device is opened with."""
+    """The number of queues of each family to open a device with."""
     counts = {computing: 1}
     if copies is not None:
         counts[copies.family] = max(counts.get(copies.family, 0), copies.index + 1)
@@ -416,7 +419,7 @@ def queue_counts(computing: int, copies: QueuePlace | None) -> dict[int, int]:
 
 
 def _largest_bytes(handle: object, api_version: int, allocation_bytes: int) -> int:
-    """Of one buffer; Vulkan 1.2 has no limit for it but that of its memory."""
+    """The most bytes of one buffer; before Vulkan 1.3 only its memory limits it."""
     if api_version < _API_1_3:
         return allocation_bytes
     buffers = struct("VkPhysicalDeviceVulkan13Properties")
@@ -434,5 +437,5 @@ def _text(characters: object) -> str:
 
 
 def no_such_device(name: str, count: int) -> DeviceError:
-    """The error for a device that is not there (any more)."""
+    """The error for a device that does not exist, or not any more."""
     return DeviceError(f"device: cannot open {name} ({count} Vulkan devices)")

@@ -1,11 +1,11 @@
-"""What a Vulkan call consists of: launches, how often they run, and what the host decides.
+"""The items of a Vulkan call: launches, repetitions of launches, and decisions of the host.
 
-Everything on the device is a kernel, a copy too, since addresses of arguments change from call to
-call, and only a kernel takes them from its table. A launch may have a gate: the numbers of its
-groups are then read from the table when it runs, where a kernel has put them, or zeros.
+All work on the device is done by kernels, copies too: addresses of arguments change from call to
+call, and only a kernel can read them from its table. A launch may have a gate: the device then
+reads its numbers of groups from the table when it runs, where a kernel has written them, or zeros.
 
-Words of the table are (base, offset): the base is ZERO, TABLE, ARENA, or an argument's or result's
-address, known when a call is made.
+Words of the table are (base, offset). A base is ZERO, TABLE, ARENA, or the address of an argument
+or a result, which is known when a call is made.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Call
 from rune.records import dataclass
 
-ZERO, TABLE, ARENA, GIVEN = range(4)  # bases; from GIVEN on arguments, then results
+ZERO, TABLE, ARENA, GIVEN = range(4)  # bases; from GIVEN on the arguments, then the results
 
-# Rune's own kernels. The last two open a gate: they copy the numbers of groups from `full` where
-# the gate around it is open and a number is the wanted one, or a condition holds; else zeros.
-# Written as kernel code, so that the same renderer compiles them.
+# Rune's own kernels. The last two open a gate: they copy the numbers of groups from `full` if the
+# outer gate is open and the number is the wanted one, or the condition holds; else they write
+# zeros. They are kernel code, so that the same renderer compiles them.
 _TEXTS = {
     "%copy1": """
 code copy1(x: read u8[n], y: write u8[n]) sizes n in 1..1099511627776 {
@@ -60,13 +60,13 @@ code hold(holds: read bool[1], around: read u32[1],
 
 @functools.cache
 def own_kernels() -> Mapping[str, KernelCode]:
-    """The kernels that loops and copies need, by a name that no kernel of a plan has."""
+    """The kernels for loops and copies, by names that no kernel of a plan can have."""
     return {name: parse(text) for name, text in _TEXTS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Some bytes of a call's memory."""
+    """A range of bytes in a call's memory."""
 
     base: int
     offset: int
@@ -77,16 +77,16 @@ class Where:
 class Run:
     """One launch of a kernel.
 
-    written: which of the places it writes
-    groups:  along three dimensions, from the `first` one on: a long launch is several
-    gate:    where in the table the numbers of its groups are then; None: always `groups`
-    work:    see kernel/work.py; 0 where nothing bounds it
+    writes: for each place, whether it is written
+    groups: along three dimensions, from number `first` on: a long launch is divided
+    gate:   the offset in the table of its numbers of groups; None: always `groups`
+    work:   see kernel/work.py; 0 where nothing bounds it
     """
 
     # A kernel of the plan, or one of rune's own, whose names begin with %.
     kernel: str
     places: tuple[Where, ...]
-    written: tuple[bool, ...]
+    writes: tuple[bool, ...]
     sizes: tuple[int, ...]
     groups: tuple[int, int, int]
     gate: int | None = None
@@ -96,7 +96,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The same work `count` times."""
+    """The same items `count` times."""
 
     items: Items
     count: int
@@ -104,14 +104,15 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """Work as long as a condition holds. The host looks at it, in `holds` of the table's words.
+    """Items that repeat while a condition holds. The host reads the condition from the word
+    `holds`.
 
     first:    the start, and the condition
-    batches:  work between two looks, one after the other: some steps, and the condition. What is
-              left of a batch once the condition fails does nothing
-    cycle:    the batch that follows the last one
-    count:    the word that then has the number of steps
-    settle:   follows an odd number of steps, if that matters
+    batches:  the items between two reads of the host: some steps, each with the condition. Once the
+              condition fails, the remaining steps of a batch do nothing
+    cycle:    the number of the batch that follows the last one
+    count:    the word with the number of steps, after the loop
+    settle:   the copies after an odd number of steps, if they are needed
     """
 
     first: Items
@@ -124,7 +125,7 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some branches, by the host: the one with the number in `word`, or the nearest."""
+    """One of several branches, chosen by the host: the one with the number in `word`, clamped."""
 
     number: Items
     word: int
@@ -144,7 +145,7 @@ Items = tuple[Item, ...]
 
 
 def is_recordable(item: Item) -> bool:
-    """Whether the device needs no host for it."""
+    """Whether the device can run the item without the host."""
     match item:
         case Run():
             return True
@@ -155,7 +156,7 @@ def is_recordable(item: Item) -> bool:
 
 
 def runs_of(items: Iterable[Item]) -> Iterable[Run]:
-    """The launches of some items and within them, in order."""
+    """The launches of the items and their inner items, in order."""
     for item in items:
         match item:
             case Run():
@@ -170,16 +171,16 @@ def runs_of(items: Iterable[Item]) -> Iterable[Run]:
                 pass
 
 
-def replace_runs(items: Items, gated: Mapping[Run, Run]) -> Items:
-    """Recordable items with other launches."""
-    return tuple(_replaced(item, gated) for item in items)
+def replace_runs(items: Items, gated_runs: Mapping[Run, Run]) -> Items:
+    """Recordable items, with some launches replaced."""
+    return tuple(_replaced(item, gated_runs) for item in items)
 
 
-def _replaced(item: Item, gated: Mapping[Run, Run]) -> Item:
+def _replaced(item: Item, gated_runs: Mapping[Run, Run]) -> Item:
     match item:
         case Run():
-            return gated.get(item, item)
+            return gated_runs.get(item, item)
         case Repeat(items=inner, count=count):
-            return Repeat(replace_runs(inner, gated), count)
+            return Repeat(replace_runs(inner, gated_runs), count)
         case _:
             raise AssertionError(item)

@@ -1,10 +1,11 @@
 """Memory of one Vulkan device: blocks of a caching pool, copies in and out.
 
-Where host and device share their memory it stays mapped, and a copy is a copy of bytes. Elsewhere
+Where host and device share memory, it stays mapped, and the host copies bytes directly. Elsewhere
 copies go through staging memory, in pieces, by commands of the device's queue.
 
-A block may serve again while commands that use it are pending: later commands begin after them.
-Only the host must wait, and so each chunk remembers the last submission that used a block of it.
+The pool may reuse a block while commands that use it are pending, because later commands begin
+after them. Only the host must wait, so each chunk remembers the last submission that used each
+block.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_
 from rune.backends.vulkan.memory_types import COHERENT, Types, choose
 from rune.records import dataclass
 
-SLAB_BYTES = 1 << 20
-KEPT_BYTES = 1 << 28  # cached where the host's memory is the device's
+SLAB_BYTES = 1 << 20  # drivers allow as few as 4096 allocations, so small blocks share one
+KEPT_BYTES = 1 << 28  # the most to cache where the device uses the host's memory
 PIECE_BYTES = 1 << 25  # of one staged copy
 # Bits that the package's constants lack.
 _BUFFER_HAS_ADDRESS = 0x20000  # VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
 _MEMORY_HAS_ADDRESS = 2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
-_TRIES = 3  # blocks looked at before the host waits for one
+_TRIES = 3  # blocks tried before the host waits for one
 
 
 @dataclass(slots=True, eq=False)
@@ -38,11 +39,11 @@ class Chunk:
 
     buffer: Any
     memory: Any
-    address: int  # as the device sees it
+    address: int  # on the device
     bytes: int  # of the memory
     is_coherent: bool
     host: np.ndarray | None  # its bytes, where they are mapped
-    used: dict[int, int] = field(default_factory=dict)  # by offset: the last submission
+    uses: dict[int, int] = field(default_factory=dict)  # by offset: the number of the last submission
 
 
 def address_of(block: Block) -> int:
@@ -51,12 +52,12 @@ def address_of(block: Block) -> int:
 
 
 def bytes_of(block: Block) -> np.ndarray:
-    """The block's bytes; it is mapped."""
+    """The bytes of a mapped block."""
     return block.handle.host[block.offset : block.offset + block.bytes]
 
 
 class VulkanMemory:
-    """The memory of one open device: pools for arrays, for what is copied, and for tables."""
+    """The memory of one open device: pools for arrays, for staged copies, and for tables."""
 
     def __init__(self, device: VulkanDevice):
         self.device = device
@@ -64,15 +65,15 @@ class VulkanMemory:
         self.is_shared = choice.is_shared
         self.allocations = 0
         self.pool = self._pool(choice.arrays, self.is_shared)
-        self.arena = Arena(self.pool)  # of calls that are submitted as a whole
+        self.arena = Arena(self.pool)  # shared by calls that are submitted at once
         self.staging = self.pool if self.is_shared else self._pool(choice.staging, True)
-        # Tables need no pool of their own where another one has the memory that is best for them.
+        # Tables share the staging pool where its memory is the best for them, too.
         self.tables = self._pool(choice.tables, True)
         if choice.tables[0] is choice.staging[0]:
             self.tables = self.staging
 
     def pinned(self) -> Pool:
-        """A pool of memory for a queue of copies: its blocks know nothing of other queues."""
+        """A new pool of staging memory, for a queue that has its own numbers of submissions."""
         return self._pool(self.choice.staging, True)
 
     def _pool(self, kinds: Types, is_mapped: bool) -> Pool:
@@ -111,7 +112,8 @@ class VulkanMemory:
             | vk.VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
         )
         families = [*queue_counts(self.device.physical.family, self.device.physical.copies)]
-        # Of buffers no driver makes a difference; the other way is to hand each over, twice a copy.
+        # For buffers no driver is known to make concurrent access slower. Exclusive ones would have
+        # to change their owner before and after each copy.
         mode = vk.VK_SHARING_MODE_CONCURRENT if len(families) > 1 else vk.VK_SHARING_MODE_EXCLUSIVE
         info = struct(
             "VkBufferCreateInfo",
@@ -127,13 +129,13 @@ class VulkanMemory:
             raise self._as_python(failure) from failure
 
     def _as_python(self, failure: Failure) -> Exception:
-        """The error for the pool: MemoryError where there is no room."""
+        """The error for the pool: MemoryError if the driver is out of memory."""
         if is_out_of_memory(failure.code):
             return MemoryError(str(failure))
         return self.device.failure(failure.code, "allocate memory")
 
     def _back(self, buffer: Any, kinds: Types, is_mapped: bool, nbytes: int) -> Chunk:
-        """Memory behind a new buffer."""
+        """Allocate memory and bind a new buffer to it."""
         ffi, device = api().ffi, self.device
         needs = ffi.new("VkMemoryRequirements*")
         device.vk.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
@@ -148,7 +150,7 @@ class VulkanMemory:
         return Chunk(buffer, memory, address, needs.size, kind.has(COHERENT), host)
 
     def _allocated(self, info: object) -> object:
-        """A new allocation, counted: a driver may grant more than it allows, and break later."""
+        """A new allocation. Counted, because a driver may exceed its own limit, and fail later."""
         device = self.device
         with device.lock:
             if self.allocations >= device.physical.most_allocations:
@@ -173,8 +175,8 @@ class VulkanMemory:
         """Remember that a submission uses the blocks."""
         with self.device.lock:
             for block in blocks:
-                used = block.handle.used
-                used[block.offset] = max(used.get(block.offset, 0), submission)
+                uses = block.handle.uses
+                uses[block.offset] = max(uses.get(block.offset, 0), submission)
 
     # --- copies ------------------------------------------------------------------------------
 
@@ -183,11 +185,11 @@ class VulkanMemory:
         busy: list[Block] = []
         for _ in range(_TRIES):
             block = pool.take(nbytes, about)
-            if self.device.is_done(block.handle.used.get(block.offset, 0)):
+            if self.device.is_done(block.handle.uses.get(block.offset, 0)):
                 return block
             busy.append(block)
-        first = min(busy, key=lambda b: b.handle.used[b.offset])
-        self.device.wait(first.handle.used[first.offset])
+        first = min(busy, key=lambda b: b.handle.uses[b.offset])
+        self.device.wait(first.handle.uses[first.offset])
         return first
 
     def upload(self, source: np.ndarray, about: tuple[object, ...] = ()) -> Block:
@@ -200,46 +202,47 @@ class VulkanMemory:
         return block
 
     def write(self, block: Block, at: int, source: np.ndarray) -> None:
-        """Bytes into a block that, as the host can tell, no pending command uses."""
+        """Copy bytes into a block. Where the host writes it, no pending command may use the
+        block."""
         if self.is_shared:
             start = block.offset + at
             block.handle.host[start : start + source.size] = source
             self.flush(block, at, source.size)
             return
         for start, end in _pieces(source.size):
-            staged = self.take_idle(self.staging, end - start)
-            bytes_of(staged)[...] = source[start:end]
-            self.flush(staged, 0, end - start)
-            self._copy(staged, 0, block, at + start, end - start)
+            staging_block = self.take_idle(self.staging, end - start)
+            bytes_of(staging_block)[...] = source[start:end]
+            self.flush(staging_block, 0, end - start)
+            self._copy(staging_block, 0, block, at + start, end - start)
 
-    def read(self, block: Block, at: int, target: np.ndarray, written: int) -> None:
-        """Bytes out of a block, once the submission that wrote them is done."""
+    def read(self, block: Block, at: int, target: np.ndarray, writer: int) -> None:
+        """Copy bytes out of a block, after waiting for the submission that writes them."""
         if self.is_shared:
-            self.device.wait(written)
+            self.device.wait(writer)
             self.invalidate(block, at, target.size)
             start = block.offset + at
             target[...] = block.handle.host[start : start + target.size]
             return
         for start, end in _pieces(target.size):
-            staged = self.staging.take(end - start)
-            self.device.wait(self._copy(block, at + start, staged, 0, end - start))
-            self.invalidate(staged, 0, end - start)
-            target[start:end] = bytes_of(staged)
+            staging_block = self.staging.take(end - start)
+            self.device.wait(self._copy(block, at + start, staging_block, 0, end - start))
+            self.invalidate(staging_block, 0, end - start)
+            target[start:end] = bytes_of(staging_block)
 
     def flush(self, block: Block, at: int, nbytes: int) -> None:
-        """Let the device see what the host has written there."""
+        """Make the host's writes visible to the device."""
         if not block.handle.is_coherent and nbytes:
             flush = self.device.vk.vkFlushMappedMemoryRanges
             check(flush(self.device.handle, 1, self._range(block, at, nbytes)), "vkFlushMappedMemoryRanges")
 
     def invalidate(self, block: Block, at: int, nbytes: int) -> None:
-        """Let the host see what the device has written there."""
+        """Make the device's writes visible to the host."""
         if not block.handle.is_coherent and nbytes:
             invalidate = self.device.vk.vkInvalidateMappedMemoryRanges
             check(invalidate(self.device.handle, 1, self._range(block, at, nbytes)), "vkInvalidateMappedMemoryRanges")
 
     def _range(self, block: Block, at: int, nbytes: int) -> object:
-        """Bytes of a block in whole atoms; blocks begin with an atom of their own."""
+        """A range of a block, widened to multiples of an atom, which blocks do not share."""
         atom, start = self.device.physical.atom_bytes, block.offset + at
         first, end = start // atom * atom, -(-(start + nbytes) // atom) * atom
         size = min(end, block.handle.bytes) - first
@@ -254,7 +257,7 @@ class VulkanMemory:
             with commands.recording(buffers[0], api().VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT):
                 self.record_copy(buffers[0], source, at, target, to, nbytes)
             number = device.submit(device.submission(c_array("VkCommandBuffer", list(buffers))))
-            device.retired.append((number, lambda: device.free_command_buffers(buffers)))
+            device.destructions.append((number, lambda: device.free_command_buffers(buffers)))
         self.mark((source, target), number)
         return number
 

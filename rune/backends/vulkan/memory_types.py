@@ -1,14 +1,15 @@
-"""Which kinds of memory arrays, copies and tables are in: decided from what the driver lists.
+"""Chooses the types of memory for arrays, copies and tables from the driver's list.
 
-    memory that both share      arrays where the host's caches hold copies, mapped; so is the rest
-    memory of the device        arrays where only the device reaches, copies by way of staging;
-                                tables in the device's memory too, if the host reaches some of it
-    ... out of the host's reach tables in the host's memory, copied at the head of a call
+    shared by host and device   arrays in mapped memory that the host's caches hold; all else too
+    separate                    arrays where only the device has access, copies through staging;
+                                tables in the device's memory, if the host can address some of it,
+    ... else                    in the host's memory, copied to the device at the start of a call
 
-A type is coherent if what one side writes the other one sees; else mapped memory is flushed after
-the host has written it, and invalidated before it reads. Cached memory of many phones is not.
-Tables are written in each call, and always coherent: every device has such a type. Left out are
-types for other ends: protected, lazily allocated, or uncached by the device.
+In coherent memory each side sees the other's writes; other mapped memory is flushed after the host
+has written it, and invalidated before the host reads it. On many phones cached memory is not
+coherent. Tables are written in each call, so their memory is always coherent: every device has such
+a type. Types for other purposes are not used: protected, lazily allocated, or uncached by the
+device.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _PLAIN = NEAR | VISIBLE | COHERENT | CACHED
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryType:
-    """One kind of memory."""
+    """A type of memory."""
 
     number: int
     flags: int
     heap: int
 
     def has(self, flags: int) -> bool:
-        """Whether it has all of these properties."""
+        """Whether the type has all of these properties."""
         return self.flags & flags == flags
 
 
@@ -41,7 +42,7 @@ Types = tuple[MemoryType, ...]
 class Choice:
     """The types to try for each purpose, the best first.
 
-    is_shared: whether arrays are in memory that the host reads and writes itself
+    is_shared: whether the host itself can read and write the memory of arrays
     """
 
     arrays: Types
@@ -55,20 +56,20 @@ class Choice:
         return self.tables[0].has(NEAR)
 
 
-def choose(listed: Sequence[MemoryType]) -> Choice:
-    """The types to use of those that a driver lists."""
-    kinds = [kind for kind in listed if not kind.flags & ~_PLAIN]
-    shared = _ranked(kinds, NEAR | VISIBLE | CACHED | COHERENT, NEAR | VISIBLE | CACHED)
-    hidden = [kind for kind in kinds if not kind.has(VISIBLE)]
-    # Cached first, since results are read back through it.
+def choose(memory_types: Sequence[MemoryType]) -> Choice:
+    """The types to use, from those that a driver lists."""
+    kinds = [kind for kind in memory_types if not kind.flags & ~_PLAIN]
+    shareable = _ranked(kinds, NEAR | VISIBLE | CACHED | COHERENT, NEAR | VISIBLE | CACHED)
+    device_only = [kind for kind in kinds if not kind.has(VISIBLE)]
+    # Cached first: results are read back through staging, and uncached reads are very slow.
     staging = _ranked(kinds, VISIBLE | CACHED | COHERENT, VISIBLE | CACHED, VISIBLE | COHERENT)
-    mapped = VISIBLE | COHERENT
-    tables = _ranked(kinds, NEAR | mapped | CACHED, NEAR | mapped, mapped | CACHED, mapped)
-    if shared:
-        return Choice(shared, shared, tables, is_shared=True)
-    return Choice(_ranked([*hidden, *kinds], NEAR), staging, tables, is_shared=False)
+    visible = VISIBLE | COHERENT
+    tables = _ranked(kinds, NEAR | visible | CACHED, NEAR | visible, visible | CACHED, visible)
+    if shareable:
+        return Choice(shareable, shareable, tables, is_shared=True)
+    return Choice(_ranked([*device_only, *kinds], NEAR), staging, tables, is_shared=False)
 
 
 def _ranked(kinds: Sequence[MemoryType], *wishes: int) -> Types:
-    """The types that fulfil a wish, the earlier the better."""
+    """The types with the properties of some wish, ordered by the wishes."""
     return tuple(dict.fromkeys(kind for wish in wishes for kind in kinds if kind.has(wish)))

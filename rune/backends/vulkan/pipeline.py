@@ -1,8 +1,8 @@
-"""Kernels on a Vulkan device: a SPIR-V module becomes a pipeline, compiled by the driver.
+"""Kernels on a Vulkan device: the driver compiles a SPIR-V module to a pipeline.
 
-No kernel has descriptors: push constants hold the address of its argument table. What
-the driver has compiled is kept on disk, as far as it gives it out (VkPipelineCache); within the
-process equal modules are one pipeline, as long as somebody holds it.
+Kernels have no descriptors: push constants hold the address of the argument table. Compiled code is
+kept on disk, if the driver exports it (VkPipelineCache); within the process equal modules share one
+pipeline, as long as a plan uses it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, c_array, c_text, check, struct
 
 PUSHED_BYTES = 16  # the address of a launch's table, and the number of its first group
-_HEADER_BYTES = 32  # of a pipeline cache that holds nothing
+_HEADER_BYTES = 32  # of an empty pipeline cache: VkPipelineCacheHeaderVersionOne
 
 
 class Pipeline:
-    """A compiled kernel; destroyed when nobody holds it and nothing pending runs it."""
+    """A compiled kernel, destroyed after its last holder's death and its last submission."""
 
     __slots__ = ("__weakref__", "handle")
 
@@ -33,30 +33,33 @@ class Pipelines:
     def __init__(self, device: VulkanDevice):
         vk = api()
         self.device = device
-        pushed = struct("VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=PUSHED_BYTES)
-        self.layout = device.create(
-            "PipelineLayout", struct("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=pushed)
+        push_range = struct(
+            "VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=PUSHED_BYTES
         )
-        # Weak: a pipeline goes with the last plan that uses it.
-        self._found: weakref.WeakValueDictionary[bytes, Pipeline] = weakref.WeakValueDictionary()
+        self.layout = device.create(
+            "PipelineLayout",
+            struct("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=push_range),
+        )
+        # Weak: a pipeline dies with the last plan that uses it.
+        self._by_module: weakref.WeakValueDictionary[bytes, Pipeline] = weakref.WeakValueDictionary()
 
     def __call__(self, module: bytes, entry: str) -> Pipeline:
         """The pipeline of a module's entry point. Errors: Failure."""
         with self.device.lock:
-            pipeline = self._found.get(module)
+            pipeline = self._by_module.get(module)
             if pipeline is None:
-                pipeline = self._found[module] = self._new(module, entry)
+                pipeline = self._by_module[module] = self._new(module, entry)
             return pipeline
 
     def _new(self, module: bytes, entry: str) -> Pipeline:
         device = self.device
         key = disk_cache.key_of("vulkan", device.physical.identity, module)
-        stored = disk_cache.load(key)
+        binary = disk_cache.load(key)
         # One driver cache per module, so that one entry on disk holds one kernel.
-        cache = self._cache(stored or b"")
+        cache = self._cache(binary or b"")
         try:
             handle = self._compile(module, entry, cache)
-            if stored is None:
+            if binary is None:
                 self._keep(key, cache)
         finally:
             device.destroy("PipelineCache", cache)
@@ -65,16 +68,16 @@ class Pipelines:
         weakref.finalize(pipeline, _retire, device, handle).atexit = False
         return pipeline
 
-    def _cache(self, stored: bytes) -> Any:
-        data = api().ffi.from_buffer(stored)
-        info = struct("VkPipelineCacheCreateInfo", initialDataSize=len(stored), pInitialData=data)
+    def _cache(self, binary: bytes) -> Any:
+        data = api().ffi.from_buffer(binary)
+        info = struct("VkPipelineCacheCreateInfo", initialDataSize=len(binary), pInitialData=data)
         return self.device.create("PipelineCache", info)
 
     def _keep(self, key: bytes, cache: object) -> None:
-        """Store what the driver has compiled, if it gives it out."""
+        """Store the compiled code on disk, if the driver exports it."""
         ffi, device = api().ffi, self.device
         size = ffi.new("size_t*")
-        # Asked twice: first for the size, then for the data.
+        # The first call gives the size, the second the data.
         device.vk.vkGetPipelineCacheData(device.handle, cache, size, ffi.NULL)
         if size[0] > _HEADER_BYTES:
             data = ffi.new("char[]", size[0])
@@ -94,10 +97,10 @@ class Pipelines:
             code = device.vk.vkCreateComputePipelines(device.handle, cache, 1, info, ffi.NULL, pipelines)
             check(code, "vkCreateComputePipelines")
         finally:
-            # A pipeline does not need its module once it is made.
+            # A pipeline does not need its module after its creation.
             device.destroy("ShaderModule", shader)
         return pipelines[0]
 
 
 def _retire(device: VulkanDevice, handle: object) -> None:
-    device.retired.append((device.submitted, lambda: device.destroy("Pipeline", handle)))
+    device.destructions.append((device.submissions, lambda: device.destroy("Pipeline", handle)))

@@ -1,12 +1,13 @@
-"""A schedule as command buffers, with the table that their kernels take their arguments from.
+"""Records a schedule as command buffers, with the table of their kernels' arguments.
 
-A recording is made once and submitted for many calls. The address of each launch's part of the
-table is recorded; a call writes the table anew: one addition of arrays, however many launches
-there are. So a recording serves one call at a time, and calls in flight have each their own. The
-table is in the device's memory where the host can write there. Where it cannot, each call begins
-with a copy to there, unless the host reads numbers that kernels put into the table.
+A recording is made once and submitted for many calls. It contains the address of each launch's part
+of the table; a call rewrites the table, by one addition of arrays for any number of launches. So a
+recording serves one call at a time, and each call in flight has its own. The table is in the
+device's memory if the host can write there. If not, each call begins with a copy of the table to
+the device, unless the host reads numbers that kernels write into it.
 
-Barriers stand where a kernel touches what one before it wrote, or writes what one before it read.
+A barrier is recorded before a kernel that accesses bytes that an earlier one wrote, or writes bytes
+that an earlier one read.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ from rune.backends.vulkan.schedule import Schedule
 from rune.backends.vulkan.stamps import PlayTimed, Stamps, Timer
 from rune.records import dataclass
 
-SUBMITTED = 1024  # command buffers in one submission
-EXPANDED = 1 << 14  # command buffers in one list; what is longer the host submits in turns
-_GATE_BYTES = 12  # three u32
-_COMPARED = 32  # kernels between two barriers, at most
+SUBMITTED = 1024  # the most command buffers in one submission
+EXPANDED = 1 << 14  # the most command buffers of an unrolled repetition; longer ones the host repeats
+_GATE_BYTES = 12  # three u32, a VkDispatchIndirectCommand
+_COMPARED = 32  # the most kernels between two barriers
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -57,9 +58,9 @@ _COMPARED = 32  # kernels between two barriers, at most
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What a call writes into its table: for each word the number of a base, and what is added.
+    """The words that a call writes into its table: for each the number of a base, and an offset.
 
-    starts: of each launch the first word
+    starts: the first word of each launch
     """
 
     bases: np.ndarray  # intp[words]
@@ -72,7 +73,7 @@ class Layout:
 
 
 def layout(schedule: Schedule) -> Layout:
-    """The table of a schedule; equal launches share their part."""
+    """The layout of a schedule's table."""
     starts: dict[Run, int] = {}
     words = [(ZERO, word) for word in schedule.header]
     for run in runs_of(schedule.items):
@@ -82,16 +83,16 @@ def layout(schedule: Schedule) -> Layout:
             words += [(w.base, w.offset) for w in run.places]
             words += [(ZERO, size) for size in run.sizes]
     bases, offsets = np.array(words, np.int64).reshape(-1, 2).T
-    # Copied into contiguous memory: every call adds to these arrays.
+    # Columns of `words` are strided; machine code reads these arrays as contiguous (record.Replay).
     return Layout(bases.astype(np.intp), offsets.copy(), starts)
 
 
-# --- what is played ---------------------------------------------------------------------------
+# --- nodes ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Play:
-    """Command buffers to submit, in a few submissions."""
+    """Submissions of command buffers."""
 
     submissions: tuple[Any, ...]
 
@@ -131,10 +132,10 @@ Nodes = tuple[Node, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """Calls that fill the table and submit everything.
+    """Calls that fill the table and submit all work.
 
-    bases:   the first of the words for addresses of bases
-    numbers: of the submissions, each to be written
+    bases:   the first of the words for the addresses of bases
+    numbers: the words for the submissions' numbers
     """
 
     calls: CallList
@@ -143,10 +144,10 @@ class Replay:
 
 
 class Recording:
-    """Command buffers, and the table that they use; `number` is the last submission of it.
+    """Command buffers, and the table that they use; `number` is their last submission.
 
     near:   the table's copy in the device's memory, or the table itself
-    replay: what fills the table and submits all of it; None where the host decides between nodes
+    replay: fills the table and submits all work; None where the host decides between nodes
     """
 
     __slots__ = ("__weakref__", "buffers", "near", "nodes", "number", "replay", "table", "words")
@@ -163,13 +164,12 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorder:
-    """Records one schedule, as often as it is asked to.
+    """Records one schedule, any number of times.
 
-    bases:  how many there are
-    merged: of two bases that may be one memory (a donated argument, and the result it becomes),
-            the second by the first
-    timer:  records every launch, each of which is then submitted by itself
-    submitted_work: of one submission at most; None: any
+    bases:   the number of bases
+    aliases: a donated argument's base by the base of the result in its memory
+    timer:   times every launch, each of which is then submitted separately
+    submitted_work: the most work of one submission; None: any
     """
 
     memory: VulkanMemory
@@ -178,7 +178,7 @@ class Recorder:
     schedule: Schedule
     layout: Layout
     bases: int
-    merged: Mapping[int, int]
+    aliases: Mapping[int, int]
     timer: Timer | None = None
     submitted_work: int | None = None
 
@@ -200,7 +200,7 @@ class Recorder:
     def _replay(self, table: Block, near: Block, submissions: Sequence[tuple[object, MutableSequence[int]]]) -> Replay:
         """One list of calls that fills the table and submits."""
         notes, device, layout = Notes(), self.memory.device, self.layout
-        # Where a plan has no arena, any address will do for it.
+        # A plan without an arena never uses its base, so any address will do.
         bases = notes.row([0, *[address_of(near)] * (GIVEN - 1), *[0] * (self.bases - GIVEN)])
         arrays = [layout.bases.ctypes.data, layout.offsets.ctypes.data]
         numbers = map(notes.constant, (bytes_of(table).ctypes.data, len(layout.offsets), *arrays))
@@ -213,22 +213,22 @@ class Recorder:
 
     @property
     def copies_table(self) -> bool:
-        """Whether kernels use a copy of the table; not where the host reads what they put there."""
+        """Whether kernels use a copy of the table: not if the host reads numbers from the table."""
         is_read = self.timer is not None or not all(map(is_recordable, self.schedule.items))
         return not self.memory.choice.has_near_tables and not is_read
 
 
 def _retire(device: VulkanDevice, buffers: list[Any], tables: Sequence[Block]) -> None:
-    """Free command buffers later: a finalizer calls no driver. The tables may still be read."""
+    """Free command buffers later, since a finaliser calls no driver. Tables may still be in use."""
     for block in tables:
-        block.handle.used[block.offset] = device.submitted
+        block.handle.uses[block.offset] = device.submissions
     if buffers:
-        device.retired.append((device.submitted, lambda: _free(device, buffers)))
+        device.destructions.append((device.submissions, lambda: _free(device, buffers)))
 
 
 def _free(device: VulkanDevice, buffers: list[Any]) -> None:
-    for each in buffers:
-        device.free_command_buffers(each)
+    for allocation in buffers:
+        device.free_command_buffers(allocation)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,7 +244,7 @@ _Entry = _Buffer | Again | PlayTimed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    """One recording in the making; all under the device's lock."""
+    """One recording being made, under the device's lock."""
 
     recorder: Recorder
     table: Block
@@ -256,17 +256,17 @@ class _Work:
         return self.recorder.memory.device
 
     def nodes(self, items: Items, flags: int) -> Nodes:
-        """What is to be played for some items."""
+        """The nodes of items: consecutive recordable items become submissions."""
         nodes: list[Node] = []
         for recordable, group in itertools.groupby(items, is_recordable):
             if recordable:
-                nodes += self.flushed([*self.head(flags), *self.listed(tuple(group), flags)])
+                nodes += self.flushed([*self.head(flags), *self.entries(tuple(group), flags)])
             else:
                 nodes += map(self.node, group)
         return tuple(nodes)
 
     def head(self, flags: int) -> list[_Entry]:
-        """The copy of the table, where there is one: then all of a call is one list of entries."""
+        """The copy of the table, if kernels use a copy: then a call is one list of entries."""
         if self.near is self.table:
             return []
         buffer, nbytes = self.buffer(), 8 * len(self.recorder.layout.offsets)
@@ -275,16 +275,17 @@ class _Work:
         return [_Buffer(buffer, 0)]
 
     def node(self, item: Item) -> Node:
-        """An item that the host has a part in."""
-        again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+        """The node of an item in which the host takes part."""
+        # A repeated buffer is submitted again while its last submission is pending.
+        reusable = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
 
         def nodes(items: Items) -> Nodes:
-            return self.nodes(items, again)
+            return self.nodes(items, reusable)
 
         match item:
             case While(first=first, batches=batches, settle=settle):
-                played = nodes(first), tuple(map(nodes, batches)), item.cycle, nodes(settle)
-                return PlayWhile(*played, item.holds, item.count)
+                parts = nodes(first), tuple(map(nodes, batches)), item.cycle, nodes(settle)
+                return PlayWhile(*parts, item.holds, item.count)
             case Choice(number=number, word=word, branches=branches):
                 return PlayChoice(nodes(number), word, tuple(map(nodes, branches)))
             case Repeat(items=items, count=count):
@@ -294,9 +295,9 @@ class _Work:
             case Run():
                 raise AssertionError(item)
 
-    def listed(self, items: Items, flags: int) -> list[_Entry]:
-        """Command buffers in the order of submission, and what is too long to be listed."""
-        again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+    def entries(self, items: Items, flags: int) -> list[_Entry]:
+        """Command buffers in the order of submission, and repetitions that are left to the host."""
+        reusable = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
         entries: list[_Entry] = []
         for kind, group in itertools.groupby(items, type):
             if kind is Run:
@@ -305,8 +306,8 @@ class _Work:
                 continue
             for repeat in group:
                 assert isinstance(repeat, Repeat)
-                inner = self.listed(repeat.items, again)
-                # A repeated list costs one pointer per buffer, and the host need not take part.
+                inner = self.entries(repeat.items, reusable)
+                # Unrolled, a repetition costs one pointer per buffer, and the host takes no part.
                 if len(inner) * repeat.count <= EXPANDED:
                     entries += inner * repeat.count
                 else:
@@ -314,18 +315,18 @@ class _Work:
         return entries
 
     def launches(self, runs: list[Run], flags: int) -> list[_Entry]:
-        """Command buffers of consecutive launches."""
+        """The command buffers of consecutive launches."""
         timer = self.recorder.timer
         if timer is not None:
-            again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
-            return [self.timed(run, timer, again) for run in runs]
+            reusable = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+            return [self.timed(run, timer, reusable) for run in runs]
         chunks = _chunks(runs, lambda run: run.work, self.most_work)
         return [_Buffer(self.commands(chunk, flags), sum(r.work for r in chunk)) for chunk in chunks]
 
-    def flushed(self, listed: list[_Entry]) -> Nodes:
+    def flushed(self, entries: list[_Entry]) -> Nodes:
         """Submissions of the command buffers."""
         nodes: list[Node] = []
-        for is_buffer, group in itertools.groupby(listed, lambda x: isinstance(x, _Buffer)):
+        for is_buffer, group in itertools.groupby(entries, lambda x: isinstance(x, _Buffer)):
             if not is_buffer:
                 nodes += [x for x in group if not isinstance(x, _Buffer)]
                 continue
@@ -336,7 +337,7 @@ class _Work:
         return tuple(nodes)
 
     def timed(self, run: Run, timer: Timer, flags: int) -> PlayTimed:
-        """One launch between time stamps."""
+        """One launch between time stamps, as a submission of its own."""
         buffer, stamps = self.buffer(), Stamps(self.device)
         launch = self.launcher(buffer)
         with Commands(self.device).recording(buffer, flags):
@@ -356,9 +357,9 @@ class _Work:
         return buffers[0]
 
     def commands(self, runs: list[Run], flags: int) -> Any:
-        """A command buffer of some launches."""
+        """A command buffer with launches, and barriers where they are needed."""
         buffer = self.buffer()
-        commands, hazards = Commands(self.device), Hazards(self.recorder.merged)
+        commands, hazards = Commands(self.device), Hazards(self.recorder.aliases)
         launch = self.launcher(buffer)
         with commands.recording(buffer, flags):
             for run in runs:
@@ -368,11 +369,12 @@ class _Work:
         return buffer
 
     def launcher(self, buffer: Any) -> Callable[[Run], None]:
-        """A function that records one launch; a pipeline stays bound for the next."""
+        """A function that records one launch. A pipeline stays bound until another one is
+        needed."""
         vk, ffi, kernels = api(), api().ffi, self.recorder.kernels
         point, stage = vk.VK_PIPELINE_BIND_POINT_COMPUTE, vk.VK_SHADER_STAGE_COMPUTE_BIT
         driver, pipe_layout = self.device.vk, self.recorder.pipelines.layout
-        pushed = ffi.new("uint64_t[2]")
+        constants = ffi.new("uint64_t[2]")
         starts = self.recorder.layout.starts
         bound: list[Pipeline | None] = [None]
         table, address = self.near, address_of(self.near)
@@ -382,8 +384,8 @@ class _Work:
             if pipeline is not bound[0]:
                 driver.vkCmdBindPipeline(buffer, point, pipeline.handle)
                 bound[0] = pipeline
-            pushed[0], pushed[1] = address + 8 * starts[run], run.first
-            driver.vkCmdPushConstants(buffer, pipe_layout, stage, 0, PUSHED_BYTES, pushed)
+            constants[0], constants[1] = address + 8 * starts[run], run.first
+            driver.vkCmdPushConstants(buffer, pipe_layout, stage, 0, PUSHED_BYTES, constants)
             if run.gate is None:
                 driver.vkCmdDispatch(buffer, *run.groups)
             else:
@@ -397,7 +399,7 @@ T = TypeVar("T")
 
 
 def _chunks(items: Iterable[T], work: Callable[[T], int], limit: float, most: float = math.inf) -> Iterator[list[T]]:
-    """Consecutive items, so many and of so much work at most; one that exceeds it stands alone."""
+    """Consecutive items in chunks of limited number and work; an item above the limit is alone."""
     chunk: list[T] = []
     total = 0
     for item in items:
@@ -411,30 +413,32 @@ def _chunks(items: Iterable[T], work: Callable[[T], int], limit: float, most: fl
 
 
 class Hazards:
-    """What was read and written since the last barrier."""
+    """The places read and written since the last barrier."""
 
-    def __init__(self, merged: Mapping[int, int]):
-        self.merged = merged
+    def __init__(self, aliases: Mapping[int, int]):
+        self.aliases = aliases
         self.since: list[tuple[Where, bool]] = []
         self.launches = 0
 
     def meets(self, run: Run) -> bool:
-        """Whether a barrier must stand before the launch, which is then counted in."""
-        places = [(self._own(w), written) for w, written in zip(run.places, run.written)]
+        """Whether the launch needs a barrier before it. Adds the launch's places."""
+        places = [(self._own(w), is_written) for w, is_written in zip(run.places, run.writes)]
         if run.gate is not None:
             places.append((Where(TABLE, run.gate, _GATE_BYTES), False))
         # A barrier at regular intervals bounds the comparisons, which grow with the square.
-        met = self.launches >= _COMPARED or any(
-            (written or before) and _overlap(place, other) for place, written in places for other, before in self.since
+        needs_barrier = self.launches >= _COMPARED or any(
+            (is_written or before) and _overlap(place, other)
+            for place, is_written in places
+            for other, before in self.since
         )
-        if met:
+        if needs_barrier:
             self.since, self.launches = [], 0
         self.since += places
         self.launches += 1
-        return met
+        return needs_barrier
 
     def _own(self, where: Where) -> Where:
-        base = self.merged.get(where.base)
+        base = self.aliases.get(where.base)
         return where if base is None else Where(base, where.offset, where.bytes)
 
 

@@ -1,9 +1,9 @@
 """A compiled plan on a Vulkan device: recorded once, replayed with one submission.
 
-A call finds memory for its results, writes the table of a recording that is not in use, and
-submits it; nothing waits but a call whose way the host must decide. Up to IN_FLIGHT calls of a plan
-are pending at once; the next waits for the oldest. Calls that are submitted as a whole share one
-arena, since work runs in order; one that is submitted bit by bit has an arena of its own.
+A call takes memory for its results, writes the table of a recording that is not in use, and submits
+it; the host waits only where it has to decide what comes next. Up to IN_FLIGHT calls of a plan are
+pending at once; the next one waits for the oldest. Calls that are submitted at once share one
+arena, since work runs in order; a call that is submitted in parts has its own arena.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from rune.backends.shared.work import Work
 from rune.backends.vulkan.driver import Failure
 from rune.backends.vulkan.items import ARENA, GIVEN, Callback, own_kernels
 from rune.backends.vulkan.memory import address_of
-from rune.backends.vulkan.opened import Opened
 from rune.backends.vulkan.pipeline import Pipeline
 from rune.backends.vulkan.record import (
     Again,
@@ -44,6 +43,7 @@ from rune.backends.vulkan.record import (
     layout,
 )
 from rune.backends.vulkan.schedule import schedule
+from rune.backends.vulkan.session import Session
 from rune.backends.vulkan.stamps import Timer
 from rune.core.types import ArrayType
 from rune.errors import CompileError, OutOfMemory
@@ -54,20 +54,20 @@ from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
 from rune.records import dataclass
 
-IN_FLIGHT = 32
-_BACKLOG = 64  # submissions of one call that may be pending
+IN_FLIGHT = 32  # the most recordings of a plan for one choice of sizes
+_BACKLOG = 64  # the most pending submissions of one call
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class VulkanBuffer:
-    """An array in device memory; the memory is free with the last buffer that holds it."""
+    """An array in device memory, which is free when the last buffer that holds it dies."""
 
     memory: Block
     type: ArrayType
     shape: tuple[int, ...]
-    opened: Opened  # of this opening of the device
+    session: Session
     address: int
-    written: int = 0  # the submission that writes it
+    writer: int = 0  # the number of the submission that writes it
 
 
 class VulkanQueue(Protocol):
@@ -76,8 +76,8 @@ class VulkanQueue(Protocol):
     target: Target
     work: Work
 
-    def opened(self) -> Opened:
-        """The device, open. Errors: DeviceError in a forked process."""
+    def session(self) -> Session:
+        """The current session of the device. Errors: DeviceError in a forked process."""
         ...
 
     def alloc(self, type: ArrayType, maker: str = "alloc") -> VulkanBuffer:
@@ -86,7 +86,7 @@ class VulkanQueue(Protocol):
 
 
 class _Kernels(dict[str, SpirvKernel]):
-    """The plan's kernels as modules; rune's own are rendered when first asked for."""
+    """The plan's kernels as modules; rune's own kernels are rendered on first use."""
 
     def __init__(self, plan: Plan, backend: VulkanQueue):
         super().__init__({n: render(c, backend.target) for n, c in plan.kernels.items()})
@@ -98,20 +98,19 @@ class _Kernels(dict[str, SpirvKernel]):
 
 
 class _Pipelines(dict[str, Pipeline]):
-    """The kernels as one opening of the device has compiled them, each when first asked for."""
+    """The kernels as pipelines of one session."""
 
-    def __init__(self, kernels: _Kernels, opened: Opened, plan: Plan):
+    def __init__(self, kernels: _Kernels, session: Session, plan: Plan):
         super().__init__()
-        self.kernels, self.opened, self.plan = kernels, opened, plan
-        # Compiled now rather than at the first call, so that errors surface when the plan is
-        # recorded.
+        self.kernels, self.session, self.plan = kernels, session, plan
+        # Compiled now and not on first use, so that errors surface when the plan is recorded.
         for name in plan.kernels:
             self[name]
 
     def __missing__(self, name: str) -> Pipeline:
         kernel = self.kernels[name]
         try:
-            pipeline = self[name] = self.opened.pipelines(kernel.words, kernel.entry)
+            pipeline = self[name] = self.session.pipelines(kernel.words, kernel.entry)
         except Failure as failure:
             target = self.kernels.target.name
             code = self.plan.kernels.get(name) or own_kernels()[name]
@@ -123,25 +122,25 @@ class _Pipelines(dict[str, Pipeline]):
         return pipeline
 
 
-class _Prepared:
-    """A plan for one choice of sizes: how to record it, and its recordings, the oldest first."""
+class _Variant:
+    """A plan for one choice of sizes: its recorder, and its idle recordings, the oldest first."""
 
     def __init__(self, executable: VulkanExecutable, concrete: Concrete):
-        plan, opened = executable.plan, executable.opened
+        plan, session = executable.plan, executable.session
         for code in plan.kernels.values():
             require_few(code, executable.kernels.target, concrete.sizes)
         bound = executable.kernels.target.submission_work
         work = schedule(plan, concrete, executable.kernels, bound)
         first_result = GIVEN + len(plan.arguments)
-        self.concrete, self.opened = concrete, opened
+        self.concrete, self.session = concrete, session
         self.recorder = Recorder(
-            opened.memory,
-            opened.pipelines,
+            session.memory,
+            session.pipelines,
             executable.pipelines,
             work,
             layout(work),
             first_result + len(plan.results),
-            # A donated argument and its result are one memory, whichever name a kernel uses.
+            # A donated argument and its result are the same memory under two bases.
             {first_result + result: GIVEN + argument for argument, result in plan.donations},
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
             bound,
@@ -150,7 +149,7 @@ class _Prepared:
         self._count = 0
 
     def take(self) -> Recording:
-        """A recording that is not in use."""
+        """A recording that no call uses; waits for one if there are IN_FLIGHT already."""
         device = self.recorder.memory.device
         try:
             oldest = self._idle.popleft()
@@ -174,7 +173,7 @@ class _Prepared:
         return recording
 
     def give_back(self, recording: Recording) -> None:
-        """It serves again once its last submission is done."""
+        """Return a recording, to be used again after its last submission has ended."""
         self._idle.append(recording)
 
 
@@ -189,34 +188,34 @@ class VulkanExecutable:
         self._concretes = Concretes(plan)
         self._lock = locks.lock()  # of `_open`
         self.kernels = _Kernels(plan, backend)
-        self._open(backend.opened())
+        self._open(backend.session())
 
-    def _open(self, opened: Opened) -> None:
-        """Compile for this opening of the device."""
-        self.pipelines = _Pipelines(self.kernels, opened, self.plan)
-        self._prepared: Bounded[Concrete, _Prepared] = Bounded()
-        self.opened = opened
+    def _open(self, session: Session) -> None:
+        """Compile for this session."""
+        self.pipelines = _Pipelines(self.kernels, session, self.plan)
+        self._variants: Bounded[Concrete, _Variant] = Bounded()
+        self.session = session
 
     def sources(self) -> dict[str, str]:
-        """Each kernel as rune's kernel code, by name."""
+        """The kernel code of each kernel, by name."""
         return {name: to_text(code) for name, code in self.plan.kernels.items()}
 
     def __call__(self, arguments: Sequence[VulkanBuffer], donated: Sequence[int] = ()) -> list[VulkanBuffer]:
         """Submit all steps; returns at once, unless the host decides between them."""
         concrete = self._concretes([a.shape for a in arguments])
-        opened = self._backend.opened()
-        if opened is not self.opened:
+        session = self._backend.session()
+        if session is not self.session:
             with self._lock:
                 # Checked again under the lock: another thread may have reopened it meanwhile.
-                if opened is not self.opened:
-                    self._open(opened)
-        self._check(arguments, opened)
+                if session is not self.session:
+                    self._open(session)
+        self._check(arguments, session)
         try:
             results = result_buffers(self.plan, concrete, arguments, donated, self._alloc, _reuse)
-            prepared = self._prepared.get(concrete)
-            if prepared is None:
-                prepared = self._prepared.keep(concrete, _Prepared(self, concrete))
-            self._run(prepared, arguments, results)
+            variant = self._variants.get(concrete)
+            if variant is None:
+                variant = self._variants.keep(concrete, _Variant(self, concrete))
+            self._run(variant, arguments, results)
         except OutOfMemory as error:
             raise self._shortage(error, concrete) from error
         return results
@@ -225,118 +224,117 @@ class VulkanExecutable:
         return shortage.of_plan(error, self.plan, concrete.sizes, self._backend.target.name)
 
     def player(self, arguments: Sequence[VulkanBuffer]) -> Played | None:
-        """Calls with arguments of these shapes and dtypes, which are checked here, once."""
+        """Calls with arguments of these shapes and dtypes, which are checked once, here."""
         concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
-        shapes, pool = tuple(map(static_shape, concrete.results)), self.opened.memory.pool
+        shapes, pool = tuple(map(static_shape, concrete.results)), self.session.memory.pool
         requests = [pool.request(size_bytes(t), (t, self.plan.name)) for t in concrete.results]
-        asked = tuple(zip(requests, concrete.results, shapes, strict=True))
-        return Played(partial(self._call_again, concrete, asked), shapes)
+        result_requests = tuple(zip(requests, concrete.results, shapes, strict=True))
+        return Played(partial(self._call_again, concrete, result_requests), shapes)
 
     def _call_again(
         self,
         concrete: Concrete,
-        asked: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
+        result_requests: tuple[tuple[Request, ArrayType, tuple[int, ...]], ...],
         *arguments: VulkanBuffer,
     ) -> tuple[VulkanBuffer, ...] | None:
-        """A call whose arguments fit; None, with nothing done, where memory is short, and on a
-        device that was opened again."""
-        opened, prepared = self._backend.opened(), self._prepared.get(concrete)
-        if prepared is None or prepared.opened is not opened:
+        """Make a call whose arguments fit. Returns None, having done nothing, where memory is short
+        and after the device was opened again."""
+        session, variant = self._backend.session(), self._variants.get(concrete)
+        if variant is None or variant.session is not session:
             return None
         for buffer in arguments:
-            if buffer.opened is not opened:
+            if buffer.session is not session:
                 return None
-        serve, results = opened.memory.pool.serve, []
+        serve, results = session.memory.pool.serve, []
         try:
-            for request, type, shape in asked:
+            for request, type, shape in result_requests:
                 block = serve(request)
-                results.append(VulkanBuffer(block, type, shape, opened, block.handle.address + block.offset))
+                results.append(VulkanBuffer(block, type, shape, session, block.handle.address + block.offset))
         except OutOfMemory:
             return None
         try:
-            self._run(prepared, arguments, results)
+            self._run(variant, arguments, results)
         except OutOfMemory as error:
             raise self._shortage(error, concrete) from error
         return tuple(results)
 
-    def _run(self, prepared: _Prepared, arguments: Sequence[VulkanBuffer], results: Sequence[VulkanBuffer]) -> None:
-        """Play a recording on this memory. The order of blocks is that of the table's bases."""
-        opened = prepared.opened
-        recording = prepared.take()
+    def _run(self, variant: _Variant, arguments: Sequence[VulkanBuffer], results: Sequence[VulkanBuffer]) -> None:
+        """Play a recording on the call's memory."""
+        session = variant.session
+        recording = variant.take()
         if recording.replay is not None:
-            self._replay(prepared, recording, recording.replay, (*arguments, *results))
+            self._replay(variant, recording, recording.replay, (*arguments, *results))
             for result in results:
-                result.written = recording.number
+                result.writer = recording.number
             return
         table, buffers = recording.near, (*arguments, *results)
         # A plan without intermediates never uses this base, so any address will do.
-        arena = self._arena(prepared) or table
+        arena = self._arena(variant) or table
+        # Both in the order of the table's bases.
         blocks = [recording.table, table, arena, *[x.memory for x in buffers]]
         addresses = [0, address_of(table), address_of(arena), *[x.address for x in buffers]]
-        prepared.recorder.layout.write(addresses, recording.words)
-        call, work = _Call(opened, recording, blocks, len(arguments)), self._backend.work
+        variant.recorder.layout.write(addresses, recording.words)
+        call, work = _Call(session, recording, blocks, len(arguments)), self._backend.work
         try:
             call.play(recording.nodes)
         finally:
-            work.follow(partial(opened.device.is_done, call.number))
-            # The pool must not hand these blocks to the host before that submission has ended.
-            opened.memory.mark(blocks, call.number)
+            work.follow(partial(session.device.is_done, call.number))
+            # The host must not write these blocks before that submission has ended.
+            session.memory.mark(blocks, call.number)
             for result in results:
-                result.written = call.number
+                result.writer = call.number
             recording.number = call.number
-            prepared.give_back(recording)
+            variant.give_back(recording)
 
-    def _replay(
-        self, prepared: _Prepared, recording: Recording, replay: Replay, buffers: Sequence[VulkanBuffer]
-    ) -> None:
-        """Play a recording whose way is known: one list of calls."""
-        device, work, words = prepared.opened.device, self._backend.work, replay.calls.words
+    def _replay(self, variant: _Variant, recording: Recording, replay: Replay, buffers: Sequence[VulkanBuffer]) -> None:
+        """Play a recording in which the host decides nothing: one list of calls."""
+        device, work, words = variant.session.device, self._backend.work, replay.calls.words
         blocks = [buffer.memory for buffer in buffers]
         word = replay.bases + GIVEN
         for buffer in buffers:
             words[word] = buffer.address
             word += 1
-        if prepared.concrete.arena_bytes:
-            # All of it is submitted at once, so the next call may have the same.
-            arena = prepared.opened.memory.arena(prepared.concrete.arena_bytes)
+        if variant.concrete.arena_bytes:
+            # All work is submitted at once, so the next call can use the same arena.
+            arena = variant.session.memory.arena(variant.concrete.arena_bytes)
             words[replay.bases + ARENA] = address_of(arena)
             blocks.append(arena)
         try:
             device.submit_list(replay.calls, replay.numbers, blocks)
         finally:
-            # What other threads have submitted since then ends later, and is waited for as well.
-            recording.number = number = device.submitted
+            # Other threads may have submitted since: waiting for theirs too is harmless.
+            recording.number = number = device.submissions
             work.follow(partial(device.is_done, number))
-            prepared.give_back(recording)
+            variant.give_back(recording)
 
-    def _arena(self, prepared: _Prepared) -> Block | None:
-        """Memory for intermediates; it serves the next call once all of this one is submitted."""
-        nbytes, pool = prepared.concrete.arena_bytes, prepared.opened.memory.pool
+    def _arena(self, variant: _Variant) -> Block | None:
+        """Memory for the intermediates of this call alone; None if it has none."""
+        nbytes, pool = variant.concrete.arena_bytes, variant.session.memory.pool
         return pool.take(nbytes, ("intermediates of", self.plan.name)) if nbytes else None
 
-    def _check(self, arguments: Sequence[VulkanBuffer], opened: Opened) -> None:
+    def _check(self, arguments: Sequence[VulkanBuffer], session: Session) -> None:
         for buffer in arguments:
-            if buffer.opened is not opened:
-                raise buffer.opened.device.lost_error()
+            if buffer.session is not session:
+                raise buffer.session.device.lost_error()
         check_dtypes(self.plan, arguments)
 
 
 def _reuse(buffer: VulkanBuffer, type: ArrayType) -> VulkanBuffer:
     shape = static_shape(type)
-    return VulkanBuffer(buffer.memory, type, shape, buffer.opened, buffer.address, buffer.written)
+    return VulkanBuffer(buffer.memory, type, shape, buffer.session, buffer.address, buffer.writer)
 
 
 class _Call:
-    """One call under way; `number` is its last submission."""
+    """A call that is submitted in parts; `number` is its last submission."""
 
-    def __init__(self, opened: Opened, recording: Recording, blocks: Sequence[Block], arguments: int):
-        self.device, self.memory = opened.device, opened.memory
+    def __init__(self, session: Session, recording: Recording, blocks: Sequence[Block], arguments: int):
+        self.device, self.memory = session.device, session.memory
         self.recording, self.blocks, self.arguments = recording, blocks, arguments
         self.number = 0
 
     def play(self, nodes: Nodes) -> None:
-        """Submit what is recorded; decide and call what is not."""
+        """Submit recorded nodes; make decisions and callbacks between them."""
         for node in nodes:
             match node:
                 case Play(submissions=submissions):
@@ -347,32 +345,31 @@ class _Call:
                 case Again(nodes=inner, count=count):
                     for _ in range(count):
                         self.play(inner)
-                        # Without a limit, a long loop would fill the driver's queue with
-                        # submissions.
+                        # Without a limit, a long loop would fill the driver's queue.
                         self.device.wait(self.number - _BACKLOG)
                 case PlayWhile():
                     self.play_while(node)
-                case PlayChoice(number=shown, word=word, branches=branches):
-                    self.play(shown)
-                    chosen = min(max(self.read(word), 0), len(branches) - 1)
-                    self.play(branches[chosen])
+                case PlayChoice(number=number, word=word, branches=branches):
+                    self.play(number)
+                    branch = min(max(self.read(word), 0), len(branches) - 1)
+                    self.play(branches[branch])
                 case Callback():
                     call_python(node.step, node.places, self.fetch, self.send, nullcontext())
-                    self.number = self.device.submitted
+                    self.number = self.device.submissions
 
     def play_while(self, loop: PlayWhile) -> None:
-        """A look, a batch of steps, a look, the next batch."""
+        """Alternate between reads of the condition and batches of steps."""
         number = 0
         self.play(loop.first)
         while self.read(loop.holds):
             self.play(loop.batches[number])
             number = number + 1 if number + 1 < len(loop.batches) else loop.cycle
-        # Carries took turns an odd number of times.
+        # After an odd number of steps, alternating carries are in the wrong place.
         if self.word(loop.count) % 2:
             self.play(loop.settle)
 
     def read(self, word: int) -> int:
-        """A number that a kernel has put into the table, when all before is done."""
+        """A number that a kernel writes into the table, after waiting for all earlier work."""
         self.device.wait(self.number)
         return self.word(word)
 
@@ -382,17 +379,17 @@ class _Call:
         return int(self.recording.words.view(np.int32)[2 * word])
 
     def fetch(self, place: Place) -> np.ndarray:
-        """The bytes there, when all before is done."""
+        """The bytes at a place, after waiting for all earlier work."""
         host = np.empty(place.bytes, np.uint8)
-        self.memory.read(self.block(place), place.offset, host, self.device.submitted)
+        self.memory.read(self.block(place), place.offset, host, self.device.submissions)
         return host
 
     def send(self, place: Place, host: np.ndarray) -> None:
-        """Put bytes there, once what had this memory before is done."""
-        self.device.wait(self.device.submitted)
+        """Write bytes to a place, after waiting for all earlier uses of its memory."""
+        self.device.wait(self.device.submissions)
         self.memory.write(self.block(place), place.offset, host)
 
     def block(self, place: Place) -> Block:
-        """The memory that a place is in."""
+        """The block in which a place lies."""
         first = {Space.ARENA: ARENA, Space.ARGUMENT: GIVEN, Space.RESULT: GIVEN + self.arguments}
         return self.blocks[first[place.space] + place.number]

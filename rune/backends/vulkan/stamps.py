@@ -1,7 +1,7 @@
-"""Time stamps of a Vulkan device around launches, for plans that are profiled.
+"""Time stamps of a Vulkan device around launches, for profiled plans.
 
-Each launch is a command buffer of its own between two stamps, which is waited for when it is
-submitted. A launch behind a closed gate has not run, and is not told.
+Each launch has its own command buffer, with two stamps, and the host waits for it after submission.
+A launch behind a closed gate does not run, and is not reported.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rune.records import dataclass
 
 
 class Stamps:
-    """Two stamps of one recording; where the device has no clock, the host's times instead."""
+    """The two stamps of one recording; without a clock on the device, the host's times."""
 
     def __init__(self, device: VulkanDevice):
         self.device = device
-        # 0 bits: this queue writes no stamps.
+        # 0 bits: the queue cannot write time stamps.
         self._has_clock = device.physical.stamp_bits > 0
         self._start = 0
         if self._has_clock:
@@ -34,7 +34,7 @@ class Stamps:
             weakref.finalize(self, _retire, device, self._pool).atexit = False
 
     def around(self, buffer: Any, launch: Callable[[], None]) -> None:
-        """Record the launch between the stamps."""
+        """Record a launch between the stamps."""
         if not self._has_clock:
             launch()
             return
@@ -45,12 +45,12 @@ class Stamps:
         driver.vkCmdWriteTimestamp(buffer, vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, self._pool, 1)
 
     def run(self, submission: Any) -> tuple[int, float]:
-        """Submit and wait: the number of the submission, and the seconds."""
+        """Submit and wait; returns the number of the submission, and the seconds."""
         start = time.perf_counter()
         number = self.device.submit(submission)
         self.device.wait(number)
-        waited = time.perf_counter() - start
-        return number, self._seconds() if self._has_clock else waited
+        seconds = time.perf_counter() - start
+        return number, self._seconds() if self._has_clock else seconds
 
     def _seconds(self) -> float:
         ffi, flags = api().ffi, api().VK_QUERY_RESULT_64_BIT | api().VK_QUERY_RESULT_WAIT_BIT
@@ -63,31 +63,31 @@ class Stamps:
 
 
 def _retire(device: VulkanDevice, pool: Any) -> None:
-    """Destroy the stamps later: a finalizer calls no driver."""
-    device.retired.append((device.submitted, lambda: device.destroy("QueryPool", pool)))
+    """Destroy the stamps later, since a finaliser calls no driver."""
+    device.destructions.append((device.submissions, lambda: device.destroy("QueryPool", pool)))
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Tells a meter of launches at these sizes."""
+    """Reports launches at these sizes to a meter."""
 
     meter: Meter
     sizes: Mapping[str, int]
 
     def tell(self, run: Run, seconds: float, table: np.ndarray) -> None:
-        """A launch is done, of the recording with this table, u32."""
+        """Report a launch that has ended. table: of its recording, u32."""
         # A closed gate has zeros as its numbers of groups.
         if run.gate is None or table[run.gate // 4 : run.gate // 4 + 3].all():
-            # Used for rune's own kernels, whose traffic no plan knows.
+            # For rune's own kernels, whose bytes moved are not in the plan.
             nbytes = sum(w.bytes for w in run.places)
-            # A launch in parts is one call, which its first part is counted as.
+            # The parts of a divided launch are one call, counted with the first part.
             calls = 1 if run.first == 0 else 0
             self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, nbytes, calls)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlayTimed:
-    """One launch to submit by itself, and what records it."""
+    """One launch to be submitted separately, and the timer that reports it."""
 
     run: Run
     submission: Any
@@ -95,7 +95,7 @@ class PlayTimed:
     timer: Timer
 
     def play(self, table: np.ndarray) -> int:
-        """Run it; the number of its submission. `table`: of the recording, u32."""
+        """Run the launch; returns the number of its submission. table: of the recording, u32."""
         number, seconds = self.stamps.run(self.submission)
         self.timer.tell(self.run, seconds, table)
         return number

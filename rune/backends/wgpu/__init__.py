@@ -1,10 +1,10 @@
-"""WebGPU through wgpu-py and the wgpu-native that it brings: over Vulkan, Metal or D3D12.
+"""WebGPU through wgpu-py and the wgpu-native that it includes: over Vulkan, Metal or D3D12.
 
 One device, one queue and one memory pool for each adapter. Every kernel is a WGSL module, and every
-call of a plan one command encoder (run.py). Limits are raised to what the adapter offers.
-There are no 64-bit types, and one binding's limit is that of a buffer.
-OpenGL stays asleep: its adapters are those of the other APIs once more, and its drivers look for a
-display and do not survive a fork.
+call of a plan one command encoder (run.py). Limits are raised to the adapter's own.
+There are no 64-bit types, and a buffer may be no larger than one binding.
+OpenGL is not initialised: its adapters duplicate those of the other APIs, and its drivers look for
+a display and do not survive a fork.
 
 Invariant: handles never leave this package.
 """
@@ -53,27 +53,26 @@ _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in 
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
 _SUBMISSION_WORK = {"CPU": PROCESSOR_WORK, "DiscreteGPU": DISCRETE_WORK}
 _CORES = 16  # of a GPU: WebGPU does not say how many there are
-# What WGSL leaves to a driver (15.7, "Floating point evaluation"): it may take denormals for 0,
-# divide within 2.5 ulps, for divisors up to 2^126, and go by way of 1/√x. A module cannot ask for
-# more.
-# NVIDIA's driver does all three; Mesa's CPU device computes as IEEE 754 says.
+# WGSL allows a driver (15.7, "Floating point evaluation") to take denormals for 0, to divide within
+# 2.5 ulps, for divisors up to 2^126, and to compute square roots through 1/√x. A module cannot ask
+# for more. NVIDIA's driver does all three; Mesa's CPU device computes as IEEE 754 requires.
 _LOOSE = frozenset({"div", "sqrt", "denormals"})
 _loaded = Loaded("wgpu")
 
 
 @functools.cache
 def _driver() -> Any:
-    """wgpu, imported on first use; its native library comes with it."""
+    """wgpu with its native library, imported on first use."""
     import wgpu
 
-    with suppress(RuntimeError):  # wgpu is in use already, so all APIs have been started
+    with suppress(RuntimeError):  # someone has used wgpu before, and all APIs are initialised
         import_module("wgpu.backends.wgpu_native.extras").set_instance_extras(backends=["Primary"])
     return wgpu
 
 
 @functools.cache
 def _adapters() -> list[Any]:
-    """The adapters that compute, the fastest kind first."""
+    """The adapters of all APIs except OpenGL, the fastest kind first."""
     _loaded.check()
     with _without_display():
         adapters = _driver().gpu.enumerate_adapters_sync()
@@ -82,9 +81,9 @@ def _adapters() -> list[Any]:
 
 @contextmanager
 def _without_display() -> Iterator[None]:
-    """Mesa's layer that orders GPUs asks for a display, and complains on stderr if there is none.
+    """Disables Mesa's layer that orders GPUs, which prints to stderr if there is no display.
 
-    It stays asleep while the instance is made, unless the user has told it which GPU to choose.
+    Only inside the block, and not if the user has set a variable to choose a GPU by this layer.
     """
     if {"NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT"} & os.environ.keys():
         yield
@@ -112,7 +111,7 @@ def probe() -> tuple[list[Target], str | None]:
         targets = [_target(number, adapter) for number, adapter in enumerate(_adapters())]
     except ImportError as error:
         return [], f"wgpu cannot be imported ({error}); pip install 'rune-ml[wgpu]'"
-    except Exception as error:  # a driver may fail in any way: the reason is reported
+    except Exception as error:  # a driver may fail in any way, and `probe` must never raise
         return [], f"no WebGPU adapter ({type(error).__name__}: {error})"
     return targets, None if targets else "no API offers an adapter; install a driver for the GPU"
 
@@ -128,7 +127,7 @@ def _target(number: int, adapter: Any) -> Target:
         vector_bytes=4,
         cores=os.cpu_count() or 1 if info["adapter_type"] == "CPU" else _CORES,
         threads_per_workgroup=_limit(adapter, "compute_invocations_per_workgroup"),
-        # Counted by elements of one byte; in scratch each takes a word.
+        # rune counts elements of one byte, each of which takes a word in workgroup memory.
         shared_bytes=_limit(adapter, "compute_workgroup_storage_size") // 4,
         scratch_bytes=1 << 12,
         routines=frozenset(),
@@ -143,7 +142,7 @@ def _target(number: int, adapter: Any) -> Target:
 
 
 def _native(adapter: Any) -> frozenset[tuple[str, np.dtype]]:
-    """What the adapter offers, though the renderer does not use all of it."""
+    """The native operations of the adapter; the renderer does not use all of them."""
     words, has = [dtypes.i32, dtypes.u32], adapter.features
     return natively(
         fma=[dtypes.f32],
@@ -161,9 +160,9 @@ def open_device(target: Target) -> WgpuBackend:
     return WgpuBackend(target, adapters[number])
 
 
-@dataclass(slots=True)  # a class of its own, as every call enters one: a generator takes longer
+@dataclass(slots=True)  # a class, because every call enters one and a generator takes longer
 class _Failing:
-    """What the driver raises in the block, as an error of rune."""
+    """Converts the driver's errors inside the block to rune's."""
 
     backend: WgpuBackend
     action: str
@@ -172,6 +171,7 @@ class _Failing:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        # The pool catches it, frees its cache and tries again.
         if isinstance(error, self.backend.wgpu.GPUOutOfMemoryError):
             raise MemoryError from error
         if isinstance(error, Exception) and isinstance(error, self.backend.wgpu.GPUError):
@@ -185,12 +185,12 @@ class WgpuBackend(QueuedBackend):
         self.wgpu = _driver()
         self.target = target
         with self.failing("device"):
-            # A missing limit is reported as the largest word, and must not be requested.
+            # An undefined limit is reported as the largest u32, and must not be requested.
             limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
             features = [STAMPS] if STAMPS in adapter.features else []
             self.device = adapter.request_device_sync(required_limits=limits, required_features=features)
         self.queue = self.device.queue
-        self.turns = Turns(target.name)  # while a call is being encoded
+        self.turns = Turns(target.name)  # held while a call is being encoded
         self.work = Work()
         self.check = _loaded.check
         self.most_memories = _limit(adapter, "storage_buffers_per_shader_stage")
@@ -211,17 +211,17 @@ class WgpuBackend(QueuedBackend):
         self._numbers: Any = None
 
     def failing(self, action: str) -> AbstractContextManager[None]:
-        """What the driver raises, as an error of rune."""
+        """Inside the block, the driver's errors become rune's."""
         return _Failing(self, action)
 
     def refusal(self, action: str, error: Exception) -> DeviceError:
-        """What the driver has raised, as an error of rune."""
+        """rune's error for one of the driver."""
         words = " ".join(str(error).split())
-        lost = re.search(r"\blost\b|destroyed", words, re.IGNORECASE)
-        what = "the device is lost" if lost else "the driver refuses"
+        is_lost = re.search(r"\blost\b|destroyed", words, re.IGNORECASE)
+        problem = "the device is lost" if is_lost else "the driver refuses"
         return DeviceError(
-            f"{action}: cannot use {self.target.name} ({what}: {words})",
-            hint="other devices still work; this one needs a new process" if lost else None,
+            f"{action}: cannot use {self.target.name} ({problem}: {words})",
+            hint="other devices still work; this one needs a new process" if is_lost else None,
         )
 
     # --- memory ------------------------------------------------------------------------------
@@ -236,11 +236,12 @@ class WgpuBackend(QueuedBackend):
         return self._arena(padded(nbytes))
 
     def room(self, nbytes: int) -> int:
-        """Whole words."""
+        """The bytes to request: WebGPU copies whole words."""
         return padded(nbytes)
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
-        """Bytes to the device, behind all that was submitted; what pads a word is free."""
+        """Write bytes to the device, after all submitted work."""
+        # The last word may be padded: `room` has reserved all of it.
         if data.size % 4:
             data = np.pad(data, (0, -data.size % 4))
         with self.failing("copy_in"):
@@ -251,7 +252,7 @@ class WgpuBackend(QueuedBackend):
         return self.reads.begin(block.handle, offset, nbytes, padded(nbytes))
 
     def fetch(self, handle: Any, offset: int, nbytes: int) -> np.ndarray:
-        """Bytes from the device, when all that was submitted is done."""
+        """Bytes from the device, after waiting for all submitted work."""
         if not nbytes:
             return np.empty(0, np.uint8)
         return self.reads.begin(handle, offset, nbytes, padded(nbytes))()
@@ -259,14 +260,14 @@ class WgpuBackend(QueuedBackend):
     def synchronize(self) -> None:
         """Wait for the queue to drain."""
         self.check()
-        self.fetch(self.numbers(1), 0, 4)  # what is read last was computed last
+        self.fetch(self.numbers(1), 0, 4)  # the queue is in order, so this read is the last command
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the pools until now."""
+        """Counts of the pools so far."""
         return MemoryStats.of(device=self.pool.stats(), staging=self.reads.stats())
 
     def marker(self) -> Callable[[], bool]:
-        """Whether the queue is empty: the API does not say how far it is."""
+        """A function that says whether the queue is empty: the API has no finer progress."""
         return self._is_idle
 
     def _is_idle(self) -> bool:
@@ -275,25 +276,27 @@ class WgpuBackend(QueuedBackend):
 
     @functools.cached_property
     def _poll(self) -> CallList:
-        """The question whether the queue is empty."""
+        """A call of wgpuDevicePoll without waiting, which returns whether the queue is empty."""
         notes = Notes()
-        handle, none = notes.constant(handle_of(self.device)), notes.constant(0)
-        notes.call(function_of("wgpuDevicePoll"), handle, none, none)
+        handle, zero = notes.constant(handle_of(self.device)), notes.constant(0)
+        notes.call(function_of("wgpuDevicePoll"), handle, zero, zero)
         return notes.list()
 
     def numbers(self, count: int) -> Any:
-        """A buffer that holds 0, 1, 2, ... as i32, `count` of them at least."""
+        """A buffer that holds 0, 1, 2, ... as i32, at least `count` of them."""
+        # The step number of a loop is copied from here: writes of the queue would not be in the
+        # order of the encoder's commands.
         if self._numbers is None or self._numbers.size < 4 * count:
-            held = np.arange(max(64, 1 << (count - 1).bit_length()), dtype=np.int32)
+            numbers = np.arange(max(64, 1 << (count - 1).bit_length()), dtype=np.int32)
             usage = self.wgpu.BufferUsage.COPY_SRC
-            self._numbers = self.device.create_buffer_with_data(data=held, usage=usage)
+            self._numbers = self.device.create_buffer_with_data(data=numbers, usage=usage)
         return self._numbers
 
     # --- programs ----------------------------------------------------------------------------
 
     @property
     def has_clock(self) -> bool:
-        """Whether times of steps are the device's own."""
+        """Whether steps are timed by the device's own clock."""
         return STAMPS in self.device.features
 
     def record(self, plan: Plan) -> WgpuExecutable:
@@ -308,20 +311,20 @@ class WgpuBackend(QueuedBackend):
         refuse_routines(plan, self.target)
         return WgpuExecutable(self, plan, meter)
 
-    def pipeline(self, rendered: Rendered) -> Any:
-        """A kernel compiled. Errors: CompileError with the numbered source."""
+    def pipeline(self, kernel: Rendered) -> Any:
+        """A compiled kernel. Errors: CompileError with the numbered source."""
         try:
-            module = self.device.create_shader_module(code=rendered.text)
+            module = self.device.create_shader_module(code=kernel.text)
             return self.device.create_compute_pipeline(
-                layout=self.layout(len(set(rendered.memories)))[1],
-                compute={"module": module, "entry_point": rendered.name},
+                layout=self.layout(len(set(kernel.memories)))[1], compute={"module": module, "entry_point": kernel.name}
             )
         except self.wgpu.GPUError as error:
-            action = f"wgpu: cannot compile {rendered.name} for {self.target.name}"
-            raise refusal(action, rendered.text, _remarks(str(error))) from error
+            action = f"wgpu: cannot compile {kernel.name} for {self.target.name}"
+            raise refusal(action, kernel.text, _remarks(str(error))) from error
 
     def layout(self, memories: int) -> tuple[Any, Any]:
         """The layouts of bind group and pipeline for kernels with this many memories."""
+        # Explicit and shared: automatic layouts would tie a bind group to one pipeline.
         if memories not in self._layouts:
             kinds = ["uniform"] + ["storage"] * memories
             stage = self.wgpu.ShaderStage.COMPUTE
@@ -342,5 +345,5 @@ def _remarks(report: str) -> str:
     """
     words = re.search(r"^(Shader .*?)$", report, re.MULTILINE)
     places = re.findall(r"┌─ (?:wgsl)?:(\d+:\d+)", report)
-    said = words[1] if words else report
-    return "\n".join(f"wgsl:{place}: error: {said}" for place in places) or said
+    message = words[1] if words else report
+    return "\n".join(f"wgsl:{place}: error: {message}" for place in places) or message

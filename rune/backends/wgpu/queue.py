@@ -14,7 +14,7 @@ from rune.lowering.codegen.wgsl.render import Rendered
 
 
 class WgpuQueue(Queue, Protocol):
-    """A WebGPU device: its handles, and what encodes, compiles and copies."""
+    """The part of a WebGPU device that executables use: handles, compilation and copies."""
 
     wgpu: Any  # the package
     device: Any
@@ -23,31 +23,31 @@ class WgpuQueue(Queue, Protocol):
     most_groups: int  # workgroups along one dimension
 
     def failing(self, action: str) -> AbstractContextManager[None]:
-        """Within, what the driver raises is an error of rune."""
+        """Inside the block, the driver's errors become rune's."""
         ...
 
     def refusal(self, action: str, error: Exception) -> DeviceError:
-        """What the driver has raised, as an error of rune."""
+        """rune's error for one of the driver."""
         ...
 
     def numbers(self, count: int) -> Any:
-        """A buffer that holds 0, 1, 2, ... as i32, `count` of them at least."""
+        """A buffer that holds 0, 1, 2, ... as i32, at least `count` of them."""
         ...
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
-        """Bytes (u8) to the device, behind all that was submitted."""
+        """Write bytes (u8) to the device, after all submitted work."""
         ...
 
     def fetch(self, handle: object, offset: int, nbytes: int) -> np.ndarray:
-        """Bytes from the device (u8), when all that was submitted is done."""
+        """Bytes from the device (u8), after waiting for all submitted work."""
         ...
 
     def synchronize(self) -> None:
         """Wait for the queue to drain."""
         ...
 
-    def pipeline(self, rendered: Rendered) -> Any:
-        """A kernel compiled. Errors: CompileError with the numbered source."""
+    def pipeline(self, kernel: Rendered) -> Any:
+        """A compiled kernel. Errors: CompileError with the numbered source."""
         ...
 
     def layout(self, memories: int) -> tuple[object, object]:

@@ -1,11 +1,12 @@
-"""Reading back from a WebGPU device: a copy into staging memory, which is then mapped.
+"""Reads from a WebGPU device: a copy into staging memory, which is then mapped.
 
-A read is begun by submitting its copy and asking for the mapping; several are under way at once,
-and each is waited for when its bytes are wanted. Staging memory comes from a pool of its own.
+A read begins by submitting its copy and requesting the mapping; several can be under way at once,
+and the host waits when it needs the bytes. Staging memory has its own pool.
 
-Memory that is used again while it is mapped ends the process, so each read is listed until it has
-ended. A read that nobody waits for any more is ended by the next one. The list tells, and no
-finalizer: what a handler of signals raises in a finalizer is lost, and so is the finalizer's work.
+wgpu-native ends the process if memory is used while it is mapped, so each read is listed until it
+has ended, and the next read ends those whose `Read` has died. A list does this and not a finaliser:
+an exception that a signal handler raises inside a finaliser is dropped, and the rest of the
+finaliser with it.
 """
 
 from __future__ import annotations
@@ -23,23 +24,22 @@ from rune.backends.shared.pool import Block, Pool, PoolStats
 from rune.backends.wgpu.queue import WgpuQueue
 from rune.records import dataclass
 
-# The most staging memory that is kept for reuse.
-_KEPT_BYTES = 1 << 26
-HEARING_S = 0.05  # of a wait, after which handlers of signals have their turn
+_KEPT_BYTES = 1 << 26  # the most staging memory to cache
+HEARING_S = 0.05  # the longest wait without signal handlers: not felt after Ctrl-C
 
 
 class Promise(Protocol):
     """WebGPU's promise of work that has not ended yet."""
 
-    _thread_event: threading.Event  # set when it is kept or broken
+    _thread_event: threading.Event  # set when the promise is resolved or rejected
 
     def sync_wait(self) -> object:
-        """Wait for it, and drop what it needed. Errors: RuntimeError if it is broken."""
+        """Wait for it, and drop its callbacks. Errors: RuntimeError if it is rejected."""
         ...
 
 
 class Read:
-    """Bytes on their way to the host."""
+    """A read that is under way."""
 
     __slots__ = ("__weakref__", "_nbytes", "_reads", "number")
 
@@ -47,13 +47,13 @@ class Read:
         self._reads, self.number, self._nbytes = reads, number, nbytes
 
     def __call__(self) -> np.ndarray:
-        """Wait for the bytes, u8; it is called once."""
+        """Wait for the bytes, u8. Called once."""
         return self._reads.end(self.number, self._nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mapping:
-    """Staging memory that is mapped, or will be, for a read that somebody may have dropped."""
+    """Staging memory that is mapped, or will be, for a read that may have died."""
 
     read: weakref.ref[Read]
     block: Block
@@ -61,10 +61,11 @@ class _Mapping:
 
 
 def wait_for(promise: Promise) -> None:
-    """Return when a promise is kept or broken; a handler of signals may raise before.
+    """Wait until a promise is resolved or rejected; a signal handler may raise before.
 
-    It may between waits only: in one it would leave the event's lock taken, for which the thread
-    that keeps promises waits, and in finalizers of what `sync_wait` drops its error would be lost.
+    Handlers run between waits only: an exception inside one would leave the event's lock held,
+    which the thread that resolves promises needs, and one in a finaliser of `sync_wait` would be
+    dropped.
     """
     is_settled = False
     while not is_settled:
@@ -97,7 +98,7 @@ class Reads:
         return self._pool.stats()
 
     def begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
-        """Submit the copy of `nbytes`, rounded up to whole words, behind all that was submitted."""
+        """Submit a copy of `nbytes`, rounded up to whole words, after all submitted work."""
         self._end_abandoned()
         with deferred():
             return self._begin(handle, offset, nbytes, padded_bytes)
@@ -115,16 +116,16 @@ class Reads:
         return read
 
     def _end_abandoned(self) -> None:
-        """Give back the memory of reads that nobody waits for."""
+        """End the reads whose `Read` has died, and return their memory."""
         for number, mapping in [*self.under_way.items()]:
             if mapping.read() is None:
                 with suppress(KeyError):  # another thread was faster
                     self.end(number, 0)
 
     def end(self, number: int, nbytes: int) -> np.ndarray:
-        """Wait until the memory is mapped; a copy of its bytes.
+        """Wait until the memory is mapped, and return a copy of its bytes.
 
-        Interrupted, it is a read that nobody waits for.
+        After an interrupt the read stays listed, and the next one ends it.
         """
         wait_for(self.under_way[number].promise)
         with self.backend.failing("copy_out"), deferred():
@@ -135,8 +136,8 @@ class Reads:
                 raise self.backend.refusal("copy_out", error) from error
             staging = mapping.block.handle
             # WebGPU maps whole words, and at least one.
-            mapped = staging.read_mapped(0, -(-max(1, nbytes) // 4) * 4, copy=False)
-            # Copied before `unmap` takes the memory away.
-            host = np.frombuffer(mapped, np.uint8)[:nbytes].copy()
+            host_view = staging.read_mapped(0, -(-max(1, nbytes) // 4) * 4, copy=False)
+            # A copy, because `unmap` removes the memory from the address space.
+            host = np.frombuffer(host_view, np.uint8)[:nbytes].copy()
             staging.unmap()
         return host

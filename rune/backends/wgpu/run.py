@@ -1,12 +1,12 @@
 """A plan on a WebGPU device: a call is one command encoder, submitted once.
 
-Buffers are bound whole, and a kernel learns from its uniform block where its parameters begin. No
-buffer may be bound twice; which parameters lie in one, as in the arena, or where an argument is
-given twice or donated, is known when a step is encoded, and the kernel is compiled for each
-arrangement. A step with more buffers than may be bound has some of them copied into one, and back.
+Entire buffers are bound, and a kernel reads from its uniform block where its parameters begin in
+them. No buffer may be bound twice. Which parameters share a buffer (the arena, an argument that is
+passed twice or donated) is known when a step is encoded, and the kernel is compiled for each such
+arrangement. If a step has more buffers than may be bound, some are copied into one, and back.
 
-Only a branch's number, a while loop's condition and a callback are waited for: what was encoded is
-then submitted, and another encoder begun.
+The host waits only to read a branch's index or a while loop's condition, and for callbacks: it then
+submits the commands encoded so far, and begins another encoder.
 Invariant: nothing is dispatched over an empty grid.
 """
 
@@ -39,17 +39,17 @@ from rune.lowering.kernel.work import counted_work, most_work
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
 from rune.records import dataclass
 
-_INDICES = 1 << 31  # indices are 32-bit
-POSITIONS = 1 << 32  # and so are positions in a buffer [bytes], without a sign
-_COMMANDS = 1 << 10  # in one encoder: a long loop is submitted in parts
+_INDICES = 1 << 31  # indices are i32
+POSITIONS = 1 << 32  # positions in a buffer [bytes] are u32
+_COMMANDS = 1 << 10  # the most in one encoder: a long loop is submitted in parts
 _GROUPS_KEPT = 4  # bind groups of one step, by the buffers of the last calls
-_ALIGNED = 256  # bytes: what is copied together is apart like this
+_ALIGNED = 256  # [B]: the distance of packed parameters, as of blocks of the pool
 
 _Memories = tuple[int, ...]  # the memory of each parameter
 
 
 def padded(nbytes: int) -> int:
-    """Whole words, and at least one.
+    """The bytes rounded up to whole words, at least one.
 
     >>> padded(0), padded(5)
     (4, 8)
@@ -59,15 +59,15 @@ def padded(nbytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """A kernel compiled for one arrangement of its parameters in memories."""
+    """A kernel, compiled for one arrangement of its parameters in memories."""
 
-    rendered: Rendered
+    code: Rendered
     pipeline: Native
 
 
 @dataclass(slots=True)
 class _Dispatch:
-    """A launch or a part of it, for one choice of sizes and of memories, all but the buffers."""
+    """A launch or a part of it, for one choice of sizes and one arrangement in memories."""
 
     pipeline: Native
     layout: Any
@@ -78,6 +78,7 @@ class _Dispatch:
 
     def group(self, device: Any, handles: tuple[object, ...]) -> Any:
         """The bind group for these buffers."""
+        # Creating one costs more than the dispatch, and calls alternate between few buffers.
         for known, group in self.bound:
             if all(a is b for a, b in zip(known, handles, strict=True)):
                 return group
@@ -90,18 +91,18 @@ class _Dispatch:
 
 @dataclass(slots=True)
 class Encoder:
-    """Commands of one call until they are submitted; consecutive dispatches share a pass."""
+    """The commands of one call until they are submitted. Consecutive dispatches share a pass."""
 
     backend: WgpuQueue
     notes: Commands = field(default_factory=Commands)
     stamps: Stamps | None = None  # each pass writes them
-    is_stamped: bool = False  # a pass has written them since the last submission
-    seconds: float | None = None  # that the passes took since this was last set, with stamps
+    is_stamped: bool = False  # whether a pass has written them since the last submission
+    seconds: float | None = None  # of the passes since this was last set, by the stamps
     commands: Any = None
     computing: Any = None
     count: int = 0
     work: int = 0
-    held: list[Block] = field(default_factory=list)  # scratch of this call
+    scratch: list[Block] = field(default_factory=list)  # scratch of this call
 
     def begin(self) -> Any:
         """The encoder, with no pass open."""
@@ -138,7 +139,7 @@ class Encoder:
         return commands.begin_compute_pass(timestamp_writes=self.stamps.writes)
 
     def copy(self, target: Native, to: int, source: Native, at: int, nbytes: int) -> None:
-        """Encode a copy of whole words; within one buffer through another."""
+        """Encode a copy of whole words; within one buffer, through another one."""
         commands, size = self.begin(), padded(nbytes)
         if target is source:
             # WebGPU refuses a copy between two ranges of one buffer.
@@ -151,13 +152,14 @@ class Encoder:
             self.notes.note(Move(target, to, source, at, size))
 
     def hold(self, block: Block) -> None:
-        """Keep memory of this call alone, which the next call will not have."""
-        self.held.append(block)
+        """Keep scratch memory of this call. The commands then cannot be replayed on other
+        memory."""
+        self.scratch.append(block)
         self.notes.fits = False
 
     def submit(self) -> None:
-        """Hand over what was encoded; returns at once."""
-        with deferred():
+        """Submit the encoded commands; returns at once."""
+        with deferred():  # an interrupt inside wgpu-py would leave an encoder half finished
             self._submit()
 
     def _submit(self) -> None:
@@ -169,12 +171,12 @@ class Encoder:
             if self.stamps is not None and self.is_stamped:
                 self.seconds = (self.seconds or 0.0) + self.stamps.seconds()
         self.commands, self.count, self.work, self.is_stamped = None, 0, 0, False
-        self.held.clear()
+        self.scratch.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """Encodes the steps of one call, as loops and branches say. Only `read` waits."""
+    """Encodes the steps of one call one by one. Only `read` and `fetch` wait."""
 
     executable: WgpuExecutable
     concrete: Concrete
@@ -182,7 +184,7 @@ class Walker:
     encoder: Encoder
 
     def block(self, place: Place) -> Block:
-        """The memory that a place is in."""
+        """The block in which a place lies."""
         return self.memory[place.space][0 if place.space is Space.ARENA else place.number]
 
     def step(self, step: ConcreteStep) -> None:
@@ -198,30 +200,30 @@ class Walker:
                 call_python(call, step.places, self.fetch, self.send, calling_back)
 
     def copy(self, target: Place, source: Place) -> None:
-        """Encode a copy; donated memory is there already."""
+        """Encode a copy, unless the argument was donated to this result."""
         to, at = self.block(target).handle, self.block(source).handle
         if target.bytes and (to is not at or target.offset != source.offset):
             self.encoder.copy(to, target.offset, at, source.offset, target.bytes)
 
     def launch(self, step: ConcreteStep) -> None:
-        """Encode a kernel. Signals are heard between its parts."""
-        with deferred():  # elsewhere wgpu-native would end the process
+        """Encode a kernel. Signal handlers run between its parts."""
+        with deferred():  # an exception from a handler in here would make wgpu-native end the process
             parts = self.first_part(step)
         for dispatch, handles in parts:
             with deferred():
                 self.encoder.dispatch(dispatch, handles)
 
     def first_part(self, step: ConcreteStep) -> list[tuple[_Dispatch, tuple[object, ...]]]:
-        """Encode the first part of a kernel; the others.
+        """Encode the first part of a kernel, and return the others.
 
-        Buffers beyond the device's limit are packed into one, which all parts need at once.
+        Buffers beyond the device's limit are packed into one, for all parts together.
         """
         handles: list[object] = []
         for place in step.places:
             handle = self.block(place).handle
             if not any(handle is h for h in handles):
                 handles.append(handle)
-        # All but one binding stay as they are; the last is for the packed buffer.
+        # The last binding is needed for the packed buffer.
         if len(handles) > self.executable.backend.most_memories:
             self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
             return []
@@ -232,24 +234,24 @@ class Walker:
         return [(dispatch, tuple(handles)) for dispatch in dispatches[1:]]
 
     def launch_packed(self, step: ConcreteStep, handles: list[object]) -> None:
-        """Encode a kernel some of whose places are copied into one buffer, and back."""
+        """Encode a kernel with some of its places copied into one buffer, and back."""
         params = self.executable.params(step)
-        packed = [k for k, p in enumerate(step.places) if self.block(p).handle not in handles]
+        packed_params = [k for k, p in enumerate(step.places) if self.block(p).handle not in handles]
         offsets, end = [p.offset for p in step.places], 0
-        for k in packed:
+        for k in packed_params:
             offsets[k], end = end, end + -(-step.places[k].bytes // _ALIGNED) * _ALIGNED
         block = self.executable.backend.pool.take(padded(end), ("packed buffers",))
         self.encoder.hold(block)
         memories = tuple(
-            len(handles) if k in packed else _index(handles, self.block(p).handle) for k, p in enumerate(step.places)
+            len(handles) if k in packed_params else _index(handles, self.block(p).handle)
+            for k, p in enumerate(step.places)
         )
         dispatches = self.executable.dispatches(step, self.concrete, memories, tuple(offsets))
         if not dispatches:
             return
-        pairs = [(self.block(step.places[k]).handle, step.places[k], k) for k in packed]
+        pairs = [(self.block(step.places[k]).handle, step.places[k], k) for k in packed_params]
         for handle, place, k in pairs:
-            # Buffers that are only written are not copied in, and those only read are not copied
-            # back.
+            # A place that is only written need not be copied in, one only read not back.
             if place.bytes and params[k].access is not Access.WRITE:
                 self.encoder.copy(block.handle, offsets[k], handle, place.offset, place.bytes)
         for dispatch in dispatches:
@@ -265,16 +267,16 @@ class Walker:
             self.encoder.copy(self.block(place).handle, place.offset, numbers, 4 * number, 4)
 
     def read(self, place: Place) -> int:
-        """Wait for all that was encoded; the number there."""
+        """The number at a place, after waiting for all encoded work."""
         return int(self.fetch(place).view(place.type.dtype)[0])
 
     def fetch(self, place: Place) -> np.ndarray:
-        """Wait for all that was encoded; the bytes there."""
+        """The bytes at a place, after waiting for all encoded work."""
         self.encoder.submit()
         return self.executable.backend.fetch(self.block(place).handle, place.offset, place.bytes)
 
     def send(self, place: Place, host: np.ndarray) -> None:
-        """Put bytes there, behind all that was encoded."""
+        """Write bytes to a place, after all encoded work."""
         self.encoder.submit()
         self.executable.backend.send(self.block(place), place.offset, host)
 
@@ -299,7 +301,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         for step in all_steps(plan):
             if isinstance(step, Launch):
                 kernel = self._kernel(step.kernel, _memories(step, backend.most_memories))
-                self._sources.setdefault(step.kernel, kernel.rendered.text)
+                self._sources.setdefault(step.kernel, kernel.code.text)
 
     def sources(self) -> dict[str, str]:
         """The module of each kernel, by name."""
@@ -311,7 +313,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         return self.plan.kernels[step.step.kernel].params
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
-        """Encode all steps on this memory, and submit them."""
+        """Encode all steps on the call's memory, and submit them."""
         # Bind groups refer to buffers, so a script is valid only for the same memory.
         key = (concrete, *[block.handle for blocks in memory.values() for block in blocks])
         script = self._scripts.get(key)
@@ -326,25 +328,25 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
                 self._encode(key, concrete, memory)
 
     def _encode(self, key: tuple[object, ...], concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
-        """Encode all steps, submit them, and keep how."""
+        """Encode all steps, submit them, and keep the commands as a script if that is possible."""
         encoder = Encoder(self.backend, Commands(self._is_straight))
         run(concrete.steps, Walker(self, concrete, memory, encoder))
         encoder.submit()
         if encoder.notes.fits:
-            listed = tuple(encoder.notes.listed)
-            self._scripts.keep(key, Script(listed, self.backend.device, self.backend.queue))
+            commands = tuple(encoder.notes.commands)
+            self._scripts.keep(key, Script(commands, self.backend.device, self.backend.queue))
 
     def _run_timed(self, meter: Meter, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
-        """Submit each step by itself, and wait for it."""
+        """Submit each step separately, and wait for it."""
         encoder = Encoder(self.backend, Commands(fits=False), self.stamps)
         walker = Walker(self, concrete, memory, encoder)
         run(concrete.steps, TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes))
         encoder.submit()
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
-        """Run a step; how long it took, by the host's clock where no pass wrote its stamps."""
+        """Run a step; returns its seconds, by the host's clock where no pass wrote stamps."""
         encoder, start = walker.encoder, time.perf_counter()
-        encoder.submit()
+        encoder.submit()  # the condition or number of a loop, which is no part of the step
         encoder.seconds = None
         walker.step(step)
         if isinstance(step.step, Call):
@@ -361,16 +363,16 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         """A kernel for parameters in these memories."""
         key = name, memories
         if key not in self._kernels:
-            rendered = render(self.plan.kernels[name], memories, self.backend.target.loose)
-            self._kernels[key] = _Kernel(rendered, self.backend.pipeline(rendered))
+            code = render(self.plan.kernels[name], memories, self.backend.target.loose)
+            self._kernels[key] = _Kernel(code, self.backend.pipeline(code))
         return self._kernels[key]
 
     def dispatches(
         self, step: ConcreteStep, concrete: Concrete, memories: _Memories, offsets: tuple[int, ...] | None = None
     ) -> tuple[_Dispatch, ...]:
-        """A launch: none over an empty grid, several for a long one.
+        """The dispatches of a launch: none over an empty grid, several for a long one.
 
-        `offsets` replace those of its places.
+        offsets: of the parameters in their memories, in place of the places' own
         """
         known = self._dispatches.get(concrete)
         if known is None:
@@ -385,45 +387,46 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
     ) -> Iterator[_Dispatch]:
         assert isinstance(step.step, Launch)
         kernel, backend = self._kernel(step.step.kernel, memories), self.backend
-        rendered = kernel.rendered
-        self._check_extents(rendered, concrete)
-        code = self.plan.kernels[step.step.kernel]
-        require_few(code, backend.target, concrete.sizes)
-        points = evaluate(rendered.points, concrete.sizes)
+        code = kernel.code
+        self._check_extents(code, concrete)
+        kernel_code = self.plan.kernels[step.step.kernel]
+        require_few(kernel_code, backend.target, concrete.sizes)
+        points = evaluate(code.points, concrete.sizes)
         if not points:
             return
         items = [p.type.dtype.itemsize for p in step.places]
         places = [p.offset for p in step.places] if offsets is None else offsets
         starts = [offset // item for offset, item in zip(places, items, strict=True)]
-        sizes = [concrete.sizes[name] for name in rendered.sizes]
-        groups = points if rendered.grouped else -(-points // rendered.threads)
+        sizes = [concrete.sizes[name] for name in code.sizes]
+        groups = points if code.grouped else -(-points // code.threads)
         layout, _ = backend.layout(len(set(memories)))
-        work, row = most_work(counted_work(code, backend.target), concrete.sizes), backend.most_groups
+        work, row = most_work(counted_work(kernel_code, backend.target), concrete.sizes), backend.most_groups
         for part in parts(groups, work, backend.target.submission_work, row):
             # The layout of the renderer's uniform block (codegen/wgsl).
             words = np.array([0, points, part.first, *starts, *sizes], np.uint32)
             block = backend.device.create_buffer_with_data(
                 data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM
             )
-            # One dimension of a launch is limited: the kernel folds both.
+            # Each dimension is limited, so the groups are folded into two, which the kernel
+            # unfolds.
             yield _Dispatch(kernel.pipeline, layout, block, part.folded(row), part.work)
 
-    def _check_extents(self, rendered: Rendered, concrete: Concrete) -> None:
-        most = max(evaluate(x, concrete.sizes) for x in rendered.extents)
+    def _check_extents(self, code: Rendered, concrete: Concrete) -> None:
+        most = max(evaluate(x, concrete.sizes) for x in code.extents)
         if most >= _INDICES:
             raise DeviceError(
                 f"{self.plan.name}: cannot run on {self.backend.target.name} "
-                f"({most} elements or steps in {rendered.name}; indices are 32-bit there)",
+                f"({most} elements or steps in {code.name}; indices are 32-bit there)",
                 hint="work on smaller pieces, or on another device",
             )
 
 
 def _memories(step: Launch, most: int) -> _Memories:
-    """Which slots of a launch share a memory, as far as the plan tells; a call may add to that.
+    """The memory of each slot of a launch, as far as the plan tells; in a call more may coincide.
 
     Memories beyond the limit share the last one, as in `launch_packed`.
     """
-    held = [(s.space, 0 if s.space is Space.ARENA else s.number) for s in step.slots]
-    order = list(dict.fromkeys(held))
+    slot_memories = [(s.space, 0 if s.space is Space.ARENA else s.number) for s in step.slots]
+    order = list(dict.fromkeys(slot_memories))
     bound = len(order) if len(order) <= most else most - 1
-    return tuple(min(order.index(h), bound) for h in held)
+    return tuple(min(order.index(h), bound) for h in slot_memories)

@@ -1,11 +1,11 @@
 """Scripts: the commands of a call on a WebGPU device, kept for the next call on the same memory.
 
-What a walk of the steps has encoded, pipelines and bind groups in order, is encoded again without
-walking: as one list of calls of the native library's functions (shared/call_list.py), since
-wgpu-py's wrappers cost more than the work. What one of them objects to is raised when all were
-called, as wgpu-py raises it.
+The commands that a walk of the steps has encoded are encoded again without walking: as one list of
+calls of the native library's functions (shared/call_list.py), because wgpu-py's wrappers cost more
+than the work. Errors of these functions are raised after the last call, as wgpu-py raises them.
 
-A script belongs to one choice of memory. Memory comes back from the pool, so few are needed.
+A script is valid for one choice of memory. The pool hands out the same blocks again, so few scripts
+are needed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rune.backends.shared.call_list import Notes
 from rune.records import dataclass
 
 KEPT = 32  # scripts of one plan
-LONGEST = 4096  # commands of a script
+LONGEST = 4096  # the most commands of a script, which is kept in memory and was walked before anyway
 
 
 class Native(Protocol):
-    """An object of wgpu-py's; `_internal` is its handle."""
+    """An object of wgpu-py; `_internal` is its handle."""
 
     _internal: object
 
@@ -52,40 +52,41 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The end of a submission: what follows is one of its own."""
+    """The end of a submission."""
 
 
 @dataclass(slots=True)
 class Commands:
-    """The commands encoded so far; `fits` turns false where they cannot be played again."""
+    """The commands encoded so far; `fits` becomes False if they cannot be replayed."""
 
     fits: bool = True
-    listed: list[Launch | Move | Cut] = field(default_factory=list)
+    commands: list[Launch | Move | Cut] = field(default_factory=list)
 
     def note(self, command: Launch | Move | Cut) -> None:
-        """Note a command."""
-        self.listed.append(command)
-        self.fits = self.fits and len(self.listed) < LONGEST
+        """Add a command."""
+        self.commands.append(command)
+        self.fits = self.fits and len(self.commands) < LONGEST
 
 
 @dataclass(frozen=True)
 class Script:
-    """Commands to be played again. The list of calls is made when they first are."""
+    """Commands to be replayed. The list of calls is made for the first replay."""
 
-    listed: tuple[Launch | Move | Cut, ...]
+    commands: tuple[Launch | Move | Cut, ...]
     device: Native
     queue: Native
 
     @functools.cached_property
     def plays(self) -> tuple[Callable[[], object], ...]:
-        """Encode and submit, one submission after the other. Errors: those of wgpu-py."""
-        cuts = [k for k, command in enumerate(self.listed) if isinstance(command, Cut)]
-        submissions = pairwise([-1, *cuts, len(self.listed)])
-        return tuple(self._play(self.listed[first + 1 : end]) for first, end in submissions)
+        """Functions that encode and submit, one for each submission. Errors: those of wgpu-py."""
+        # Separate functions, so that the caller can let signal handlers run between submissions.
+        cuts = [k for k, command in enumerate(self.commands) if isinstance(command, Cut)]
+        submissions = pairwise([-1, *cuts, len(self.commands)])
+        return tuple(self._play(self.commands[first + 1 : end]) for first, end in submissions)
 
-    def _play(self, commands: Sequence[Launch | Move | Cut]) -> Callable[[], object]:
+    def _play(self, group: Sequence[Launch | Move | Cut]) -> Callable[[], object]:
         writer = _Writer(Notes(), self.device, self.queue)
-        for command in commands:
+        for command in group:
             match command:
                 case Launch():
                     writer.launch(command)
@@ -108,23 +109,23 @@ def function_of(name: str) -> int:
 
 
 def handle_of(native: Native) -> int:
-    """The handle of an object of wgpu-py's."""
+    """The handle of an object of wgpu-py."""
     return int(_library().ffi.cast("uintptr_t", native._internal))
 
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes commands down as calls."""
+    """Converts commands to calls of the native library."""
 
     notes: Notes
     device: Native
     queue: Native
-    encoder: int | None = None  # the words of what is open
-    computing: int | None = None
-    pipeline: object = None  # which the pass has
+    encoder: int | None = None  # the word of the open encoder
+    computing: int | None = None  # and of its open pass
+    pipeline: object = None  # the pipeline of the pass
 
     def call(self, name: str, *words: int) -> int:
-        """A function of the library; the word of its answer."""
+        """Record a call of a function of the library; returns the word of its answer."""
         return self.notes.call(function_of(name), *words)
 
     def handle(self, native: Native) -> int:
@@ -132,14 +133,14 @@ class _Writer:
         return self.notes.constant(handle_of(native))
 
     def opened(self) -> int:
-        """An encoder, with or without a pass."""
+        """The word of the open encoder, with or without a pass."""
         if self.encoder is None:
             nothing = self.notes.constant(0)
             self.encoder = self.call("wgpuDeviceCreateCommandEncoder", self.handle(self.device), nothing)
         return self.encoder
 
     def launch(self, launch: Launch) -> None:
-        """A dispatch; consecutive ones share a pass."""
+        """Record a dispatch. Consecutive ones share a pass."""
         zero, one = map(self.notes.constant, (0, 1))
         if self.computing is None:
             self.computing = self.call("wgpuCommandEncoderBeginComputePass", self.opened(), zero)
@@ -151,21 +152,21 @@ class _Writer:
         self.call("wgpuComputePassEncoderDispatchWorkgroups", computing, *groups, one)
 
     def end_pass(self) -> None:
-        """End the pass that is open, if there is one."""
+        """End the open pass, if there is one."""
         if self.computing is not None:
             self.call("wgpuComputePassEncoderEnd", self.computing)
             self.call("wgpuComputePassEncoderRelease", self.computing)
         self.computing = self.pipeline = None
 
     def move(self, move: Move) -> None:
-        """A copy."""
+        """Record a copy, which is not allowed inside a pass."""
         self.end_pass()
         source, target = self.handle(move.source), self.handle(move.target)
         at, to, nbytes = map(self.notes.constant, (move.at, move.to, move.nbytes))
         self.call("wgpuCommandEncoderCopyBufferToBuffer", self.opened(), source, at, target, to, nbytes)
 
     def submit(self) -> None:
-        """Hand over what was encoded."""
+        """Record the submission of the encoder."""
         self.end_pass()
         if self.encoder is None:
             return

@@ -1,4 +1,4 @@
-"""Time stamps that the passes of a WebGPU device write, where the adapter has them."""
+"""Time stamps that the passes of a WebGPU device write, if the adapter supports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STAMPS = "timestamp-query"
 
 
 class Stamps:
-    """Where a pass writes when it began and ended, in nanoseconds."""
+    """The two time stamps of a pass, at its begin and end. Units: ns."""
 
     def __init__(self, backend: WgpuQueue):
         self.backend, usage, device = backend, backend.wgpu.BufferUsage, backend.device
@@ -22,10 +22,11 @@ class Stamps:
         self.writes = {"query_set": self.queries, "beginning_of_pass_write_index": 0, "end_of_pass_write_index": 1}
 
     def resolve(self, commands: Any) -> None:
-        """Encode, behind the pass, that its stamps go to memory."""
+        """Encode a copy of the stamps to memory, after the pass."""
         commands.resolve_query_set(self.queries, 0, 2, self.memory, 0)
 
     def seconds(self) -> float:
-        """Wait for the pass; how long it took."""
+        """The seconds that the pass took, after waiting for it."""
+        # Some drivers write stamps of different clocks' resets; a negative time counts as 0.
         start, end = self.backend.fetch(self.memory, 0, 16).view(np.uint64).tolist()
         return 1e-9 * max(0, end - start)

@@ -338,7 +338,7 @@ def test_out_of_memory_names_the_largest_live_arrays_and_who_made_them():
 
 def test_a_dropped_executable_frees_its_code():
     executable = BACKEND.record(symbolic())
-    code = weakref.ref(executable.code.linked)
+    code = weakref.ref(executable.code.engine)
 
     del executable
     gc.collect()

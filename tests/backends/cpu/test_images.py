@@ -217,7 +217,7 @@ def test_what_is_no_object_for_this_processor_is_refused(what: bytes):
 
 def test_what_cannot_be_an_image_is_linked_by_llvm_with_the_reason(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(layout, "_BY_TABLE", frozenset())
-    monkeypatch.setattr(disk_cache, "_warned", set())
+    monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 
     with pytest.warns(CacheWarning, match=r"LLVM links told anew in each process \(relocation \d+ refers to"):
         check(compiler.compile_module("told", TEXT))

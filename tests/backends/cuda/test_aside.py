@@ -93,7 +93,7 @@ def test_a_copy_that_fails_halfway_is_waited_for(device: Any, fake: FakeCuda, mo
 
 def test_the_join_of_a_lost_device_goes_without_a_word(device: Any):
     _, join = device.copy_in_aside(np.ones(6, np.float32))
-    device.lost = "a kernel has failed"
+    device.loss = "a kernel has failed"
 
     with pytest.raises(DeviceError, match="its context was lost"):
         join()

@@ -58,7 +58,7 @@ def fake() -> FakeCuda:
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Device:
     """The device, as rune lists it."""
     backend = opened(monkeypatch, fake, request.param)
-    monkeypatch.setattr("rune.backends._opened", [])  # no later test waits for it
+    monkeypatch.setattr("rune.backends._open_backends", [])  # no later test waits for it
 
     class File:
         @staticmethod

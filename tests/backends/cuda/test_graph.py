@@ -17,7 +17,7 @@ import rune
 import rune.numpy as rnp
 from rune.backends.cuda.compiler import architecture
 from rune.backends.cuda.edges import waits
-from rune.backends.cuda.graph import MOST_BLOCKS, Conditional, Divided, Kernel, Nodes, Recorder, geometry, needs_host
+from rune.backends.cuda.graph import MOST_BLOCKS, Conditional, Division, Kernel, Nodes, Recorder, geometry, needs_host
 from rune.backends.shared.executor import ConcreteStep, concrete, size_values
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
@@ -186,8 +186,8 @@ def test_a_long_launch_is_kernels_one_behind_the_other_where_a_watchdog_counts()
     (step,) = concrete_plan.steps
     assert isinstance(step, ConcreteStep)
     undivided = Recorder(rendered, concrete_plan.sizes, 4).kernels(step)
-    divided = Divided({name: 1000}, 300)
-    kernels = Recorder(rendered, concrete_plan.sizes, 4, divided=divided).kernels(step)
+    division = Division({name: 1000}, 300)
+    kernels = Recorder(rendered, concrete_plan.sizes, 4, division=division).kernels(step)
 
     assert len(kernels) >= 3
     assert sum(k.blocks[0] for k in kernels) == undivided[0].blocks[0]

@@ -60,7 +60,7 @@ def test_an_executor_keeps_the_last_sizes_and_is_right_for_all(device: str):
         right(n)
     traced = f.traced(np.ones(3, np.float32))
     executable: Any = compiled(traced.program, rune.backends.device_named(device))
-    names = ("_prepared", "_commands", "_scripts", "_dispatches")
+    names = ("_variants", "_recordings", "_step_commands", "_scripts", "_dispatches")
     held = [getattr(executable, name) for name in names if hasattr(executable, name)]
     assert held
     assert len(executable._concretes._plans) == SIZES_KEPT

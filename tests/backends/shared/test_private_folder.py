@@ -25,7 +25,7 @@ KEY, VALUE = b"key", b"value"
 @pytest.fixture(autouse=True)
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has said nothing yet."""
-    monkeypatch.setattr(disk_cache, "_warned", set())
+    monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def opened(memory: str | None = None) -> Iterator[vulkan.VulkanBackend]:
 def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[str]:
     """The driver's functions as they are called from here on."""
     called: list[str] = []
-    functions = backend.opened().device.vk
+    functions = backend.session().device.vk
 
     def listed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -78,7 +78,7 @@ def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[st
     for name, function in vars(functions).copy().items():
         patch.setattr(functions, name, listed(name, function))
     # Machine code has its own way to the driver, as far as recordings are made from here on.
-    device = backend.opened().device
+    device = backend.session().device
     kinds = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p
     submit = ctypes.CFUNCTYPE(*kinds)
     original = submit(device.submit_address)

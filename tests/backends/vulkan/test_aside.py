@@ -75,7 +75,7 @@ def test_memory_is_of_all_families_whose_queues_use_it(
     place: QueuePlace | None, families: list[int], monkeypatch: pytest.MonkeyPatch
 ):
     with opened("staged") as backend:
-        device = backend.opened().device
+        device = backend.session().device
         device.physical, create = replace(device.physical, copies=place), device.create
         noted: list[tuple[list[int], int]] = []
 
@@ -287,7 +287,7 @@ def test_an_array_that_was_taken_is_there_when_the_device_was_waited_for(seed: i
 def test_memory_is_given_back_to_the_driver_when_all_copies_have_ended():
     with two_queues() as late:
         late.backend.copy_in_aside(np.ones(1 << 22, np.float32))
-        late.backend.opened().memory.pool.trim()
+        late.backend.session().memory.pool.trim()
 
         assert not late.copies
         assert late.backend.memory_stats().cached_bytes == 0
@@ -342,7 +342,7 @@ def test_a_device_that_is_lost_in_a_copy_is_an_error_and_opened_anew():
         lost.vk.vkQueueSubmit = submit
         join()
 
-        assert late.backend.opened().device is not lost
+        assert late.backend.session().device is not lost
         lost.close()
 
 

@@ -90,8 +90,8 @@ def test_only_without_a_window_tables_are_in_the_hosts_memory():
 
 def recording(executable: object) -> Recording:
     """The first recording of its only sizes."""
-    (prepared,) = executable._prepared.values()  # type: ignore[attr-defined]
-    return prepared._idle[0]
+    (variant,) = executable._variants.values()  # type: ignore[attr-defined]
+    return variant._idle[0]
 
 
 @needs_device
@@ -101,7 +101,7 @@ def test_a_table_that_the_host_can_write_is_in_the_devices_memory():
             executable = backend.record(chain(3))
             executable([backend.copy_in(np.ones(5, np.float32))])
 
-            assert backend.opened().memory.choice.has_near_tables
+            assert backend.session().memory.choice.has_near_tables
             assert recording(executable).near is recording(executable).table
 
 
@@ -176,7 +176,7 @@ def test_coherent_memory_is_not_flushed(monkeypatch: pytest.MonkeyPatch):
 )
 def test_a_flushed_range_is_whole_atoms_or_ends_with_the_memory(at: int, nbytes: int, first: int, size: int):
     with opened() as backend:
-        memory = backend.opened().memory
+        memory = backend.session().memory
         memory.device.physical = replace(memory.device.physical, atom_bytes=64)
         block = memory.pool.take(1000)
         block.handle.bytes, block.offset = 1200, 0
@@ -202,7 +202,7 @@ def test_allocations_that_nobody_uses_are_given_back_for_others():
         same(np.float32(megabytes), backend.copy_out(x, x.type)[-1])
         del x
 
-    assert backend.opened().memory.allocations <= 3
+    assert backend.session().memory.allocations <= 3
     backend.close()
 
 
@@ -220,7 +220,7 @@ def test_more_allocations_than_there_may_be_are_out_of_memory():
 @needs_device
 def test_a_driver_that_counts_objects_is_out_of_memory(monkeypatch: pytest.MonkeyPatch):
     with opened() as backend:
-        functions = backend.opened().device.vk
+        functions = backend.session().device.vk
         monkeypatch.setattr(functions, "vkAllocateMemory", lambda *args: api().VK_ERROR_TOO_MANY_OBJECTS)
         with pytest.raises(OutOfMemory, match="VK_ERROR_TOO_MANY_OBJECTS"):
             backend.copy_in(np.ones(1 << 22, np.float32))

@@ -77,8 +77,8 @@ def test_more_calls_in_flight_than_recordings_wait_for_the_oldest(backend):
     for _ in range(50):
         executable([x])
 
-    (prepared,) = executable._prepared.values()
-    assert 1 <= prepared._count <= replay.IN_FLIGHT
+    (variant,) = executable._variants.values()
+    assert 1 <= variant._count <= replay.IN_FLIGHT
 
 
 def test_a_barrier_stands_only_between_launches_that_touch_the_same_bytes(backend, monkeypatch):

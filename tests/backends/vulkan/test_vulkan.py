@@ -64,7 +64,7 @@ def test_a_copy_moves_every_byte_wherever_it_lies(device):
 
 def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(backend, monkeypatch):
     refused = driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
-    functions = backend.opened().device.vk
+    functions = backend.session().device.vk
     monkeypatch.setattr(functions, "vkCreateComputePipelines", lambda *args: refused)
 
     with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as caught:
@@ -94,7 +94,7 @@ def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monke
     with rune.configure(cache_dir=str(tmp_path)):
         for _ in range(2):
             with opened() as backend:
-                functions = backend.opened().device.vk
+                functions = backend.session().device.vk
                 monkeypatch.setattr(functions, "vkGetPipelineCacheData", give_out)
                 create = take_in(functions.vkCreatePipelineCache)
                 monkeypatch.setattr(functions, "vkCreatePipelineCache", create)
@@ -132,7 +132,7 @@ def test_memory_that_host_and_device_share_is_one_pool():
 
 def test_a_driver_without_memory_is_out_of_memory_and_works_on(backend, monkeypatch):
     refused = driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
-    functions = backend.opened().device.vk
+    functions = backend.session().device.vk
     with monkeypatch.context() as patched:
         patched.setattr(functions, "vkAllocateMemory", lambda *args: refused)
         with pytest.raises(OutOfMemory, match="cannot allocate 400000000 B"):
@@ -165,7 +165,7 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(bac
     def left() -> tuple[int, int]:
         gc.collect()
         backend.synchronize()
-        return len(backend.opened().device._handles), backend.memory_stats().live_bytes
+        return len(backend.session().device._handles), backend.memory_stats().live_bytes
 
     for k in range(5):
         cycle(k)
@@ -180,7 +180,7 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(bac
 
 
 def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(backend, monkeypatch):
-    executable, lost = backend.record(chain(2)), backend.opened()
+    executable, lost = backend.record(chain(2)), backend.session()
     old = backend.copy_in(np.ones(3, np.float32))
     code = driver.api().VK_ERROR_DEVICE_LOST
     refuse = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *args: code)
@@ -202,7 +202,7 @@ def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(backend, mo
 def test_closing_destroys_all_that_was_made(backend):
     executable = backend.record(chain(2))
     executable([backend.copy_in(np.ones(3, np.float32))])
-    device = backend.opened().device
+    device = backend.session().device
 
     backend.close()
 
@@ -284,7 +284,7 @@ def test_what_the_validation_layer_says_is_an_error():
 import numpy as np
 from rune.backends import vulkan
 backend = vulkan.open_device(vulkan.probe()[0][0])
-device = backend.opened().device
+device = backend.session().device
 device.vk.vkCmdDispatch(device.command_buffers(1)[0], 1, 1, 1)
 backend.synchronize()
 """

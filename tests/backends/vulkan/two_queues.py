@@ -132,7 +132,7 @@ def two_queues(seed: int = 0, memory: str = "staged") -> Iterator[Late]:
     physical = replace(with_memory(memory), copies=QueuePlace(with_memory(memory).family, 0))
     backend = vulkan.VulkanBackend(TARGETS[0], physical)
     with pytest.MonkeyPatch.context() as patch:
-        late = Late(backend, backend.opened().device, random.Random(seed))
+        late = Late(backend, backend.session().device, random.Random(seed))
         functions = late.device.vk
         late.real = type(functions)(**vars(functions))
         patch.setattr(functions, "vkQueueSubmit", late.submit)

@@ -189,7 +189,7 @@ def test_a_script_is_submitted_where_it_was_cut_when_it_was_encoded(monkeypatch)
     executable, arguments = compiled(device, lambda x: x + 1, floats(10_000))
     for _ in range(3):  # results come back to the same memory
         executable(arguments)
-    (commands,) = {tuple(map(type, s.listed)) for s in executable._scripts.values()}
+    (commands,) = {tuple(map(type, s.commands)) for s in executable._scripts.values()}
 
     assert commands == (script.Launch, *(script.Cut, script.Launch) * (len(commands) // 2))
     assert len(commands) >= 9

@@ -1,14 +1,16 @@
 """A cached call, from Python's arguments to Python's results, as native code.
 
-    @call      the first cached call that fits, else the general way
-    @general   the call by the function that Python would have called
+    @call      the first cached call that fits, else the general call
+    @general   the call through the Python function that handles all calls
     @settings  the settings in force
-    @attempt   one cached call; UNFIT, with nothing done, where this is another call
+    @attempt   one cached call; returns UNFIT, having done nothing, if this is another call
 
-Each gives a new reference, or null where Python has set an error; @settings gives a borrowed one.
-Where memory is short, the general way says of what it is short; other errors are raised.
+Each returns a new reference, or null if Python has set an error; @settings returns a borrowed one.
+If memory is short, the general call is made, which raises the error with details; all other errors
+are raised here.
 
-Invariant: what is used while other Python code may run is counted, and let go on every path.
+Invariant: objects that are used while other Python code may run are counted, and released on every
+path.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
-_MOST_COPIED = 256  # arguments that go to the general way over the stack
-_DATA = "@unfit = internal global i8 0"  # its address is the answer UNFIT
+_MOST_COPIED = 256  # arguments of a general call that are copied to the stack
+_DATA = "@unfit = internal global i8 0"  # its address is the result UNFIT: no object can have it
 
 
 def text(process: Process) -> str:
@@ -40,11 +42,11 @@ def _unfit(code: Code) -> Value:
     return code.symbol("unfit")
 
 
-# --- which way to call --------------------------------------------------------------------------
+# --- cached or general --------------------------------------------------------------------------
 
 
 def _call(process: Process, code: Code, instance: Value, argv: Value, count: Value, names: Value) -> Value:
-    """The method: each cached call of the instance, then the general way."""
+    """The method: tries the cached calls of the instance, then makes the general call."""
     calls = process.field(code, instance, "SLOT_CALLS")
 
     def by_settings() -> Value:
@@ -58,7 +60,7 @@ def _call(process: Process, code: Code, instance: Value, argv: Value, count: Val
 
 
 def _first_that_fits(process: Process, code: Code, calls: Value, *call: Value) -> Value:
-    """What the first cached call that fits gives, else UNFIT."""
+    """The result of the first cached call that fits, else UNFIT."""
     answer = code.allocate("ptr")
     code.store(_unfit(code), answer)
 
@@ -68,7 +70,7 @@ def _first_that_fits(process: Process, code: Code, calls: Value, *call: Value) -
         code.store(code.ask("ptr", "attempt", words, *call), answer)
         return code.load("ptr", answer).equals(_unfit(code))
 
-    # The instance may be given another tuple while a call runs, and this one would be freed.
+    # Counted, because the instance may get another tuple during a call, which frees this one.
     process.count_reference(code, calls)
     code.leading(process.field(code, calls, "SIZE", "i64"), is_unfit)
     process.drop_reference(code, calls)
@@ -78,8 +80,8 @@ def _first_that_fits(process: Process, code: Code, calls: Value, *call: Value) -
 def _settings(process: Process, code: Code) -> Value:
     """The settings in force, borrowed.
 
-    Null while a transformation is being traced, and where a call of `configure` has not yet been
-    heard. They are compared by their address only, so they need not be kept alive.
+    Null while a transformation is being traced, and after a change by `configure` that has not been
+    resolved. Only their address is compared, so they need not be kept alive.
     """
     slot = code.allocate("ptr")
 
@@ -89,7 +91,7 @@ def _settings(process: Process, code: Code) -> Value:
 
     def is_outermost() -> Value:
         interpreter = code.load("ptr", slot)
-        # The context holds a reference of its own. Where none is set, the outermost is in force.
+        # Dropped at once: the context has its own reference. Unset means the outermost interpreter.
         process.drop_reference(code, interpreter)
         return is_null(interpreter) | interpreter.equals(process.object(code, "OUTERMOST"))
 
@@ -111,11 +113,11 @@ def _settings(process: Process, code: Code) -> Value:
     return code.choose(code.where(is_readable, is_outermost), of_scope, forget)
 
 
-# --- the general way ----------------------------------------------------------------------------
+# --- general calls ------------------------------------------------------------------------------
 
 
 def _general(process: Process, code: Code, instance: Value, argv: Value, count: Value, names: Value) -> Value:
-    """The call by the function that Python would have called."""
+    """The call through the general Python function."""
     total = count + _keyword_count(process, code, names)
     on_stack = partial(_call_from_stack, process, code, instance, argv, count, total, names)
     bound = partial(_call_bound, process, code, instance, argv, count, names)
@@ -123,7 +125,7 @@ def _general(process: Process, code: Code, instance: Value, argv: Value, count: 
 
 
 def _call_bound(process: Process, code: Code, instance: Value, argv: Value, count: Value, names: Value) -> Value:
-    """Call as a method: the interpreter copies the arguments, and not to the stack."""
+    """Call a bound method: the interpreter then copies the arguments, and not to the stack."""
     method = process.ask(code, "ptr", "METHOD_NEW", process.object(code, "GENERAL"), instance)
 
     def call() -> Value:
@@ -137,7 +139,7 @@ def _call_bound(process: Process, code: Code, instance: Value, argv: Value, coun
 def _call_from_stack(
     process: Process, code: Code, instance: Value, argv: Value, count: Value, total: Value, names: Value
 ) -> Value:
-    """Call with the instance in front of the arguments."""
+    """Call with the instance and the arguments copied to the stack."""
     copy = code.row("ptr", total + 1)
     code.store(instance, copy)
 
@@ -149,7 +151,7 @@ def _call_from_stack(
 
 
 def _keyword_count(process: Process, code: Code, names: Value) -> Value:
-    """How many arguments have names; the tuple of names is null where none has."""
+    """The number of keyword arguments; the tuple of their names is null if there are none."""
     has_names = is_null(names).invert()
     return code.where(has_names, lambda: process.field(code, names, "SIZE", "i64"))
 
@@ -159,14 +161,14 @@ def _keyword_count(process: Process, code: Code, names: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The words of a cached call that is being made, and its memory on the stack."""
+    """A cached call that is being made: its words, and its memory on the stack."""
 
     process: Process
     code: Code
     words: Value
-    inputs: Value  # how many
-    results: Value  # how many
-    nodes: Value  # the objects of all nodes, borrowed; donated arrays are held
+    inputs: Value  # their number
+    results: Value  # their number
+    nodes: Value  # the objects of all nodes, borrowed; donated arrays are counted
     data: Value  # the addresses that the code takes: inputs, results, the arena, sizes
     arrays: Value  # the results, whose references the attempt owns until @build takes them
 
@@ -175,15 +177,15 @@ class _Attempt:
         return self.process.word(self.code, self.words, word, type)
 
     def datum(self, number: Value) -> Value:
-        """Where one of the addresses stands."""
+        """The place of one of the addresses."""
         return self.code.item(self.data, "ptr", number)
 
     def drop_arrays(self, end: Value) -> None:
-        """Let go of the results before `end`."""
+        """Release the results before `end`."""
         self.code.tell("void", "drop", self.arrays, self.code.constant("i64", 0), end)
 
     def count(self, word: str) -> None:
-        """Add one to a counter, to which a word points."""
+        """Add one to the counter to which a word points."""
         counter = self.word(word, "ptr")
         self.code.store(self.code.load("i64", counter) + 1, counter)
 
@@ -191,7 +193,8 @@ class _Attempt:
 def _attempt(
     process: Process, code: Code, words: Value, argv: Value, count: Value, names: Value, settings: Value
 ) -> Value:
-    """Make the call, if it is for these settings and this number and these names of arguments."""
+    """Make the call, if settings, number and names of the arguments are those of the cached
+    call."""
     has_settings = process.word(code, words, "W_CONFIG", "ptr").equals(settings)
     has_count = process.word(code, words, "W_POSITIONAL").equals(count)
     is_alike = code.where(has_settings & has_count, lambda: _has_names(process, code, words, names))
@@ -199,23 +202,24 @@ def _attempt(
 
 
 def _has_names(process: Process, code: Code, words: Value, names: Value) -> Value:
-    """Whether the arguments' names are these strings in this order."""
+    """Whether the keyword names are those of the cached call, in its order."""
+    # By identity: names in source code are interned, and other calls go the general way.
     count = process.word(code, words, "W_NAMES")
-    expected = code.item(words, "i64", process.word(code, words, "W_NAMES_AT"))
+    expected_names = code.item(words, "i64", process.word(code, words, "W_NAMES_AT"))
 
     def is_name(k: Value) -> Value:
-        return process.tuple_item(code, names, k).equals(item(code, expected, k, "ptr"))
+        return process.tuple_item(code, names, k).equals(item(code, expected_names, k, "ptr"))
 
     is_as_many = _keyword_count(process, code, names).equals(count)
     return code.where(is_as_many, lambda: code.leading(count, is_name).equals(count))
 
 
 def _match_arguments(process: Process, code: Code, words: Value, argv: Value) -> Value:
-    """Make the call, if each argument is as described; until then, nothing has been done."""
+    """Make the call, if each argument is as described. Nothing is done before all are checked."""
     counts = (process.word(code, words, f"W_{word}") for word in ("NODES", "INPUTS", "RESULTS", "SIZES"))
     nodes, inputs, results, sizes = counts
     data, arrays = code.row("ptr", inputs + results + 1 + sizes), code.row("ptr", results)
-    # How many there are, one for each node, and one more for donated arrays.
+    # Their number, then one for each node at most, and one more for each donated array.
     references = code.row("ptr", nodes + process.word(code, words, "W_DONATED") + 1)
     objects = code.row("ptr", nodes)
     rows = (objects, data, code.row("i64", inputs), references)
@@ -234,13 +238,13 @@ def _match_arguments(process: Process, code: Code, words: Value, argv: Value) ->
 
 
 def _refuse(process: Process, code: Code) -> Value:
-    """UNFIT; where an interrupt came while arguments were compared, it is raised."""
+    """UNFIT; null if an interrupt came while arguments were compared, so that it is raised."""
     has_no_error = is_null(process.ask(code, "ptr", "ERROR"))
     return code.choose(has_no_error, lambda: _unfit(code), lambda: null(code))
 
 
 def _play(attempt: _Attempt, player: Value, place: Value) -> Value:
-    """Let a device run it, and wrap the buffers that the player gives in a tuple."""
+    """Run the plan on a device, and wrap the buffers in the tuple that the player returns."""
     process, code = attempt.process, attempt.code
     buffers = process.ask(code, "ptr", "VECTORCALL", player, attempt.data, attempt.inputs, null(code))
 
@@ -261,7 +265,7 @@ def _play(attempt: _Attempt, player: Value, place: Value) -> Value:
 
     def drop(count: Value) -> Value:
         attempt.drop_arrays(count)
-        return null(code)  # the error is set: the call has been made, and is not made again
+        return null(code)  # not UNFIT: the device has run the plan, which must not run again
 
     def answer() -> Value:
         is_declined = buffers.equals(process.object(code, "NONE"))
@@ -273,7 +277,7 @@ def _play(attempt: _Attempt, player: Value, place: Value) -> Value:
 
 
 def _make_results(attempt: _Attempt, place: Value) -> Value:
-    """Make arrays for the results, and go on."""
+    """Make arrays for the results, then continue the call."""
     code = attempt.code
 
     def is_there(k: Value) -> Value:
@@ -288,7 +292,7 @@ def _make_results(attempt: _Attempt, place: Value) -> Value:
 
 
 def _take_arena(attempt: _Attempt) -> Value:
-    """Take an arena, if the code needs one, and go on."""
+    """Take an arena, if the code needs one, then continue the call."""
     code, nbytes = attempt.code, attempt.word("W_ARENA_BYTES")
     is_needed = nbytes.compare("ne", 0)
     take = partial(code.ask, "ptr", "take_arena", attempt.words, nbytes)
@@ -299,7 +303,7 @@ def _take_arena(attempt: _Attempt) -> Value:
 
 
 def _without_memory(attempt: _Attempt, count: Value) -> Value:
-    """Let go of the first results: UNFIT where memory is short, other errors are raised."""
+    """Release the first `count` results: UNFIT if memory is short, null for other errors."""
     process, code = attempt.process, attempt.code
     code.tell("void", "take_back", attempt.words, count, attempt.nodes, attempt.data, attempt.arrays)
     attempt.drop_arrays(count)
@@ -314,7 +318,7 @@ def _without_memory(attempt: _Attempt, count: Value) -> Value:
 
 
 def _run(attempt: _Attempt, arena: Value) -> Value:
-    """Run the code and make the tree of the results; takes the reference to the arena, if any."""
+    """Run the code and build the tree of results; takes over the reference to the arena, if any."""
     code, number = attempt.code, attempt.inputs + attempt.results
     sizes = code.item(attempt.words, "i64", attempt.word("W_SIZES_AT"))
 
@@ -330,13 +334,13 @@ def _run(attempt: _Attempt, arena: Value) -> Value:
 
 
 def _is_complete(attempt: _Attempt) -> Value:
-    """Run the code; false where a loop was interrupted, whose error is set."""
+    """Run the code; false if it was interrupted, with the error set."""
     process, code = attempt.process, attempt.code
     run = partial(code.tell, "void", attempt.word("W_FUNCTION", "ptr"), attempt.data)
 
     def run_briefly() -> Value:
         run()
-        return true(code)  # nothing in it can be interrupted
+        return true(code)  # a brief plan checks for no signals
 
     def run_unlocked() -> Value:
         state = process.ask(code, "ptr", "SAVE_THREAD")
@@ -344,7 +348,8 @@ def _is_complete(attempt: _Attempt) -> Value:
         code.tell("void", process.object(code, "RESTORE_THREAD"), state)
         return is_null(process.ask(code, "ptr", "ERROR"))
 
-    # Before anybody else may run, and also if the run is interrupted: lent memory is overwritten.
+    # Before another thread may run, and even if the run is interrupted: the memory of donated
+    # arguments will be overwritten.
     code.tell("void", "delete", attempt.words, attempt.nodes)
     attempt.count("W_SUBMITTED")
     is_brief = attempt.word("W_IS_BRIEF").compare("ne", 0)
@@ -355,20 +360,20 @@ def _is_complete(attempt: _Attempt) -> Value:
 
 
 def _finish(attempt: _Attempt, arena: Value) -> Value:
-    """Put the arena where later calls find it, and make the tree of the results."""
+    """Return the arena to the list for later calls, and build the tree of results."""
     process, code = attempt.process, attempt.code
 
     def give_back() -> None:
         status = process.ask(code, "i32", "LIST_APPEND", attempt.word("W_ARENAS", "ptr"), arena)
         code.either(status.compare("ne", 0), lambda: process.clear_error(code))
-        process.drop_reference(code, arena)  # the last, if the list has no memory for another
+        process.drop_reference(code, arena)  # frees it, if the list could not take it
 
     code.either(is_null(arena).invert(), give_back)
     return code.ask("ptr", "build", attempt.words, attempt.arrays)
 
 
 def _abandon(attempt: _Attempt, arena: Value) -> Value:
-    """Let go of the results and the arena; the error that is set is raised."""
+    """Release the results and the arena; null, so that the error that is set is raised."""
     attempt.drop_arrays(attempt.results)
     attempt.process.drop_reference(attempt.code, arena)
     return null(attempt.code)

@@ -1,4 +1,4 @@
-"""What an executable says of the calls that native code makes of it: memory, and what is run."""
+"""An executable as native calls see it: the types of its memory, and its code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A dense array: what its dtype object and shape are."""
+    """The dtype object and the shape of a dense array."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -19,13 +19,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What is run: `function` is the address of void(ptr words), arguments to sizes in a row."""
+    """The code of a plan. function: the address of void(ptr words), with all addresses and
+    sizes."""
 
     function: int
     sizes: tuple[int, ...]
     arena_bytes: int
     arenas: list[np.ndarray]
     arena_maker: Callable[[], np.ndarray]
-    is_brief: bool  # so short that other threads may wait for it
+    is_brief: bool  # so short that it runs with the interpreter's lock
     counters: tuple[int, int]  # addresses: calls submitted, calls finished
     owner: object  # keeps the code alive

@@ -1,12 +1,12 @@
-"""Cached calls made by native code: what is called, as words, and the method that makes the calls.
+"""Cached calls made by native code: their description as words, and the method that makes them.
 
-    NativeCall   what one kind of call looks like, and what is run for it, as data
-    kept(call)   the same for native code: (words, call); the call keeps alive what words point to
+    NativeCall   one kind of call, as data: its arguments, its code, its results
+    kept(call)   the same for native code: (words, call); the call keeps the words' objects alive
     method(...)  a method of a class: tries the kept calls of an instance, then a Python function
 
-The code (call.py, match.py, results.py) is compiled once per process. It reads Python's and
-NumPy's objects from below, so `host()` checks each offset against real objects, and there is no
-method where something is not as it is known, or where threads run without the interpreter's lock.
+The code (call.py, match.py, results.py) is compiled once per process. It reads the memory of
+Python's and NumPy's objects, so `_host()` checks each offset against real objects. There is no
+method if one of them differs from the known one, or if threads run without the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ from rune.backends.cpu.calls.code import Code, Memory
 from rune.backends.cpu.calls.process import Process
 from rune.records import dataclass
 
-MOST_NODES = 4096  # of one call: they stand on the stack
-_NEW_FROM_DESCR = 94  # its place in NumPy's table of functions, a part of NumPy's ABI
+MOST_NODES = 4096  # of one call: native code keeps them on the stack
+_NEW_FROM_DESCR = 94  # PyArray_NewFromDescr's index in NumPy's table of functions, part of its ABI
 
 Kept = tuple[bytes, "NativeCall"]
 
 
 class Fetch(IntEnum):
-    """Where a node of the arguments comes from."""
+    """How native code gets a node of the arguments."""
 
     ARGUMENT, TUPLE, LIST, DICT, CONSTANT = range(5)
 
 
 class Check(IntEnum):
-    """What a node has to be; from ARRAY on they are leaves, the last two of a device's memory.
+    """The check of a node. From ARRAY on nodes are leaves, the last two in a device's memory.
 
-    DONATED is an ARRAY that is deleted by the call.
+    DONATED is an ARRAY that the call deletes.
     """
 
     SAME, SEQUENCE, DICT, ARRAY, DONATED, NUMPY, FLOAT, INT, BOOL, PLACED, COPIED = range(11)
 
 
 class Build(IntEnum):
-    """How a node of the result is made."""
+    """How native code builds a node of the result."""
 
     LEAF, NONE, TUPLE, LIST, DICT = range(5)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of the arguments: item `key` of node `parent`, and what it has to be.
+    """One node of the arguments: item `key` of node `parent`, and its check.
 
-    expected: an object for SAME, the type for arrays of rune's, a length for containers
+    expected: the object for SAME, the type for rune's arrays, the length for containers
     extra:    the class for SEQUENCE, Memory for arrays of the CPU, bytes for numbers, the place for
               PLACED, the device of the copy for COPIED
     """
@@ -77,10 +77,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result: its type, its memory, and what makes it where NumPy's allocator should not.
+    """One result: its type, its memory, and a maker if NumPy's allocator should not be used.
 
-    memory: None for that of a device
-    lender: the leaf, a donated array, whose memory it takes where nothing else has a reference
+    memory: None for memory of a device
+    lender: the leaf, a donated array, whose memory it takes if nothing else refers to that
     """
 
     type: object
@@ -91,9 +91,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """What is run on a device: a Python function of the buffers, which gives those of the results.
+    """Runs a plan on a device: a Python function from the arguments' buffers to the results'.
 
-    It gives None, with nothing done, where the general way has to make the call.
+    It returns None, having done nothing, if the general call has to be made.
     """
 
     play: Callable[..., tuple[object, ...] | None]
@@ -101,16 +101,16 @@ class Player:
 
 @dataclass(frozen=True, slots=True)
 class NativeCall:
-    """One kind of call: when it fits, what is run, and what comes of it."""
+    """One kind of call: its arguments, its code, and its results."""
 
     config: object
     positional: int
     names: tuple[str, ...]
     nodes: tuple[Node, ...]
-    place: object  # of results, unless an argument is committed
+    place: object  # of results, unless an argument is committed to a device
     results: tuple[Result, ...]
     build: tuple[tuple[Build, int, tuple[str, ...] | None], ...]  # children before their parents
-    finish: Callable[[list[Any]], Any] | None  # makes the tree where `build` cannot
+    finish: Callable[[list[Any]], Any] | None  # builds the tree if `build` cannot
     code: Code | Player
     runs: array[int]  # counts all runs, in its first word
 
@@ -146,7 +146,8 @@ _HEAD = (
 
 
 def kept(call: NativeCall) -> Kept:
-    """The call, and its words."""
+    """The words of a call, with the call."""
+    # Objects are words with their ids, which stay valid because the call is kept with the words.
     tables: list[int] = []
     base = len(_HEAD)
 
@@ -171,7 +172,7 @@ def kept(call: NativeCall) -> Kept:
         return [id(r.type), _id_or_0(r.maker), at_table, *lender]
 
     nodes = [word for n in call.nodes for word in node(n)]
-    donated = [number for number, n in enumerate(call.nodes) if n.check is Check.DONATED]
+    donated_nodes = [number for number, n in enumerate(call.nodes) if n.check is Check.DONATED]
     results = [word for r in call.results for word in result(r)]
     build = [word for op, n, keys in call.build for word in (op, n, _id_or_0(keys))]
     head = {
@@ -185,8 +186,8 @@ def kept(call: NativeCall) -> Kept:
         "INPUTS": len(leaves),
         "RESULTS": len(call.results),
         "RESULTS_AT": at(results),
-        "DONATED": len(donated),
-        "DONATED_AT": at(donated),
+        "DONATED": len(donated_nodes),
+        "DONATED_AT": at(donated_nodes),
         "BUILD": len(call.build),
         "BUILD_AT": at(build),
         "FINISH": _id_or_0(call.finish),
@@ -205,7 +206,7 @@ _EXTRA_BY_ID = (Check.SEQUENCE, Check.PLACED, Check.COPIED)
 
 
 def _code_words(code: Code) -> dict[str, int]:
-    """The words that say what machine code is run."""
+    """The words of the machine code."""
     return {
         "ARENA_BYTES": code.arena_bytes,
         "ARENAS": id(code.arenas),
@@ -227,7 +228,7 @@ def _id_or_0(x: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The class that gets the method, and what the method has to know of rune's objects."""
+    """The class that gets the method, and rune's objects as the method needs them."""
 
     cls: type
     calls: str  # the slot of an instance that holds a tuple of Kept
@@ -239,11 +240,11 @@ class Owner:
     interpreter: ContextVar[Any]
     outermost: object
     config: ContextVar[Any]
-    scope: type  # of what that variable holds, with a slot `settings`, which may be unset
+    scope: type  # of that variable's value, with a slot `settings`, which may be unset
 
 
 def method(owner: Owner) -> object:
-    """The method `__call__` of the class; None where the host is not the known one.
+    """The method `__call__` of the class; None if this interpreter is not a known one.
 
     Errors: CompileError.
     """
@@ -253,14 +254,14 @@ def method(owner: Owner) -> object:
         return None
     process = Process({**host.pointers, **_objects(owner)}, {**_CODES, **host.numbers, **slots})
     text = "\n\n".join(part.text(process) for part in (call, match, results))
-    # It is compiled once in a process, and no slower for three times the effort.
+    # Compiled in each process, and with full effort, which takes three times as long, no faster.
     code = compiler.compile_module("call", text, conventions.LITTLE)
     flags = _METH_FASTCALL | _METH_KEYWORDS
-    # Its first lines are what `inspect.signature` reads.
+    # `inspect.signature` parses the first lines of a built-in method's docstring.
     text_signature = "__call__($self, /, *args, **kwargs)\n--\n\n"
     document = (text_signature + (owner.general.__doc__ or "")).encode()
     definition = host_abi.MethodDefinition(b"__call__", code.address("call"), flags, document)
-    # Never freed: finalisers may call until the process ends.
+    # Never freed: finalisers may call jitted functions until the process ends.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object((code, definition, owner)))
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
@@ -306,7 +307,7 @@ _FUNCTIONS = {
 
 
 def _objects(owner: Owner) -> dict[str, str]:
-    """Words that stand for objects."""
+    """Pointers to objects, by word."""
     objects = {
         "GENERAL": owner.general,
         "ARRAY_TYPE": owner.array,
@@ -344,9 +345,9 @@ def _slots(owner: Owner) -> dict[str, int] | None:
 
 
 def slot_offset(cls: type, name: str) -> int | None:
-    """How many bytes into an instance a slot is: where what is put there is found."""
+    """The byte offset of a slot in an instance, found by looking for a mark that is put there."""
     instance, mark = object.__new__(cls), object()
-    object.__setattr__(instance, name, mark)  # also where the class refuses it
+    object.__setattr__(instance, name, mark)  # works for frozen classes too
     offsets = range(object.__basicsize__, cls.__basicsize__, 8)
     matches = [k for k in offsets if _word(id(instance) + k) == id(mark)]
     return matches[0] if len(matches) == 1 else None
@@ -358,7 +359,7 @@ def _word(address: int) -> int:
 
 @functools.cache
 def _host() -> Process | None:
-    """Functions and offsets of this process; None where it is not known."""
+    """Functions and offsets of this process; None if they are not the known ones."""
     abi, make = host_abi.abi(), _new_from_descr()
     is_locked = not sysconfig.get_config_var("Py_GIL_DISABLED")
     is_known = sys.implementation.name == "cpython" and is_locked and _is_layout_known()
@@ -388,30 +389,31 @@ def _host() -> Process | None:
 
 
 def _is_layout_known() -> bool:
-    """Whether objects of these kinds, and counts of references, are as native code reads them."""
+    """Whether tuples, lists, bytes and reference counts have the layout that native code reads."""
     marks = object(), object(), object()
-    listed = [*marks, None]
+    list_of_marks = [*marks, None]
     size, items = object.__basicsize__, tuple.__basicsize__
     text = bytes(range(7, 19))
     address = id(text) + bytes.__basicsize__ - 1
-    alone, shared = object(), object()
-    others = [shared] * 5
+    alone, busy = object(), object()
+    others = [busy] * 5
     return (
         [_word(id(marks) + items + 8 * k) for k in range(3)] == [*map(id, marks)]
         and _word(id(marks) + size) == 3
-        and _word(id(listed) + size) == 4
+        and _word(id(list_of_marks) + size) == 4
         and ctypes.string_at(address, len(text)) == text
-        and _references(shared) == _references(alone) + len(others)
+        and _references(busy) == _references(alone) + len(others)
     )
 
 
 def _references(value: object) -> int:
-    """How many references an object has, from its first word."""
+    """The reference count of an object, read from its first word."""
+    # Only 32 bits: from Python 3.14 on the upper half has flags.
     return ctypes.c_uint32.from_address(id(value)).value
 
 
 def _new_from_descr() -> int | None:
-    """The address of NumPy's function that makes an array; None where it does not make one."""
+    """The address of NumPy's PyArray_NewFromDescr; None if a trial of it fails."""
     try:
         core = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:

@@ -1,12 +1,12 @@
-"""Whether arguments are those of a cached call, as native code.
+"""Native code that decides whether arguments are those of a cached call.
 
     @match    walk the nodes of the arguments: fetch each, check it, take the memory of a leaf
-    @fits     whether an object is a dense array of NumPy's with a certain dtype and shape
-    @release  let go of what @match has counted
+    @fits     whether an object is a dense NumPy array with a given dtype and shape
+    @release  drop the references that @match has counted
 
-To fetch the value of a dict is to compare keys, which may run Python code that changes any list,
-dict or array. So containers and memory are counted when they are met. What is compared by its
-identity, or read at once, is borrowed: nothing runs between fetching and reading it.
+Fetching the value of a dict compares keys, which may run Python code that changes any list, dict or
+array. So references to containers and memory are counted. Objects that are compared by identity, or
+read at once, are borrowed: no code runs between fetching and reading them.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _LARGEST_F32 = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Memory of one attempt, on the stack of native code: a row for each purpose."""
+    """Memory of one attempt on the stack, a row for each purpose."""
 
     nodes: Value  # the object of each node, borrowed
     data: Value  # the address of each leaf's memory
     numbers: Value  # a word for each leaf that is a number
-    references: Value  # how many references were counted, and those
+    references: Value  # the number of counted references, then these
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A node of the arguments, as the walk comes to it."""
+    """A node of the arguments during the walk."""
 
     process: Process
     code: Code
@@ -46,7 +46,7 @@ class _Node:
     rows: _Rows
     place: Value  # the address of the place of results
     description: Value  # the words of the node
-    leaf: Value  # how many leaves came before
+    leaf: Value  # the number of earlier leaves
 
     def word(self, name: str, type: str = "i64") -> Value:
         """A word of the node."""
@@ -64,11 +64,11 @@ class _Node:
         self.code.store(count + 1, self.rows.references)
 
     def lend(self, address: Value) -> None:
-        """Say where the leaf's memory is."""
+        """Set the address of the leaf's memory."""
         self.code.store(address, self.code.item(self.rows.data, "ptr", self.leaf))
 
     def lend_number(self, number: Value) -> Value:
-        """Put the leaf, a number, into memory; true, since it fits."""
+        """Store the leaf, a number, in memory; returns true, since it fits."""
         slot = self.code.item(self.rows.numbers, "i64", self.leaf)
         self.code.store(number, slot)
         self.lend(slot)
@@ -88,6 +88,7 @@ def text(process: Process) -> str:
 
 def _match(process: Process, code: Code, words: Value, argv: Value, *rows: Value) -> Value:
     """The place of the results; null if the arguments do not fit, or an interrupt is set."""
+    # A committed argument decides the place of all results.
     memory, place, leaf = _Rows(*rows), code.allocate("ptr"), code.variable("i64", 0)
     code.store(process.word(code, words, "W_PLACE", "ptr"), place)
     code.store(code.constant("i64", 0), memory.references)
@@ -113,7 +114,7 @@ def _match(process: Process, code: Code, words: Value, argv: Value, *rows: Value
 
 
 def _release(process: Process, code: Code, references: Value) -> None:
-    """Let go of what was counted."""
+    """Drop the counted references."""
     count, objects = code.load("i64", references), code.item(references, "ptr", code.constant("i64", 1))
     code.tell("void", "drop", objects, code.constant("i64", 0), count)
 
@@ -122,7 +123,7 @@ def _release(process: Process, code: Code, references: Value) -> None:
 
 
 def _fetch(node: _Node) -> Value:
-    """The object of a node; null, perhaps with an error, where it is not there."""
+    """The object of a node; null, perhaps with an error, if it does not exist."""
     numbers = node.process.numbers
     cases = {numbers[word]: partial(write, node) for word, write in _FETCHES.items()}
     return node.code.switch(node.word("fetch"), cases, lambda: null(node.code))
@@ -141,7 +142,7 @@ def _item_of_tuple(node: _Node) -> Value:
 
 
 def _item_of_list(node: _Node) -> Value:
-    # The list may have become shorter since it was checked: Python's function looks again.
+    # The list may have become shorter since its check, so Python's function checks the index again.
     return node.process.ask(node.code, "ptr", "LIST_ITEM", _parent(node), node.word("key"))
 
 
@@ -159,10 +160,10 @@ _FETCHES: dict[str, Callable[[_Node], Value]] = {
 
 
 def _is_absent(process: Process, code: Code) -> Value:
-    """False: what is not there does not fit.
+    """False, because a missing object does not fit.
 
-    A comparison of keys may have failed: the general way makes its own error of that. An error that
-    is not an Exception, such as an interrupt, stays set, and @attempt raises it.
+    If a comparison of keys has failed, the general call raises its own error. An error that is not
+    an Exception, such as an interrupt, stays set, and @attempt raises it.
     """
 
     def forget() -> None:
@@ -182,7 +183,7 @@ def _is_same(node: _Node, object: Value) -> Value:
 
 
 def _is_sequence(node: _Node, object: Value) -> Value:
-    """A tuple or list of the length, which both have in the same place."""
+    """Whether it is a tuple or list of the expected length, a field that both have in one place."""
 
     def has_length() -> Value:
         return _has_length(node, object, node.process.field(node.code, object, "SIZE", "i64"))
@@ -195,14 +196,15 @@ def _is_dict(node: _Node, object: Value) -> Value:
 
 
 def _has_length(node: _Node, container: Value, length: Value) -> Value:
-    """Whether the length is as expected; the container then stays until the call is over."""
+    """Whether the length is the expected one; if so, the container is counted until the call
+    ends."""
     is_expected = length.equals(node.word("expected"))
     node.code.either(is_expected, lambda: node.hold(container))
     return is_expected
 
 
 def _is_array(node: _Node, object: Value) -> Value:
-    """An array of rune's, of the type, on this device, not deleted."""
+    """Whether it is one of rune's arrays, of the type, on this device, and not deleted."""
     process, code = node.process, node.code
     type, place, buffer = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "BUFFER"))
     is_committed = place.equals(node.object("COMMITTED"))
@@ -217,14 +219,15 @@ def _is_array(node: _Node, object: Value) -> Value:
 
 
 def _is_donated(node: _Node, object: Value) -> Value:
-    """The same, which the call will delete: it stays, though it may leave its list meanwhile."""
+    """The same for an array that the call deletes: counted, since its list may drop it
+    meanwhile."""
     fits = _is_array(node, object)
     node.code.either(fits, lambda: node.hold(object))
     return fits
 
 
 def _is_placed(node: _Node, object: Value) -> Value:
-    """An array of rune's, of the type, where it has to be, not deleted: its buffer is lent."""
+    """Whether it is one of rune's arrays, of the type, on the expected device, and not deleted."""
     process, code = node.process, node.code
     type, place, buffer = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "BUFFER"))
     expected = node.word("extra", "ptr")
@@ -242,7 +245,7 @@ def _is_placed(node: _Node, object: Value) -> Value:
 
 
 def _is_copied(node: _Node, object: Value) -> Value:
-    """A free array of the CPU, of the type, with a copy on the device, whose buffer is lent."""
+    """Whether it is an uncommitted array of the CPU, of the type, with a copy on the device."""
     process, code = node.process, node.code
     type, place, copy = (process.field(code, object, f"SLOT_{name}") for name in ("TYPE", "PLACE", "COPY"))
     is_free = place.equals(node.object("FREE"))
@@ -257,13 +260,13 @@ def _is_copied(node: _Node, object: Value) -> Value:
 
 
 def _lend_object(node: _Node, buffer: Value) -> None:
-    """Lend the buffer itself until the call is over."""
+    """Pass the buffer object itself, counted until the call ends."""
     node.hold(buffer)
     node.lend(buffer)
 
 
 def _is_memory(node: _Node, array: Value) -> Value:
-    """NumPy's array of the dtype and shape, which lends its memory until the call is over."""
+    """Whether it is a NumPy array of the dtype and shape; if so, pass its memory."""
     code = node.code
     fits = code.ask("i1", "fits", array, code.item(node.words, "i64", node.word("extra")))
 
@@ -276,7 +279,7 @@ def _is_memory(node: _Node, array: Value) -> Value:
 
 
 def _is_float(node: _Node, object: Value) -> Value:
-    """A float; one beyond f32 does not fit there, and the general way rounds it."""
+    """Whether a float fits: one beyond f32's range does not, and the general call rounds it."""
     number = node.process.ask(node.code, "double", "FLOAT_VALUE", object)
 
     def narrow() -> Value:
@@ -287,7 +290,7 @@ def _is_float(node: _Node, object: Value) -> Value:
 
 
 def _is_int(node: _Node, object: Value) -> Value:
-    """A whole number; for one that is out of range, the general way has an error."""
+    """Whether an integer fits: for one that is out of range, the general call raises an error."""
     code = node.code
     overflow = code.variable("i32", 0)
     number = node.process.ask(code, "i64", "INT_VALUE", object, overflow)
@@ -312,7 +315,7 @@ def _is_wide(node: _Node) -> Value:
 
 
 def _of_class(node: _Node, object: Value, cls: Value, check: Callable[[], Value]) -> Value:
-    """Whether an object is of just this class, and the check, which relies on it, holds."""
+    """Whether an object is of exactly this class, and passes the check, which relies on that."""
     is_class = node.process.field(node.code, object, "TYPE").equals(cls)
     return node.code.where(is_class, check)
 
@@ -337,12 +340,12 @@ _CHECKS: dict[str, Callable[[_Node, Value], Value]] = {
 
 
 def _fits(process: Process, code: Code, array: Value, table: Value) -> Value:
-    """Whether an object is NumPy's own array, dense, with the dtype and shape of a table."""
+    """Whether an object is exactly a NumPy array, dense, with the dtype and shape of a table."""
     is_array = process.field(code, array, "TYPE").equals(process.object(code, "NDARRAY"))
 
     def is_alike() -> Value:
-        required = process.numbers["REQUIRED_FLAGS"]
-        is_dense = (process.field(code, array, "FLAGS", "i32") & required).equals(required)
+        required_flags = process.numbers["REQUIRED_FLAGS"]
+        is_dense = (process.field(code, array, "FLAGS", "i32") & required_flags).equals(required_flags)
         is_dtype = process.field(code, array, "DESCR").equals(code.load("ptr", table))
         ndim = process.field(code, array, "NDIM", "i32").cast("sext", "i64")
         is_rank = ndim.equals(item(code, table, 1))

@@ -1,4 +1,4 @@
-"""What native code reads and calls of this process, for functions that the Writer writes.
+"""The process as native code sees it: functions, objects and offsets by names.
 
 pointers   to functions and objects, by names in capitals
 numbers    byte offsets and positions of words, by names in capitals
@@ -15,7 +15,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Words that stand for functions, objects and offsets (describe.py)."""
+    """Functions, objects and offsets by word (describe.py)."""
 
     pointers: Mapping[str, str]
     numbers: Mapping[str, int]
@@ -29,15 +29,16 @@ class Process:
         return code.ask(type, self.object(code, word), *args)
 
     def count_reference(self, code: Code, object: Value) -> None:
-        """One more reference."""
+        """Count one more reference."""
         code.tell("void", self.object(code, "INCREF"), object)
 
     def drop_reference(self, code: Code, object: Value) -> None:
-        """One reference less, but of null; the last frees the object, which may run Python code."""
+        """Drop a reference, unless it is null. The last one frees the object, which may run Python
+        code."""
         code.tell("void", self.object(code, "DECREF"), object)
 
     def clear_error(self, code: Code) -> None:
-        """Forget the error that Python has set, if there is one."""
+        """Clear Python's error, if one is set."""
         code.tell("void", self.object(code, "CLEAR_ERROR"))
 
     def field_at(self, code: Code, object: Value, word: str) -> Value:
@@ -45,11 +46,11 @@ class Process:
         return code.item(object, "i8", code.constant("i64", self.numbers[word]))
 
     def field(self, code: Code, object: Value, word: str, type: str = "ptr") -> Value:
-        """A field of an object; of an object, it is a borrowed reference."""
+        """The value of a field of an object; a field with an object is a borrowed reference."""
         return code.load(type, self.field_at(code, object, word))
 
     def tuple_item(self, code: Code, tuple: Value, number: Value | int) -> Value:
-        """An item of a tuple that is known to have it; a borrowed reference."""
+        """An item of a tuple that is known to have it, as a borrowed reference."""
         return item(code, self.field_at(code, tuple, "TUPLE_ITEMS"), number, "ptr")
 
     def word(self, code: Code, words: Value, word: str, type: str = "i64") -> Value:
@@ -64,20 +65,20 @@ def item(code: Code, array: Value, number: Value | int, type: str = "i64") -> Va
 
 
 def null(code: Code) -> Value:
-    """No object: where Python's functions give it, they have set an error."""
+    """The null pointer, which Python's functions return after they have set an error."""
     return Value(code, "ptr", "null")
 
 
 def is_null(object: Value) -> Value:
-    """Whether a pointer points to nothing."""
+    """Whether a pointer is null."""
     return object.compare("eq", Value(object.writer, "ptr", "null"))
 
 
 def true(code: Code) -> Value:
-    """A condition that holds."""
+    """The constant true."""
     return Value(code, "i1", "true")
 
 
 def false(code: Code) -> Value:
-    """A condition that does not hold."""
+    """The constant false."""
     return Value(code, "i1", "false")

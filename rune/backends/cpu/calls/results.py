@@ -1,16 +1,17 @@
 """Results, arenas and trees of a cached call, as native code.
 
-    @make        one result: an array of Python's over uninitialised memory
+    @make        one result: an array over uninitialised memory
     @lend        the same over the memory of a donated argument, if nothing else refers to that
     @is_lent     whether a result has the memory of an argument
-    @take_back   give lent memory back to the arguments of a call that is not made
-    @delete      the donated arguments lose their memory
-    @wrap        an array over a buffer that is there
+    @take_back   return lent memory to the arguments of a call that is not made
+    @delete      delete the donated arguments
+    @wrap        an array over an existing buffer
     @take_arena  an arena that no other call uses
     @build       the tree of the results       @join   one node of it, over its children
-    @drop        let references go
+    @drop        drop references
 
-Each gives a new reference, or null where Python has set an error; what it held is let go by then.
+Each returns a new reference, or null if Python has set an error; in that case it has released all
+references that it was given.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def text(process: Process) -> str:
 
 
 def _drop(process: Process, code: Code, objects: Value, begin: Value, end: Value) -> None:
-    """Let the references begin..end of a row go."""
+    """Drop the references begin..end of a row."""
     code.count_up(begin, end, 1, lambda k: process.drop_reference(code, item(code, objects, k, "ptr")))
 
 
@@ -52,7 +53,7 @@ def _drop(process: Process, code: Code, objects: Value, begin: Value, end: Value
 
 
 def _make(process: Process, code: Code, words: Value, number: Value, place: Value, datum: Value) -> Value:
-    """An array over new memory, whose address goes to `datum`."""
+    """An array over new memory, whose address is written to `datum`."""
     result = _result(process, code, words, number)
     maker, table = item(code, result, 1, "ptr"), code.item(words, "i64", item(code, result, 2))
     buffer = code.choose(
@@ -62,7 +63,7 @@ def _make(process: Process, code: Code, words: Value, number: Value, place: Valu
     )
 
     def wrap() -> Value:
-        # Read first: without memory for the array, its buffer goes.
+        # Read first: if there is no memory for the array, @wrap frees the buffer.
         data = process.field(code, buffer, "DATA")
         code.store(data, datum)
         return code.ask("ptr", "wrap", words, number, place, buffer)
@@ -77,7 +78,7 @@ def _result(process: Process, code: Code, words: Value, number: Value) -> Value:
 
 
 def _new_buffer(process: Process, code: Code, table: Value) -> Value:
-    """An uninitialised array of NumPy's, with the dtype and shape of a table."""
+    """An uninitialised NumPy array, with the dtype and shape of a table."""
     dtype, ndim = code.load("ptr", table), item(code, table, 1).cast("trunc", "i32")
     shape = code.item(table, "i64", code.constant("i64", 2))
     process.count_reference(code, dtype)  # NumPy takes this reference, even where it fails
@@ -86,7 +87,7 @@ def _new_buffer(process: Process, code: Code, table: Value) -> Value:
 
 
 def _wrap(process: Process, code: Code, words: Value, number: Value, place: Value, buffer: Value) -> Value:
-    """An array of rune's, which takes the reference to its buffer."""
+    """One of rune's arrays, which takes over the reference to its buffer."""
     array = _new_array(process, code)
     fill = partial(_fill_array, process, code, array, words, number, place, buffer)
     code.either(is_null(array), lambda: process.drop_reference(code, buffer), fill)
@@ -94,18 +95,18 @@ def _wrap(process: Process, code: Code, words: Value, number: Value, place: Valu
 
 
 def _new_array(process: Process, code: Code) -> Value:
-    """An array of rune's with nothing in it."""
+    """One of rune's arrays with empty slots."""
     return process.ask(code, "ptr", "GENERIC_ALLOC", process.object(code, "ARRAY_TYPE"), code.constant("i64", 0))
 
 
 def _fill_array(
     process: Process, code: Code, array: Value, words: Value, number: Value, place: Value, buffer: Value
 ) -> None:
-    """What an array of rune's is made of; it takes the reference to its buffer."""
-    none, type = process.object(code, "NONE"), code.load("ptr", _result(process, code, words, number))
-    for object in (none, type, place):
+    """Fill the slots of an array, which takes over the reference to its buffer."""
+    none_object, type = process.object(code, "NONE"), code.load("ptr", _result(process, code, words, number))
+    for object in (none_object, type, place):
         process.count_reference(code, object)
-    slots = {"BUFFER": buffer, "COPY": none, "TYPE": type, "PLACE": place}
+    slots = {"BUFFER": buffer, "COPY": none_object, "TYPE": type, "PLACE": place}
     for name, object in slots.items():
         code.store(object, process.field_at(code, array, f"SLOT_{name}"))
 
@@ -116,7 +117,8 @@ def _fill_array(
 def _lend(process: Process, code: Code, words: Value, number: Value, place: Value, nodes: Value, data: Value) -> Value:
     """An array over the memory of a donated argument, which loses it, or over new memory.
 
-    The array is made first: from the count of references on, no other Python code may run.
+    The array object is allocated first: allocation may run the collector, and between the check of
+    the reference count and the end no other Python code may run.
     """
     result = _result(process, code, words, number)
     at = code.item(data, "ptr", process.word(code, words, "W_INPUTS") + number)
@@ -135,9 +137,9 @@ def _lend(process: Process, code: Code, words: Value, number: Value, place: Valu
         )
 
     def take(argument: Value, array: Value, buffer: Value) -> Value:
-        none = process.object(code, "NONE")
-        process.count_reference(code, none)
-        code.store(none, process.field_at(code, argument, "SLOT_BUFFER"))
+        none_object = process.object(code, "NONE")
+        process.count_reference(code, none_object)
+        code.store(none_object, process.field_at(code, argument, "SLOT_BUFFER"))
         code.store(process.field(code, buffer, "DATA"), at)
         _fill_array(process, code, array, words, number, place, buffer)
         return array
@@ -150,15 +152,16 @@ def _lend(process: Process, code: Code, words: Value, number: Value, place: Valu
 
 
 def _is_lendable(process: Process, code: Code, buffer: Value) -> Value:
-    """Whether memory may be written: not a view, and only the argument and this call refer to it.
+    """Whether memory may be overwritten: no view, and only the argument and this call refer to it.
 
-    An argument that was given twice is counted twice (match.py).
+    An argument that was passed twice is counted twice (match.py).
     """
     is_array = process.field(code, buffer, "TYPE").equals(process.object(code, "NDARRAY"))
 
     def is_alone() -> Value:
         count, base = process.field(code, buffer, "REFERENCES", "i32"), process.field(code, buffer, "BASE")
         is_writeable = (process.field(code, buffer, "FLAGS", "i32") & process.numbers["WRITEABLE"]).compare("ne", 0)
+        # The argument's reference, and the one that @match has counted.
         return code.where(count.equals(2) & is_writeable, lambda: is_whole(base))
 
     def is_whole(base: Value) -> Value:
@@ -171,7 +174,7 @@ def _is_lendable(process: Process, code: Code, buffer: Value) -> Value:
 
 
 def _is_lent(process: Process, code: Code, words: Value, number: Value, data: Value) -> Value:
-    """Whether a result lies where its lender does."""
+    """Whether a result has the address of its lender."""
     result = _result(process, code, words, number)
     at = item(code, data, process.word(code, words, "W_INPUTS") + number, "ptr")
     has_lender = item(code, result, 3).compare("ne", 0)
@@ -181,7 +184,7 @@ def _is_lent(process: Process, code: Code, words: Value, number: Value, data: Va
 def _take_back(
     process: Process, code: Code, words: Value, count: Value, nodes: Value, data: Value, arrays: Value
 ) -> None:
-    """Give the memory of the first results back to the arguments that lent it."""
+    """Return the memory of the first results to the arguments that lent it."""
 
     def give(k: Value) -> None:
         argument = item(code, nodes, item(code, _result(process, code, words, k), 3) - 1, "ptr")
@@ -194,11 +197,12 @@ def _take_back(
 
 
 def _delete(process: Process, code: Code, words: Value, nodes: Value) -> None:
-    """Delete donated arguments, whether their memory serves or not; the call still holds it."""
-    donated = code.item(words, "i64", process.word(code, words, "W_DONATED_AT"))
+    """Delete donated arguments, whether or not a result took their memory, which is still
+    counted."""
+    donated_nodes = code.item(words, "i64", process.word(code, words, "W_DONATED_AT"))
 
     def delete(k: Value) -> None:
-        array = item(code, nodes, item(code, donated, k), "ptr")
+        array = item(code, nodes, item(code, donated_nodes, k), "ptr")
         for slot in ("SLOT_BUFFER", "SLOT_COPY"):
             _put(process, code, array, slot, process.object(code, "NONE"))
 
@@ -206,7 +210,8 @@ def _delete(process: Process, code: Code, words: Value, nodes: Value) -> None:
 
 
 def _put(process: Process, code: Code, array: Value, slot: str, object: Value) -> None:
-    """Put an object into a slot, in place of what is there."""
+    """Replace the object in a slot."""
+    # The old one is dropped last: freeing it may run Python code, which must see a valid slot.
     before = process.field(code, array, slot)
     process.count_reference(code, object)
     code.store(object, process.field_at(code, array, slot))
@@ -217,10 +222,9 @@ def _put(process: Process, code: Code, array: Value, slot: str, object: Value) -
 
 
 def _take_arena(process: Process, code: Code, words: Value, nbytes: Value) -> Value:
-    """The last arena that is free, if it is large enough; else a new one.
+    """The last free arena, if it is large enough; else a new one.
 
-    One that is too small is let go: below larger ones it would be met again and again, and the
-    list would grow.
+    An arena that is too small is freed: kept, it would stay in the list for ever, which would grow.
     """
     arenas = process.word(code, words, "W_ARENAS", "ptr")
     size = process.field(code, arenas, "SIZE", "i64")
@@ -239,7 +243,7 @@ def _take_arena(process: Process, code: Code, words: Value, nbytes: Value) -> Va
 
     def take() -> Value:
         arena = process.ask(code, "ptr", "LIST_ITEM", arenas, size - 1)
-        # The list lends its reference, and gives it up in the next line.
+        # LIST_ITEM borrows the list's reference, which the next line drops.
         process.count_reference(code, arena)
         status = process.ask(code, "i32", "LIST_SET_SLICE", arenas, size - 1, size, null(code))
         return code.choose(status.equals(0), lambda: fit(arena), lambda: let_go(arena))
@@ -255,7 +259,7 @@ def _take_arena(process: Process, code: Code, words: Value, nbytes: Value) -> Va
 
 
 def _build(process: Process, code: Code, words: Value, arrays: Value) -> Value:
-    """The tree over the arrays, whose references it takes: a stack machine, children first."""
+    """The tree over the arrays, whose references it takes over: a stack machine, children first."""
     count = process.word(code, words, "W_BUILD")
     nodes = code.item(words, "i64", process.word(code, words, "W_BUILD_AT"))
     stack = code.row("ptr", count)
@@ -285,7 +289,7 @@ def _build(process: Process, code: Code, words: Value, arrays: Value) -> Value:
 
     def undo() -> Value:
         zero, results = code.constant("i64", 0), process.word(code, words, "W_RESULTS")
-        # The uppermost is the null of the node that could not be made.
+        # The top of the stack is the null of the node that failed.
         code.tell("void", "drop", stack, zero, code.load("i64", top) - 1)
         code.tell("void", "drop", arrays, code.load("i64", leaf), results)
         return null(code)
@@ -296,7 +300,7 @@ def _build(process: Process, code: Code, words: Value, arrays: Value) -> Value:
 
 
 def _finish(process: Process, code: Code, words: Value, stack: Value) -> Value:
-    """The bottom of the stack, or what a Python function makes of it."""
+    """The bottom of the stack, or the result of a Python function that takes it."""
     tree = code.load("ptr", stack)
     function = process.word(code, words, "W_FINISH", "ptr")
 
@@ -309,7 +313,7 @@ def _finish(process: Process, code: Code, words: Value, stack: Value) -> Value:
 
 
 def _join(process: Process, code: Code, operation: Value, length: Value, keys: Value, children: Value) -> Value:
-    """A node over its children, whose references it takes, also where it fails."""
+    """A node over its children, whose references it takes over, even if it fails."""
     is_none, is_tuple, is_list = (operation.equals(process.numbers[f"B_{kind}"]) for kind in ("NONE", "TUPLE", "LIST"))
 
     def none() -> Value:
@@ -322,7 +326,7 @@ def _join(process: Process, code: Code, operation: Value, length: Value, keys: V
 
     def sequence() -> Value:
         def put(k: Value, node: Value, child: Value) -> Value:
-            # Both take the child's reference, and cannot fail on a new node.
+            # Both take over the child's reference, and cannot fail on a new node.
             return code.choose(
                 is_tuple,
                 lambda: process.ask(code, "i32", "TUPLE_SET", node, k, child),
@@ -335,7 +339,7 @@ def _join(process: Process, code: Code, operation: Value, length: Value, keys: V
         def put(k: Value, node: Value, child: Value) -> Value:
             key = process.tuple_item(code, keys, k)
             status = process.ask(code, "i32", "DICT_SET", node, key, child)
-            process.drop_reference(code, child)  # a dict counts its own
+            process.drop_reference(code, child)  # a dict counts a reference of its own
             return status
 
         node = process.ask(code, "ptr", "DICT_NEW")
@@ -352,7 +356,8 @@ def _fill(
     children: Value,
     put: Callable[[Value, Value, Value], Value],
 ) -> Value:
-    """Put each child into a new node; null, with all let go, where there is none or one fails."""
+    """Put each child into a new node; null, with all references dropped, if the node is null or one
+    child fails."""
     number, failure = code.variable("i64", 0), code.variable("i32", 0)
 
     def is_going() -> tuple[Value, Value]:

@@ -1,15 +1,15 @@
 """Meetings as native code.
 
-    @meet(seat, number, row)   a device comes to a collective with its results and operands; true
-                               if it will never end
+    @meet(seat, number, row)   a device arrives at a collective with its results and operands;
+                               returns true if the collective cannot end
     @fail(table, failure)      end all waits
 
-The last of a group to come begins. What is small it does alone, for everybody; what is large each
-place does a part of, and then all wait until the last part is done. Every count of a table changes
-under its mutex, so the device that begins to wait, or ends, sees when nobody is left that could end
-a wait.
+The last device of a group to arrive begins. It does a small collective alone, for all places; of a
+large one each place does a part, and then waits until the last part is done. All counts of a table
+change under its mutex, so a device that begins to wait, or ends, sees whether another one remains
+that could end the waits.
 
-Invariant: which place does what, and in which order it adds up, never depends on who came first.
+Invariant: the work of each place, and its order of summation, never depend on who arrived first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def functions(spin: Spin) -> list[str]:
 
 
 def _meet(code: Code, seat: Value, number: Value, row: Value) -> Value:
-    """Come to the meeting of the device's group; the last to come begins."""
+    """Arrive at the meeting of the device's group; the last to arrive begins."""
     table = get(code, seat, SEAT, "table", "ptr")
     group, place = (entry(code, get(code, seat, SEAT, name, "ptr"), number, type) for name, type in _MINE)
     lock(code, table)
@@ -42,15 +42,15 @@ def _meet(code: Code, seat: Value, number: Value, row: Value) -> Value:
     put(code, seat, SEAT, "at", number + 1)
     rows = get(code, group, GROUP, "rows", "ptr")
     code.store(row, code.item(rows, "i64", place))
-    arrived, size = get(code, group, GROUP, "arrived") + 1, get(code, group, GROUP, "size")
-    put(code, group, GROUP, "arrived", arrived)
+    arrivals, size = get(code, group, GROUP, "arrived") + 1, get(code, group, GROUP, "size")
+    put(code, group, GROUP, "arrived", arrivals)
     message = entry(code, get(code, seat, SEAT, "messages", "ptr"), number)
     is_alone = get(code, message, MESSAGE, "alone").compare("ne", 0)
-    ended = word(code, group, GROUP, "ended")
+    end_epoch = word(code, group, GROUP, "ended")
     code.either(
-        arrived.equals(size), lambda: _begin(code, table, group, message, is_alone), lambda: _await(code, table, group)
+        arrivals.equals(size), lambda: _begin(code, table, group, message, is_alone), lambda: _await(code, table, group)
     )
-    code.either(is_alone.invert(), lambda: _do_part(code, table, group, message, place, ended))
+    code.either(is_alone.invert(), lambda: _do_part(code, table, group, message, place, end_epoch))
     put(code, seat, SEAT, "at", code.constant("i64", 0))
     return false(code)
 
@@ -59,14 +59,14 @@ _MINE = (("groups", "ptr"), ("places", "i64"))
 
 
 def _refuse(code: Code, table: Value) -> None:
-    """Return, as this meeting will never be."""
+    """Return true: this meeting cannot take place."""
     unlock(code, table)
     code.do("ret i1 true")
     code.label(code.name("never"))
 
 
 def _cannot_meet(code: Code, table: Value, group: Value, seat: Value, number: Value) -> Value:
-    """Whether nobody goes on, or the others of the group are in another meeting."""
+    """Whether the run has failed, or the others of the group are at another meeting."""
     device = get(code, seat, SEAT, "device")
 
     def first() -> Value:
@@ -90,13 +90,13 @@ def _cannot_meet(code: Code, table: Value, group: Value, seat: Value, number: Va
 
 
 def _begin(code: Code, table: Value, group: Value, message: Value, is_alone: Value) -> None:
-    """All have come: let the others go on, at once or when the work is done."""
+    """All have arrived: release the others, at once or after doing all work alone."""
     size, zero = get(code, group, GROUP, "size"), code.constant("i64", 0)
     put(code, group, GROUP, "arrived", zero)
     put(code, table, TABLE, "waiting", get(code, table, TABLE, "waiting") - size + 1)
 
     def do_all() -> None:
-        # The others' rows are read: they stay, whatever fails elsewhere.
+        # While it reads the others' rows, these must not return, even if another group fails.
         code.set_word("i64", at(code, group, GROUP, "busy"), 1)
         unlock(code, table)
         rows = get(code, group, GROUP, "rows", "ptr")
@@ -111,7 +111,7 @@ def _begin(code: Code, table: Value, group: Value, message: Value, is_alone: Val
 
 
 def _await(code: Code, table: Value, group: Value) -> None:
-    """Wait for the others, unless that would be in vain."""
+    """Wait for the others, unless all running devices would wait then."""
     epoch = word(code, group, GROUP, "ready")
     waiting = get(code, table, TABLE, "waiting") + 1
     put(code, table, TABLE, "waiting", waiting)
@@ -131,9 +131,9 @@ def _await(code: Code, table: Value, group: Value) -> None:
 
 
 def _do_part(code: Code, table: Value, group: Value, message: Value, place: Value, epoch: Value) -> None:
-    """Do this place's part, and wait for the others'."""
+    """Do this place's part, and wait for those of the others."""
     code.tell("void", "attend", message, get(code, group, GROUP, "rows", "ptr"), place)
-    done = code.effect("i64", f"atomicrmw add ptr {at(code, group, GROUP, 'done').text}, i64 1 seq_cst") + 1
+    parts_done = code.effect("i64", f"atomicrmw add ptr {at(code, group, GROUP, 'done').text}, i64 1 seq_cst") + 1
 
     def end() -> None:
         code.set_word("i64", at(code, group, GROUP, "done"), 0)
@@ -142,12 +142,12 @@ def _do_part(code: Code, table: Value, group: Value, message: Value, place: Valu
         unlock(code, table)
         broadcast(code, group)
 
-    is_last = done.equals(get(code, group, GROUP, "size"))
+    is_last = parts_done.equals(get(code, group, GROUP, "size"))
     code.either(is_last, end, lambda: code.tell("void", "wait_end", group, table, epoch))
 
 
 def _fail(code: Code, table: Value, failure: Value) -> None:
-    """End all waits; the mutex is held."""
+    """End all waits. The caller holds the mutex."""
     code.set_word("i64", at(code, table, TABLE, "failure"), failure)
     groups = get(code, table, TABLE, "groups", "ptr")
     wake = partial(broadcast, code)
@@ -156,10 +156,11 @@ def _fail(code: Code, table: Value, failure: Value) -> None:
 
 
 def _wait_ready(spin: Spin, code: Code, group: Value, table: Value, epoch: Value) -> Value:
-    """Wait until all of a group have come, after so many times; true if they never will."""
+    """Wait until all of a group have arrived after this epoch; true if they never will."""
 
     def is_over() -> Value:
-        # In this order: who begins first says that it works, and last that it does no longer.
+        # In this order: the one who begins sets `busy` before its work, and clears it after
+        # `ready`.
         has_failed = word(code, table, TABLE, "failure").compare("ne", 0)
         is_idle = word(code, group, GROUP, "busy").equals(0)
         return word(code, group, GROUP, "ready").compare("ne", epoch) | (has_failed & is_idle)
@@ -169,5 +170,5 @@ def _wait_ready(spin: Spin, code: Code, group: Value, table: Value, epoch: Value
 
 
 def _wait_end(spin: Spin, code: Code, group: Value, table: Value, epoch: Value) -> None:
-    """Wait until all of a group have done their parts."""
+    """Wait until all places of a group have done their parts."""
     wait(spin, code, group, table, lambda: word(code, group, GROUP, "ended").compare("ne", epoch))

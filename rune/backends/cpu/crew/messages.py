@@ -1,4 +1,4 @@
-"""What the plan of one device says to others, as values (talk.py finds it in a plan)."""
+"""The collectives of one device's plan, as values (talk.py finds them in a plan)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A collective, and the types of its operands as the program says them."""
+    """A collective, and the types of its operands in the program."""
 
     call: CollectiveCall
     operands: tuple[ArrayType, ...]
 
     @property
     def axis_name(self) -> Hashable:
-        """The axis between whose devices it is."""
+        """The axis along which its devices are."""
         return self.call.axis_name
 
     @property
     def types(self) -> str:
-        """Those of the operands, as errors show them."""
+        """The operands' types, as text for errors."""
         return ", ".join(f"{t.dtype}{list(t.shape)}" for t in self.operands)
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """The messages of a plan, and the axes along which it asks for its place."""
+    """The messages of a plan, and the axes along which it queries its place."""
 
     messages: tuple[Message, ...]
     axes: tuple[Hashable, ...]

@@ -1,8 +1,9 @@
-"""What each place of a group does in a collective, as moves of bytes.
+"""The moves of bytes that each place of a group makes in a collective.
 
-An operand is seen as rows of rows of bytes, and a collective as a few moves: COPY takes rows of one
-operand, SUM adds up the same rows of all, SHARE adds up a part of each operand and gives it to all,
-and ZERO has no operand. So native code knows four kinds of moves, and no collective.
+An operand is rows of rows of bytes, and a collective consists of moves: COPY copies rows of one
+operand, SUM adds the same rows of all operands, SHARE adds a part of all operands and gives the sum
+to all places, and ZERO has no operand. So native code knows four kinds of moves, and no
+collectives.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from rune.lowering.meetings import CollectiveCall, Params, axis_of
 from rune.ops.lane_groups import Groups
 from rune.records import dataclass
 
-LINE_BYTES = 64  # of a cache: no two places write to one
+LINE_BYTES = 64  # of a cache line: two places never write to the same one
 EXTREMES = ("psum", "pmax", "pmin")
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How rows of rows of `bytes` lie: so many, and how far each is from the next [B]."""
+    """The layout of rows of rows of `bytes`: their numbers, and their distances [B]."""
 
     bytes: int
     outer: int = 1
@@ -39,7 +40,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One thing that a place does: from these places of the group to its own result."""
+    """One move of a place: from the operands of these places of the group to its own result."""
 
     kind: int
     sources: tuple[int, ...]
@@ -48,7 +49,7 @@ class Move:
 
 
 def is_known(call: CollectiveCall, types: Sequence[ArrayType]) -> bool:
-    """Whether moves are enough for a collective on operands of these types."""
+    """Whether moves can do a collective on operands of these types."""
     kind = call.primitive.name
     if any(t.is_symbolic for t in types):
         return False
@@ -58,11 +59,11 @@ def is_known(call: CollectiveCall, types: Sequence[ArrayType]) -> bool:
 
 
 def moves(call: CollectiveCall, type: ArrayType, place: int, size: int) -> list[Move]:
-    """What the place of a group of this size does for one operand."""
+    """The moves of a place, in a group of this size, for one operand."""
     params = dict(call.params)
     group = next(g for g in _groups(params, size) if place in g)
-    listed = _in_group(call.primitive.name, params, type, group, group.index(place))
-    return [m for m in listed if m.rows.bytes and m.rows.outer and m.rows.inner]
+    all_moves = _in_group(call.primitive.name, params, type, group, group.index(place))
+    return [m for m in all_moves if m.rows.bytes and m.rows.outer and m.rows.inner]
 
 
 def _groups(params: Params, size: int) -> Groups:
@@ -103,12 +104,12 @@ def bytes_of(type: ArrayType) -> int:
 
 
 def _around(shape: Sequence[int], axis: int, item: int) -> tuple[int, int]:
-    """How many rows are around an axis, and the bytes behind an index of it."""
+    """The number of rows before an axis, and the bytes of one index of it."""
     return math.prod(shape[:axis]), math.prod(shape[axis + 1 :]) * item
 
 
 def _shared(kind: str, type: ArrayType, group: tuple[int, ...], place: int) -> Move:
-    """A part of the sum, for everyone: whole lines of the cache, as many as the others have."""
+    """A part of the sum, for all places: full cache lines, about as many as the others have."""
     nbytes = bytes_of(type)
     ends = [nbytes * k // len(group) // LINE_BYTES * LINE_BYTES for k in range(len(group))] + [nbytes]
     begin, end = ends[place], ends[place + 1]
@@ -120,7 +121,7 @@ def _combined(kind: str, type: ArrayType, move: int, group: tuple[int, ...], row
 
 
 def _transposed(shape: Sequence[int], split: int, concat: int, count: int, item: int, place: int) -> Rows:
-    """Rows that one source has for a place; `target` is how far two sources are apart.
+    """Rows that one source has for a place. Their `target` is the distance between two sources.
 
     Shapes: operand [outer, count, inner, bytes] and result [outer, inner, count, bytes], or the
     other way round where the new axis comes first.

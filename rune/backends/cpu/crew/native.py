@@ -1,14 +1,14 @@
-"""Native code that runs one program on several devices, and lets them meet.
+"""Native code that runs one program on several devices, with meetings.
 
-    @play(self, argv, count)   a built-in function of (seats, threads): all devices run; why they
-                               stopped, 0 if all came to the end
-    @work(thread)              what the thread of a device does as long as it lives
-    @start(thread)             makes that thread
+    @play(self, argv, count)   a built-in function of (seats, threads): runs all devices; returns 0,
+                               or the reason why they stopped before the end
+    @work(thread)              the main function of a device's thread
+    @start(thread)             starts that thread
 
-The caller's thread runs the part of the first device; each other has a thread for as long as the
-process lives. Who waits looks a while, and then sleeps.
+The caller's thread runs the part of the first device; each other device has a thread, which lives
+as long as the process. A waiting thread polls for a while, and then sleeps.
 
-Linux wakes a thread on the processor it last ran on when no other is idle: where that is the
+If no processor is idle, Linux wakes a thread on the processor on which it last ran; if that is the
 caller's, the thread is moved (threads_code.py says more).
 """
 
@@ -26,7 +26,7 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
-_DECLARED = """
+_DECLARATIONS = """
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
@@ -43,7 +43,7 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What differs between systems."""
+    """The differences between systems."""
 
     pause_declared: str
     spin: Spin
@@ -67,47 +67,49 @@ def text(system: System) -> str:
     ]
     runs = [*(define(s, write) for s, write in inner), *(define(s, write, "") for s, write in outer)]
     functions = [*_placing(system), *perform.functions(), *meet.functions(system.spin), *runs]
-    return _declared_once([_DECLARED, f"declare {system.pause_declared}", *functions])
+    return _declared_once([_DECLARATIONS, f"declare {system.pause_declared}", *functions])
 
 
 def _declared_once(parts: Sequence[str]) -> str:
-    """The parts as one text, in which each declaration stands once."""
+    """The parts as one text, with each declaration once."""
     lines = [line for part in parts for line in (*part.splitlines(), "")]
-    declared = [line for line in lines if line.startswith("declare ")]
-    return "\n".join([*dict.fromkeys(declared), *(line for line in lines if not line.startswith("declare "))])
+    declarations = [line for line in lines if line.startswith("declare ")]
+    return "\n".join([*dict.fromkeys(declarations), *(line for line in lines if not line.startswith("declare "))])
 
 
 def _placing(system: System) -> list[str]:
-    """@remember where a thread runs, and @part_from it: move it off the caller's processor."""
+    """@remember, which notes a thread's processor, and @part_from, which moves it off the
+    caller's."""
     signatures = [("void", "remember", "ptr thread"), ("void", "part_from", "ptr thread")]
     if not system.can_place:
         return [define(s, lambda code, thread: None) for s in signatures]
-    away = define(("void", "send_away", "i32 thread, i32 here"), threads_code.send_away)
+    send_away = define(("void", "send_away", "i32 thread, i32 here"), threads_code.send_away)
     functions = [define(s, write) for s, write in zip(signatures, (_remember, _part_from), strict=True)]
-    return [threads_code.ALLOWED, threads_code.PLACING, away, *functions]
+    return [threads_code.ALLOWED, threads_code.PLACING, send_away, *functions]
 
 
 def _remember(code: Code, thread: Value) -> None:
-    """This thread's number, and the processor it runs on."""
+    """Note this thread's id, and the processor on which it runs."""
     for name, function in (("id", "gettid"), ("place", "sched_getcpu")):
         code.set_word("i64", at(code, thread, THREAD, name), code.ask("i32", function).cast("zext", "i64"))
 
 
 def _part_from(code: Code, thread: Value) -> None:
     """Move a thread off the processor of the caller."""
-    here = code.ask("i32", "sched_getcpu")
+    processor = code.ask("i32", "sched_getcpu")
     number = word(code, thread, THREAD, "id").cast("trunc", "i32")
-    is_here = word(code, thread, THREAD, "place").equals(here.cast("zext", "i64"))
+    is_here = word(code, thread, THREAD, "place").equals(processor.cast("zext", "i64"))
 
     def move() -> None:
-        code.tell("void", "send_away", number, here)
+        code.tell("void", "send_away", number, processor)
         code.set_word("i64", at(code, thread, THREAD, "place"), -1)
 
     code.either(is_here & number.compare("ne", 0), move)
 
 
 def _part(code: Code, seat: Value) -> None:
-    """A device's part of the program, and its end."""
+    """Run a device's part of the program, and count its end."""
+    # A device that ends may have been the last that could end the others' waits.
     run, words = (get(code, seat, SEAT, name, "ptr") for name in ("run", "words"))
     code.tell("void", run, words)
     table = get(code, seat, SEAT, "table", "ptr")
@@ -136,13 +138,13 @@ def _work(system: System, code: Code, thread: Value) -> Value:
 
 
 def _wait_job(spin: Spin, code: Code, thread: Value) -> None:
-    """Wait until a thread has nothing to do."""
+    """Wait until a thread has run its part."""
     wake = at(code, thread, THREAD, "wake")
     wait(spin, code, wake, thread, lambda: word(code, thread, THREAD, "job").equals(0))
 
 
 def _hand(code: Code, thread: Value, seat: Value) -> None:
-    """Give a thread a part to run, or say that it has run."""
+    """Give a thread a part to run, or null to say that it has run."""
     word = code.emit("i64", f"ptrtoint ptr {seat.text} to i64")
     lock(code, thread)
     code.set_word("i64", at(code, thread, THREAD, "job"), word)
@@ -151,7 +153,7 @@ def _hand(code: Code, thread: Value, seat: Value) -> None:
 
 
 def _start(system: System, code: Code, thread: Value) -> Value:
-    """Make the thread of a device; not 0 where that fails."""
+    """Start the thread of a device; not 0 if that fails."""
     null, attributes = Value(code, "ptr", "null"), code.allocate("i64", 16)
     code.tell("i32", "pthread_mutex_init", thread, null)
     code.tell("i32", "pthread_cond_init", at(code, thread, THREAD, "wake"), null)
@@ -162,7 +164,7 @@ def _start(system: System, code: Code, thread: Value) -> Value:
 
 
 def _clear(code: Code, table: Value) -> None:
-    """Before a run: nobody has come, and locks are free, also in a forked child."""
+    """Before a run: no arrivals, and free locks, even in the child of a fork during a run."""
     null, zero = Value(code, "ptr", "null"), code.constant("i64", 0)
     code.tell("i32", "pthread_mutex_init", table, null)
     for name in ("waiting", "failure"):
@@ -179,13 +181,13 @@ def _clear(code: Code, table: Value) -> None:
 
 
 def _play(system: System, code: Code, self: Value, argv: Value, count: Value) -> Value:
-    """Run a program on all devices: seats and threads are arrays, their number the first word."""
+    """Run a program on all devices. Seats and threads are arrays, with their number in front."""
     abi = system.abi
     seats, threads = (_data(code, entry(code, argv, code.constant("i64", k)), abi) for k in (0, 1))
     one, devices = code.constant("i64", 1), code.load("i64", seats)
     state = code.ask("ptr", code.at(abi.save_thread))
-    mine = entry(code, seats, one)
-    table = get(code, mine, SEAT, "table", "ptr")
+    caller_seat = entry(code, seats, one)
+    table = get(code, caller_seat, SEAT, "table", "ptr")
     code.tell("void", "clear", table)
     put(code, table, TABLE, "running", devices)
 
@@ -199,9 +201,9 @@ def _play(system: System, code: Code, self: Value, argv: Value, count: Value) ->
         code.tell("void", "part_from", thread)
         _hand(code, thread, seat)
 
-    put(code, mine, SEAT, "at", code.constant("i64", 0))
+    put(code, caller_seat, SEAT, "at", code.constant("i64", 0))
     each(begin)
-    code.tell("void", "part", mine)
+    code.tell("void", "part", caller_seat)
     each(lambda k: code.tell("void", "wait_job", entry(code, threads, k)))
     failure = get(code, table, TABLE, "failure")
     code.tell("void", code.at(abi.restore_thread), state)
@@ -212,5 +214,5 @@ def _play(system: System, code: Code, self: Value, argv: Value, count: Value) ->
 
 
 def _data(code: Code, array: Value, abi: Abi) -> Value:
-    """Where the data of a NumPy array are."""
+    """The address of a NumPy array's data."""
     return code.load("ptr", moved(code, array, code.constant("i64", abi.data)))

@@ -1,8 +1,8 @@
-"""What a place of a group does in a meeting, as native code: the moves that moves.py lists.
+"""The moves of a place in a meeting, as native code (moves.py lists them).
 
-@attend(message, rows, place)   all moves of a place; `rows` has a row of addresses of each place:
+@attend(message, rows, place)   all moves of a place; `rows` has a row of addresses for each place:
                                 of its results, then of its operands
-@perform(move, rows, place)     one of them
+@perform(move, rows, place)     one move
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 
 COPY, ZERO, SUM, SHARE = range(4)  # kinds of moves
-PIECE_BYTES = 1 << 14  # of a sum that is copied to the other places while it is in the first cache
+PIECE_BYTES = 1 << 14  # of a sum, copied to the other places while it is in the first-level cache
 
 
 def functions() -> list[str]:
@@ -27,7 +27,7 @@ def functions() -> list[str]:
 
 
 def _attend(code: Code, message: Value, rows: Value, place: Value) -> None:
-    """All that one place of a group does."""
+    """All moves of one place of a group."""
     moves, counts = (get(code, message, MESSAGE, name, "ptr") for name in ("moves", "counts"))
     first, size = entry(code, moves, place), code.constant("i64", 8 * MOVE["end"])
 
@@ -92,7 +92,7 @@ def _perform(code: Code, move: Value, rows: Value, place: Value) -> None:
 
 
 def _share(code: Code, move: Value, rows: Value, operands: Value, target: Value) -> None:
-    """A part of a sum, which every source receives, piece by piece."""
+    """Compute a part of a sum, and copy it to every source, piece by piece."""
     field = partial(get, code, move, MOVE)
     origin, bytes, size = field("origin"), field("bytes"), code.constant("i64", PIECE_BYTES)
 

@@ -1,13 +1,13 @@
-"""Records that Python lays out and native code reads: rows of words of 64 bits.
+"""Records that Python lays out and native code reads: rows of 64-bit words.
 
-    TABLE      one for each program on a mesh: how many devices run, wait, and why nobody goes on
-    SEAT       of one device: what it runs, and its meetings
+    TABLE      of a program on a mesh: how many devices run and wait, and the reason of a failure
+    SEAT       of one device: its code, and its meetings
     GROUP      of the devices that meet along one axis
-    MESSAGE    of one collective: what each place of a group does, when all have come
-    MOVE       one thing that a place does: copy rows, or add up those of several places
+    MESSAGE    of one collective: the moves of each place of a group, when all have arrived
+    MOVE       of one place: copy rows, or add those of several places
     THREAD     of one device, for all programs
 
-A record's words are named, and a name is its place. Pointers are words; locks take several.
+Names of words stand for their index in a record. Pointers are words; locks take several.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-LOCK_WORDS = 16  # a mutex or a condition of any C library
+LOCK_WORDS = 16  # enough for a mutex or a condition variable of any C library
 
 
 def _record(*names: str, locks: tuple[str, ...] = ()) -> Mapping[str, int]:
-    """The place of each word; locks lie first."""
+    """The index of each word. Locks come first, so that a record's address is that of its mutex."""
     places = {name: k * LOCK_WORDS for k, name in enumerate(locks)}
     first = len(locks) * LOCK_WORDS
     return {**places, **{name: first + k for k, name in enumerate(names)}, "end": first + len(names)}
@@ -36,24 +36,24 @@ MOVE = _record(
 )
 THREAD = _record("job", "id", "place", locks=("mutex", "wake"))
 
-# Why nobody goes on.
+# Reasons of a failure: all devices wait, or two of one group are at different collectives.
 STUCK, DISAGREE = 1, 2
 
 
 class Memory:
-    """Rows of words that live as long as this does."""
+    """Rows of words, which live as long as this object."""
 
     def __init__(self) -> None:
         self._rows: list[np.ndarray] = []
 
     def row(self, words: Iterable[int]) -> np.ndarray:
-        """New words."""
+        """A new row of words."""
         row = np.array([*words, 0], np.int64)
         self._rows.append(row)
         return row
 
     def record(self, names: Mapping[str, int], **words: int) -> np.ndarray:
-        """A new record; what is not given is 0."""
+        """A new record; words that are not given are 0."""
         row = aligned(names["end"])
         for name, word in words.items():
             row[names[name]] = word
@@ -69,5 +69,5 @@ def aligned(count: int) -> np.ndarray:
 
 
 def address(row: np.ndarray) -> int:
-    """Where the words lie."""
+    """The address of the words."""
     return row.ctypes.data

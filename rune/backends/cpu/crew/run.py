@@ -1,10 +1,10 @@
-"""Programs on several devices of the processor, each on a native thread: no Python runs meanwhile.
+"""Programs on several devices of the CPU, each on a native thread, without Python meanwhile.
 
-The caller's thread runs the part of the first device, and a thread of its own that of each other.
-What the devices are to do with each other's operands is laid out in records before the first run
-(records.py, moves.py); native code meets by them (native.py).
+The caller's thread runs the part of the first device, and each other device has its own thread. The
+moves of all collectives are laid out in records before the first run (records.py, moves.py), from
+which native code performs them (native.py).
 
-Invariant: a crew is in one run at a time; whoever calls it has the turn of all its devices.
+Invariant: a crew is in one run at a time; its caller has the turn of all its devices.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 from rune.records import dataclass
 
-LOOKS = 4_000  # looks before a thread goes to sleep, about 100 µs
-ALONE_BYTES = 1 << 16  # of all operands of a message that one device combines for everybody
+LOOKS = 4_000  # polls before a thread sleeps, about 100 µs
+ALONE_BYTES = 1 << 16  # the most of all operands for which one device does a collective for all
 
 
 def crew_for(executables: Sequence[Executable], grid: Grid) -> Crew | None:
-    """The devices of a grid as one crew; None where they need Python while they run."""
+    """The devices of a grid as one crew; None if they need Python while they run."""
     parts = [e for e in executables if isinstance(e, CpuExecutable) and e.runs_natively and e.talk.is_native]
     if not threads.is_available() or len(parts) < len(executables):
         return None
-    # Numbers of messages mean the same to all.
+    # All parts must number the same messages in the same way.
     return Crew(parts, grid) if len({e.talk.messages for e in parts}) == 1 else None
 
 
@@ -51,8 +51,8 @@ class Crew:
             part.refine()
         self.messages = parts[0].talk.messages
         self._memory = Memory()
-        prepared = {id(plan): _prepare(plan) for plan in (part.plan for part in parts)}
-        self._prepare = [prepared[id(part.plan)] for part in parts]
+        entries = {id(plan): _prepare(plan) for plan in (part.plan for part in parts)}
+        self._prepare = [entries[id(part.plan)] for part in parts]
         self._words = [self._memory.row([0] * _word_count(part.plan)) for part in parts]
         self._table = self._memory.record(TABLE)
         groups = self._groups()
@@ -64,7 +64,7 @@ class Crew:
     def __call__(self, blocks: Sequence[Sequence[Buffer]], donated: Sequence[int] = ()) -> list[list[Buffer]]:
         """The results of each device for its operands; memory of `donated` ones may be reused.
 
-        Errors: CollectiveError if they do not agree; OutOfMemory; those of arguments.
+        Errors: CollectiveError if the devices disagree; OutOfMemory; those of arguments.
         """
         for part in self.parts:
             part.work.begin()
@@ -72,7 +72,7 @@ class Crew:
             memories = [part.memory(operands, donated) for part, operands in zip(self.parts, blocks, strict=True)]
             operands = [self._fill(n, blocks[n], *memories[n]) for n in range(len(blocks))]
             failure = _play().call(self._line, _threads(self._numbers))
-            del operands  # views of arguments, which had to live
+            del operands  # may be views of arguments, which had to live until now
             if failure:
                 raise self._error(failure)
             for part, (_, arena) in zip(self.parts, memories, strict=True):
@@ -85,13 +85,13 @@ class Crew:
     def _fill(
         self, number: int, operands: Sequence[Buffer], results: list[Buffer], arena: np.ndarray
     ) -> Sequence[Buffer]:
-        """Tell a device where its arrays are; the arguments, as native code takes them."""
+        """Write the addresses of a device's arrays to its words; returns the accepted arguments."""
         return self.parts[number].checked(
             self._prepare[number].function.call, operands, (*results, arena, self._words[number])
         )
 
     def _error(self, failure: int) -> CollectiveError:
-        """Why the devices could not go on."""
+        """The error for the reason why the devices stopped."""
         if failure == DISAGREE:
             device, number, other = (int(self._table[TABLE[name]]) for name in ("device", "number", "other"))
             call, other_call = self.messages[number], self.messages[self._at(other)]
@@ -103,14 +103,14 @@ class Crew:
             if self._at(device) >= 0:
                 axis = self.messages[self._at(device)].axis_name
                 waiting.setdefault((axis, self.grid.group(device, axis)[0]), []).append(device)
-        return self.grid.standstill(self._waiting(axis, here) for (axis, _), here in waiting.items())
+        return self.grid.standstill(self._waiting(axis, present) for (axis, _), present in waiting.items())
 
     def _waiting(self, axis: Hashable, present: list[int]) -> tuple[Message, list[int], list[int]]:
         group = self.grid.group(present[0], axis)
         return self.messages[self._at(present[0])], present, [n for n in group if n not in present]
 
     def _at(self, device: int) -> int:
-        """The message that a device waits for; -1 for none."""
+        """The number of the message at which a device waits; -1 for none."""
         return int(self._seats[device][SEAT["at"]]) - 1
 
     # --- records
@@ -118,8 +118,8 @@ class Crew:
     def _groups(self) -> dict[tuple[int, ...], np.ndarray]:
         """A record for each group that meets, and the table of them."""
         axes = {m.axis_name for m in self.messages}
-        listed = {self.grid.group(n, axis) for axis in axes for n in range(len(self.parts))}
-        groups = {g: self._group(len(g)) for g in sorted(listed)}
+        meeting_groups = {self.grid.group(n, axis) for axis in axes for n in range(len(self.parts))}
+        groups = {g: self._group(len(g)) for g in sorted(meeting_groups)}
         row = self._memory.row(map(address, groups.values()))
         self._table[TABLE["groups"]], self._table[TABLE["count"]] = address(row), len(groups)
         return groups
@@ -131,18 +131,18 @@ class Crew:
         return {len(self.grid.group(n, message.axis_name)) for n in range(len(self.parts))}
 
     def _message(self, message: Message, size: int) -> np.ndarray:
-        """What each place of a group of this size does."""
-        each = [self._moves(message, place, size) for place in range(size)]
+        """The record of a message, for groups of this size."""
+        moves_by_place = [self._moves(message, place, size) for place in range(size)]
         bytes_in = size * sum(moves.bytes_of(t) for t in message.operands)
         return self._memory.record(
             MESSAGE,
             alone=bytes_in <= ALONE_BYTES,
-            moves=address(self._memory.row(address(row) for row, _ in each)),
-            counts=address(self._memory.row(count for _, count in each)),
+            moves=address(self._memory.row(address(row) for row, _ in moves_by_place)),
+            counts=address(self._memory.row(count for _, count in moves_by_place)),
         )
 
     def _moves(self, message: Message, place: int, size: int) -> tuple[np.ndarray, int]:
-        """The moves of a place, one after the other, and how many there are."""
+        """The moves of a place as one row of records, and their number."""
         words: list[int] = []
         operands = len(message.operands)
         for number, type in enumerate(message.operands):
@@ -158,16 +158,18 @@ class Crew:
         groups: Mapping[tuple[int, ...], np.ndarray],
         messages: Mapping[tuple[Message, int], np.ndarray],
     ) -> np.ndarray:
-        """The record of a device, which its words name."""
+        """The seat of a device, whose address is the last of the device's words."""
         part, row = self.parts[number], self._memory.row
-        mine = [self.grid.group(number, m.axis_name) for m in self.messages]
+        device_groups = [self.grid.group(number, m.axis_name) for m in self.messages]
         seat = self._memory.record(
             SEAT,
             table=address(self._table),
             device=number,
-            groups=address(row(address(groups[g]) for g in mine)),
-            places=address(row(g.index(number) for g in mine)),
-            messages=address(row(address(messages[m, len(g)]) for m, g in zip(self.messages, mine, strict=True))),
+            groups=address(row(address(groups[g]) for g in device_groups)),
+            places=address(row(g.index(number) for g in device_groups)),
+            messages=address(
+                row(address(messages[m, len(g)]) for m, g in zip(self.messages, device_groups, strict=True))
+            ),
             axes=address(row(self.grid.place(number, axis) for axis in part.talk.axes)),
             run=part.code.address("run"),
             words=address(self._words[number]),
@@ -177,13 +179,13 @@ class Crew:
 
 
 def _word_count(plan: Plan) -> int:
-    """Of arguments, results, arena, sizes and the seat."""
+    """The number of words: arguments, results, the arena, sizes and the seat."""
     return len(plan.arguments) + len(plan.results) + 1 + len(plan.size_sources) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """The function that checks arguments, and tells a device where its arrays are; and its code."""
+    """The function that checks arguments and writes the words of a device, with its code."""
 
     function: host_abi.NativeFunction
     code: compiler.Code
@@ -204,16 +206,17 @@ def _abi() -> host_abi.Abi:
 
 
 def meet_address() -> int:
-    """Where native code for meetings begins."""
+    """The address of @meet."""
     return _code().address("meet")
 
 
 @functools.cache
 def _code() -> compiler.Code:
+    # With more devices than cores, a thread that polls keeps another one from running.
     is_crowded = threads.device_count() > compiler.available_cores()
-    declared, pause = threads.pause()
+    pause_declaration, pause = threads.pause()
     spin, can_place = Spin(pause, 0 if is_crowded else LOOKS), threads.can_place() and not is_crowded
-    system = native.System(declared, spin, can_place, threads.detached(), threads.STACK_BYTES, _abi())
+    system = native.System(pause_declaration, spin, can_place, threads.detached(), threads.STACK_BYTES, _abi())
     code = compiler.compile_module("crew", native.text(system))
     if can_place:
         threads.allow(code, os.sched_getaffinity(0))
@@ -227,7 +230,7 @@ def _play() -> host_abi.NativeFunction:
 
 
 def _keep_for_ever(value: object) -> None:
-    """Threads that are never joined read it."""
+    """Never free an object: threads that are never joined read it."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
@@ -236,7 +239,7 @@ _lock = locks.lock()
 
 @functools.cache
 def _thread(number: int) -> np.ndarray:
-    """The record of a device's thread, which has begun."""
+    """The record of a device's thread, which is started on first use."""
     record = Memory().record(THREAD)
     _keep_for_ever(record)
     start = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_code().address("start"))
@@ -249,13 +252,13 @@ def _thread(number: int) -> np.ndarray:
 
 @functools.cache
 def _threads(numbers: tuple[int, ...]) -> np.ndarray:
-    """The threads of these devices, in order; the first has none, as its part is the caller's."""
+    """The threads of these devices, in order. The first has none: the caller runs its part."""
     with _lock:
         return np.array([0, *(address(_thread(n)) for n in numbers[1:])], np.int64)
 
 
 def _forget() -> None:
-    """A forked child has no threads."""
+    """A forked child has none of its parent's threads."""
     _thread.cache_clear()
     _threads.cache_clear()
 

@@ -2,9 +2,9 @@
 
     @combine(operands, origin, target, bytes)    target[i] = operands[0][i] + operands[1][i] + ...
 
-`operands` points to pointers, and `origin` says how many bytes into each of them the work begins.
-Neighbours are combined first, then neighbours of those, element by element: what NumPy gives for
-whole arrays, to the bit, zeros and NaN included.
+`operands` points to pointers, and `origin` is the offset in bytes at which the work begins in each.
+Neighbours are combined first, then neighbours of those, element by element: bitwise the results
+that NumPy gives for entire arrays, zeros and NaN included.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 
 _FLOATS = {dtypes.f32: "float", dtypes.f64: "double"}
-_PARTS = {dtypes.c64: "float", dtypes.c128: "double"}  # a sum of numbers is one of their parts
+_PARTS = {dtypes.c64: "float", dtypes.c128: "double"}  # complex numbers are summed by their parts
 _SIGNED = {dtypes.i8: "i8", dtypes.i16: "i16", dtypes.i32: "i32", dtypes.i64: "i64"}
 _UNSIGNED = {dtypes.u8: "i8", dtypes.u16: "i16", dtypes.u32: "i32", dtypes.u64: "i64"}
 _BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 
 def is_known(kind: str, dtype: np.dtype) -> bool:
-    """Whether native code combines arrays of this dtype by psum, pmax or pmin."""
+    """Whether native code can combine arrays of this dtype by psum, pmax or pmin."""
     return dtype in {**_FLOATS, **_SIGNED, **_UNSIGNED} or (kind == "psum" and dtype in _PARTS)
 
 
 def function(kind: str, dtype: np.dtype, count: int) -> int:
-    """The address of `combine` for so many operands."""
+    """The address of `combine` for `count` operands."""
     scalar = {**_FLOATS, **_PARTS, **_SIGNED, **_UNSIGNED}[dtype]
     suffix = "u" if dtype in _UNSIGNED and kind != "psum" else ""
     return _code(f"{kind}{suffix}", scalar, count).address("combine")
@@ -81,5 +81,5 @@ def _pair(kind: str, a: Value, b: Value) -> Value:
     order = "gt" if kind.startswith("pmax") else "lt"
     if not a.is_float:
         return a.writer.select(a.compare(f"{'u' if kind.endswith('u') else 's'}{order}", b), a, b)
-    # Of two zeros the second, as NumPy has it; NaN before all.
+    # As in NumPy: of two zeros the second one, and NaN always wins.
     return a.writer.select(a.compare(f"o{order}", b) | a.is_nan(), a, b)

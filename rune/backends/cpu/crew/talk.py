@@ -1,7 +1,7 @@
-"""What the plan of one device has to say to others: its collectives, as native code names them.
+"""Finds the collectives of one device's plan, and numbers them for native code.
 
-Collectives of one kind and of the same types have one number, wherever in the plan they stand, so
-that devices in different branches may meet.
+Collectives of the same kind and types have the same number, wherever in the plan they are, so that
+devices in different branches can meet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rune.lowering.plan import Call, Plan, all_steps
 
 
 def talk_of(plan: Plan) -> Talk:
-    """What a plan says."""
+    """The messages and axes of a plan."""
     messages: dict[Message, None] = {}
     axes: dict[Hashable, None] = {}
     others = 0
@@ -35,7 +35,7 @@ def talk_of(plan: Plan) -> Talk:
 
 
 def message_of(step: Call) -> Message | None:
-    """The message of a step; None for a call that is none, or that only Python can make."""
+    """The message of a step; None if it is no collective, or one that only Python can make."""
     function = function_of(step)
     call = function.call
     operands = function.operands[: -1 if function.has_token else None]
@@ -47,6 +47,6 @@ def message_of(step: Call) -> Message | None:
 
 
 def place_of(step: Call) -> PlaceCall | None:
-    """The question for this device's place, if that is what the step calls."""
+    """The query for this device's place, if the step is one."""
     call = function_of(step).call
     return call if isinstance(call, PlaceCall) else None

@@ -1,4 +1,4 @@
-"""Reading and writing records in native code, and waiting for what other threads write."""
+"""Reads and writes records in native code, and waits for other threads' writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Spin:
-    """How a waiting thread tells the processor that it looks again, and how often it does."""
+    """A waiting thread's pause instruction, and the number of its polls before it sleeps."""
 
     pause: str
     looks: int
@@ -30,7 +30,7 @@ def put(code: Code, record: Value, names: Mapping[str, int], name: str, value: V
 
 
 def word(code: Code, record: Value, names: Mapping[str, int], name: str) -> Value:
-    """A word that other threads change."""
+    """The value of a word that other threads change."""
     return code.word("i64", at(code, record, names, name))
 
 
@@ -51,7 +51,7 @@ def false(code: Code) -> Value:
 
 
 def lock(code: Code, owner: Value) -> None:
-    """Take the mutex of a table or a thread, which lies first in both."""
+    """Take the mutex of a table or a thread, which is its first field."""
     code.tell("i32", "pthread_mutex_lock", owner)
 
 
@@ -64,7 +64,7 @@ def broadcast(code: Code, wake: Value) -> None:
 
 
 def wait(spin: Spin, code: Code, wake: Value, mutex: Value, is_over: Callable[[], Value]) -> None:
-    """Look until it is over; after so many looks, sleep."""
+    """Poll until it is over; after `spin.looks` polls, sleep."""
     count = code.variable("i64", 0)
 
     def look() -> tuple[Value, Value, Value]:

@@ -1,7 +1,7 @@
-"""Fourier transforms along one axis in LLVM IR, many lines side by side in vector lanes.
+"""Fourier transforms along one axis in LLVM IR, with one line per vector lane.
 
-forms          how the lines of an array come into lanes    stages     one stage of all lines
-butterflies    transforms of a few elements, in registers   lines      lines to lanes and back
+forms          how lines of an array are moved to lanes    stages     one stage of all lines
+butterflies    transforms of a few elements, in registers   lines      copies to lanes and back
 tables         roots of unity                               library    routines, on demand
 
 For eager calls, by routines that serve all lengths:

@@ -1,4 +1,4 @@
-"""Transforms of a few elements whose parts are in registers: 2, 3, 4, 5, 8.
+"""Transforms of 2, 3, 4, 5 and 8 elements, in registers.
 
 Source: Van Loan 1992, "Computational Frameworks for the Fast Fourier Transform", §2.2 (4 and 8);
 Nussbaumer 1982, "Fast Fourier Transform and Convolution Algorithms", §4.2 (odd numbers).
@@ -36,7 +36,7 @@ def times(x: Pair, y: Pair) -> Pair:
 
 
 def transformed(x: Sequence[Pair]) -> list[Pair]:
-    """The transform of these elements, whose number is one of WRITTEN_OUT."""
+    """The transform of these elements. Their number must be in WRITTEN_OUT."""
     match len(x):
         case 2:
             return [add(*x), subtract(*x)]
@@ -50,7 +50,7 @@ def transformed(x: Sequence[Pair]) -> list[Pair]:
 
 def _four(x: Sequence[Pair]) -> list[Pair]:
     even, odd = transformed(x[::2]), transformed(x[1::2])
-    # -i times the difference is added by its parts: no sign is changed.
+    # Adds -i times the odd difference by its parts, without an instruction that changes a sign.
     (a, b), (c, d) = even[1], odd[1]
     return [add(even[0], odd[0]), (a + d, b - c), subtract(even[0], odd[0]), (a - d, b + c)]
 
@@ -58,18 +58,20 @@ def _four(x: Sequence[Pair]) -> list[Pair]:
 def _eight(x: Sequence[Pair]) -> list[Pair]:
     even, (first, second, third, fourth) = transformed(x[::2]), transformed(x[1::2])
     half = math.sqrt(0.5)
-    turned = [
+    # times exp(-2πi k/8): roots of 1 and -i need no product, the others one factor for both parts
+    products = [
         first,
         ((second[0] + second[1]) * half, (second[1] - second[0]) * half),
         over_i(third),
         ((fourth[1] - fourth[0]) * half, (fourth[0] + fourth[1]) * -half),
     ]
-    sums = [add(a, b) for a, b in zip(even, turned, strict=True)]
-    return sums + [subtract(a, b) for a, b in zip(even, turned, strict=True)]
+    sums = [add(a, b) for a, b in zip(even, products, strict=True)]
+    return sums + [subtract(a, b) for a, b in zip(even, products, strict=True)]
 
 
 def _odd(x: Sequence[Pair]) -> list[Pair]:
-    """Elements k and n - k meet roots that are each other's conjugates."""
+    """An odd number of elements. The roots of k and n - k are conjugate, so pairs share
+    products."""
     n, half = len(x), range(1, len(x) // 2 + 1)
     sums = [add(x[k], x[n - k]) for k in half]
     differences = [subtract(x[k], x[n - k]) for k in half]

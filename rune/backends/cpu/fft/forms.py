@@ -1,16 +1,16 @@
-"""How the lines of an array [outer, n, inner] come into vector lanes, and a routine for each form.
+"""How lines of an array [outer, n, inner] are moved to vector lanes, and a routine for each form.
 
-    COLUMNS    inner fills a vector: neighbours are lanes, and arrays are read where they lie
-    ROWS       inner is 1: rows are transposed on their way into scratch memory and back
+    COLUMNS    inner fills a vector: lanes are neighbours, and arrays are read in place
+    ROWS       inner is 1: rows are transposed into scratch memory and back
     LINES      neither: lines are copied element by element; lanes may be empty
     SPLIT      inner is 1 and rows are long or few: n = a·b, transforms of the columns of [a, b],
-               turns, and transforms of its rows, which are columns of the result; cores share a
-               row that is so long that what lies between has no room on a stack
+               products with roots of unity (turns), and transforms of the rows, which are columns
+               of the result; cores share a row whose intermediate values do not fit on a stack
 
-Rows of pairs, complex numbers as they lie in memory, are taken apart on a stack, as many as make a
-group of the form, and put together there.
+Rows of pairs, complex numbers in NumPy's layout, are split into real and imaginary parts on the
+stack, one group of rows at a time, and joined again there.
 
-The last group of lanes ends with the last line: so it may compute some of the others again.
+The last group of lanes ends with the last line, so it may compute some lines a second time.
 
 Source: Bailey 1990, "FFTs in external or hierarchical memory", J. Supercomputing 4(1) (SPLIT).
 """
@@ -31,16 +31,16 @@ from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.fourier.lengths import prime_factors
 from rune.records import dataclass
 
-WORDS = 5  # of a task: the arrays' parts, what is read and what is written, and scratch memory
-LONG = 512  # elements of a row from which on it is split
-MOST_ON_STACK = 1 << 16  # elements between the two halves of a split row
+WORDS = 5  # of a task: real and imaginary parts of source and result, and scratch memory
+LONG = 512  # rows of at least so many elements are split
+MOST_ON_STACK = 1 << 16  # the most elements of a split row whose intermediate values are on a stack
 
 
 Group = Callable[[Value], None]
 
 
 class Kind(Enum):
-    """How lines come into lanes."""
+    """How lines are moved to lanes."""
 
     COLUMNS = "columns"
     ROWS = "rows"
@@ -52,9 +52,9 @@ class Kind(Enum):
 class Form:
     """An array [outer, n, inner] that is transformed along n.
 
-    are_pairs:  whether its elements are complex numbers as they lie in memory; inner is 1 then, and
-                there are at least as many rows, and as many numbers in one, as a vector has lanes
-    is_inverse: whether the transform is the inverse, divided by n; of pairs alone
+    are_pairs:  whether its elements are complex numbers in memory; then inner is 1, and both the
+                number of rows and the numbers in a row are at least the lanes of a vector
+    is_inverse: whether the transform is the inverse, divided by n; only for pairs
     """
 
     outer: int
@@ -74,11 +74,12 @@ class Place:
 
 
 def kind_of(form: Form, lanes: int) -> Kind:
-    """How this form comes into lanes."""
+    """The way in which lines of this form are moved to lanes."""
     if form.inner >= lanes:
         return Kind.COLUMNS
     if form.inner == 1:
         enough = form.outer >= lanes
+        # Few rows would leave lanes of a vector empty; the columns of a split row fill them.
         if split_of(form.n, lanes) and (form.n >= LONG or not enough):
             return Kind.SPLIT
         if enough and form.n >= lanes:
@@ -87,7 +88,7 @@ def kind_of(form: Form, lanes: int) -> Kind:
 
 
 def split_of(n: int, lanes: int) -> tuple[int, int] | None:
-    """Two factors that differ least, neither shorter than a vector."""
+    """The two factors of n that differ least, each at least `lanes`; None if there are none."""
     for a in range(math.isqrt(n), lanes - 1, -1):
         if n % a == 0:
             return a, n // a
@@ -95,14 +96,14 @@ def split_of(n: int, lanes: int) -> tuple[int, int] | None:
 
 
 def radices(n: int) -> tuple[int, ...]:
-    """The radices of the stages of a transform: few different ones, for each is compiled apart.
+    """The radices of the stages of a transform. Few different ones, as each is compiled separately.
 
     >>> radices(128), radices(360)
     ((4, 4, 8), (5, 3, 3, 8))
     """
     primes = prime_factors(n)
     twos, odd = primes.count(2), sorted((p for p in primes if p != 2), reverse=True)
-    eights = int(twos % 2 and twos > 1)
+    eights = int(twos % 2 and twos > 1)  # stages of 4 leave one 2 of an odd power: 8 takes it
     return (*odd, *(4,) * ((twos - 3 * eights) // 2), *(8,) * eights, *(2,) * (twos == 1))
 
 
@@ -137,7 +138,7 @@ def piece_of(radix: int, last: bool) -> str:
 
 @dataclass(slots=True)
 class Routine:
-    """A routine in the making: its function, the addresses of its pieces, the tables it reads."""
+    """A routine being written: its function, the addresses of its pieces, the tables it reads."""
 
     make: Maker
     dtype: np.dtype
@@ -150,37 +151,37 @@ class Routine:
         self.make.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in args)})")
 
     def table(self, table: np.ndarray) -> Value:
-        """A pointer to a table, which lives as long as the routine."""
+        """A pointer to a table, which is kept alive with the routine."""
         self.tables.append(table)
         return Value(self.make.writer, "ptr", f"inttoptr (i64 {table.ctypes.data} to ptr)")
 
     def scratch(self, n: int) -> Place:
-        """Memory for a line of vectors."""
+        """Stack memory for n vectors of complex numbers."""
         lanes = self.make.shape.lanes
         real = self.make.writer.allocate(self.make.shape.vector, 2 * n)
         return Place(real, self.make.at(real, lanes), self.make.number(2 * lanes))
 
     def transform(self, n: int, source: Place, target: Place, scratch: Sequence[Place]) -> None:
-        """The transform of n vectors; what is between stages is in scratch memory, in turn."""
-        done = 1
+        """The transform of n vectors. Stages write the two scratch memories alternately."""
+        length = 1
         for k, (radix, last) in enumerate(_ends(radices(n))):
-            runs = n // (radix * done)
+            runs = n // (radix * length)
             into = target if last else scratch[k % 2]
-            self.stage(radix, last, source, into, runs, done)
-            source, done = into, done * radix
+            self.stage(radix, last, source, into, runs, length)
+            source, length = into, length * radix
 
-    def stage(self, radix: int, last: bool, source: Place, target: Place, runs: int, done: int) -> None:
+    def stage(self, radix: int, last: bool, source: Place, target: Place, runs: int, length: int) -> None:
         """One stage."""
         turns = self.table(turns_of_stage(radix, runs, self.dtype))
         args = [source.real, source.imag, source.step, target.real, target.imag, target.step, turns]
-        args += map(self.make.number, (runs, done))
+        args += map(self.make.number, (runs, length))
         if radix not in WRITTEN_OUT:
             args += [self.table(roots_of_prime(radix, self.dtype)), *map(self.make.number, (radix, radix // 2))]
         self.call(piece_of(radix, last), *args)
 
 
 def groups_of(form: Form, lanes: int) -> int:
-    """How many groups of lanes there are, which cores may share."""
+    """The number of groups of lanes, the units that are divided among cores."""
     match kind_of(form, lanes):
         case Kind.COLUMNS:
             return form.outer * -(-form.inner // lanes)
@@ -191,7 +192,10 @@ def groups_of(form: Form, lanes: int) -> int:
 
 
 def halves_of(form: Form, lanes: int) -> tuple[int, int] | None:
-    """Groups of the two halves of a row that cores share, None where they share whole groups."""
+    """The numbers of groups in the two halves of a row whose work cores share.
+
+    None if cores share whole rows instead.
+    """
     factors = split_of(form.n, lanes)
     if kind_of(form, lanes) is not Kind.SPLIT or form.n <= MOST_ON_STACK or factors is None:
         return None
@@ -200,7 +204,7 @@ def halves_of(form: Form, lanes: int) -> tuple[int, int] | None:
 
 
 def scratch_bytes(form: Form, shape: Shape) -> int:
-    """The bytes of work memory that the routine needs between the two halves of a row."""
+    """The bytes of work memory for the values between the two halves of a row."""
     factors = split_of(form.n, shape.lanes)
     if halves_of(form, shape.lanes) is None or factors is None:
         return 0
@@ -208,13 +212,13 @@ def scratch_bytes(form: Form, shape: Shape) -> int:
 
 
 def write_groups(routine: Routine, form: Form, name: str) -> str:
-    """The groups begin..end: void(ptr words, i64 begin, i64 end)."""
+    """A task for the groups begin..end: void(ptr words, i64 begin, i64 end)."""
     write = _pairs if form.are_pairs else _WRITERS[kind_of(form, routine.make.shape.lanes)]
     return _task(routine, name, lambda arrays: write(routine, form, arrays[:4]))
 
 
 def write_half(routine: Routine, form: Form, name: str, half: int) -> str:
-    """The same of a half of one row. Of the memory between them the words have the address, too."""
+    """The same for one half of a row. Here the words include the address of the work memory."""
 
     def write(arrays: Sequence[Value]) -> Group:
         return _halves(routine, form, arrays[:4], _between(routine, form, arrays[4]))[half]
@@ -231,14 +235,14 @@ def _task(routine: Routine, name: str, write: Callable[[Sequence[Value]], Group]
 
 
 def _places(make: Maker, arrays: Sequence[Value], first: Value, step: int) -> tuple[Place, Place]:
-    """Lines that begin at this element, in what is read and what is written."""
+    """The lines that begin at this element, in the source and in the result."""
     real, imag, out_real, out_imag = (make.at(array, first) for array in arrays)
     number = make.number(step)
     return Place(real, imag, number), Place(out_real, out_imag, number)
 
 
 def _moved(make: Maker, place: Place, elements: Value) -> Place:
-    """So many elements on."""
+    """The place `elements` further on."""
     return Place(make.at(place.real, elements), make.at(place.imag, elements), place.step)
 
 
@@ -248,6 +252,7 @@ def _columns(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     across = -(-form.inner // lanes)
 
     def group(number: Value) -> None:
+        # the last group of a row of columns moves back so that it stays inside
         column = (number.binary("urem", number, across) * lanes).call("smin", form.inner - lanes)
         first = number.binary("udiv", number, across) * (form.n * form.inner) + column
         routine.transform(form.n, *_places(make, arrays, first, form.inner), scratch)
@@ -270,14 +275,14 @@ def _rows(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
 
 
 def _to_lanes(routine: Routine, rows: Place, scratch: Place, n: int) -> None:
-    """Rows of n elements to scratch memory; `rows.step` is that from row to row."""
+    """Transpose rows of n elements into scratch memory. rows.step is the distance between rows."""
     one, size = routine.make.number(1), routine.make.number(n)
     for row, part in ((rows.real, scratch.real), (rows.imag, scratch.imag)):
         routine.call("squares", row, rows.step, one, part, scratch.step, scratch.step, size)
 
 
 def _from_lanes(routine: Routine, scratch: Place, rows: Place, n: int) -> None:
-    """The same from scratch memory to rows."""
+    """Transpose scratch memory back into rows."""
     one, size = routine.make.number(1), routine.make.number(n)
     for row, part in ((rows.real, scratch.real), (rows.imag, scratch.imag)):
         routine.call("squares", part, scratch.step, scratch.step, row, rows.step, one, size)
@@ -298,7 +303,7 @@ def _lines(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
         count = (total - first).call("smin", lanes)
         zero, no = Value(make.writer, "i8", "0"), Value(make.writer, "i1", "false")
         nbytes = make.number(2 * n * lanes * make.shape.bytes)
-        # What lies in lanes without a line might be slow to compute with.
+        # Empty lanes would hold old stack bytes, and arithmetic on denormal numbers is slow.
         make.writer.run("@llvm.memset.p0.i64", work[0].real, zero, nbytes, no)
 
         def line(piece: str, side: int, scratch: Place, lane: Value) -> None:
@@ -332,14 +337,14 @@ _WRITERS = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.S
 
 
 def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
-    """The rows of a group, whose parts are apart on the stack alone."""
+    """The rows of a group, whose parts are separated only on the stack."""
     make, n = routine.make, form.n
     kind = kind_of(form, make.shape.lanes)
     rows = make.shape.lanes if kind is Kind.ROWS else 1
     real, imag = (make.writer.allocate(make.shape.scalar, rows * n) for _ in range(2))
     transform = _WRITERS[kind](routine, Form(rows, n, 1), [real, imag, real, imag])
     source, _, target, _ = arrays
-    # The inverse is the same with the parts exchanged before and after.
+    # The inverse is the same with real and imaginary parts exchanged before and after.
     even, odd = (imag, real) if form.is_inverse else (real, imag)
     factor = make.writer.constant(make.shape.scalar, 1 / n if form.is_inverse else 1)
 
@@ -359,19 +364,23 @@ def _factors(routine: Routine, form: Form) -> tuple[int, int]:
 
 
 def step_between(columns: int, shape: Shape) -> int:
-    """A line of the cache more: rows a power of two apart would meet in few of its sets."""
+    """The step between rows, one cache line more than a row.
+
+    With rows a power of two apart, a column would use only a few sets of the cache.
+    """
     return columns + LINE_BYTES // shape.bytes
 
 
 def _between(routine: Routine, form: Form, memory: Value) -> Place:
-    """What lies between the halves of a row."""
+    """The values between the two halves of a row, in this memory."""
     make, (rows, columns) = routine.make, _factors(routine, form)
     step = step_between(columns, make.shape)
     return Place(memory, make.at(memory, rows * step), make.number(step))
 
 
 def _halves(routine: Routine, form: Form, arrays: Sequence[Value], between: Place) -> tuple[Group, Group]:
-    """Transforms of columns, and of rows, of the row that begins where the arrays do."""
+    """The two halves for the row at the start of the arrays: transforms of its columns, and
+    rows."""
     make, lanes, n = routine.make, routine.make.shape.lanes, form.n
     rows, columns = _factors(routine, form)
     work = [routine.scratch(max(rows, columns)) for _ in range(2)]
@@ -389,6 +398,7 @@ def _halves(routine: Routine, form: Form, arrays: Sequence[Value], between: Plac
         first = starts(group, rows)
         source = _moved(make, between, first * between.step)
         _, target = _places(make, arrays, first, rows)
+        # The product with the table is made while rows are transposed to lanes, in one pass.
         row, length = make.at(turns, first * columns), make.number(columns)
         parts = source.real, source.imag, row, work[1].real, work[1].imag
         routine.call("turned_squares", *parts, source.step, length, work[1].step, make.number(n), length)
@@ -398,5 +408,5 @@ def _halves(routine: Routine, form: Form, arrays: Sequence[Value], between: Plac
 
 
 def new_routine(shape: Shape, dtype: np.dtype, addresses: Callable[[str], int]) -> Routine:
-    """A routine of no code yet."""
+    """A routine without code."""
     return Routine(maker(shape), dtype, addresses, [])

@@ -1,8 +1,8 @@
 """The routines of transforms and their pieces, compiled when the first plan needs them.
 
-A routine is of one form and dtype, over arrays that do not overlap:
-void(ptr real, ptr imag, ptr out_real, ptr out_imag, ptr scratch, ptr watch). Its code and its
-tables live as long as the process; so do the pieces, which all routines share.
+A routine serves one form and dtype, and its arrays must not overlap:
+void(ptr real, ptr imag, ptr out_real, ptr out_imag, ptr scratch, ptr watch). Its code and tables
+are kept until the process ends, as are the pieces, which all routines share.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 _ARRAYS = "real imag out_real out_imag scratch"
-PARALLEL_ELEMENTS = 1 << 17  # elements, times the logarithm of a line, from which on cores share
+# The least number of elements, times the bits of a line's length, that is divided among cores.
+PARALLEL_ELEMENTS = 1 << 17
 
 
 @dataclass(slots=True)
@@ -53,7 +54,9 @@ class Library:
     tables: list[np.ndarray] = field(default_factory=list)
 
     def need(self, forms: Iterable[Form]) -> None:
-        """Compile what these forms need and is not there; two threads may both, and either serves.
+        """Compile the missing routines and pieces of these forms.
+
+        Two threads may compile the same ones; both results are correct, and one is used.
 
         Errors: CompileError.
         """
@@ -64,18 +67,18 @@ class Library:
         if names:
             code = self.compiled([_piece_text(self.shape, name) for name in names], self.effort)
             self.pieces.update((name, code.address(name)) for name in names)
-        # Most of what a routine does is to call pieces: it would gain nothing by more effort.
+        # A routine mostly calls pieces, so more optimisation would gain nothing.
         code = self.compiled([self.routine_text(form, k) for k, form in enumerate(missing)], conventions.LITTLE)
         self.routines.update((form, code.address(f"transform{k}")) for k, form in enumerate(missing))
 
     def compiled(self, texts: list[str], effort: int) -> compiler.Code:
-        """Functions as a module that stays."""
+        """Compile functions as a module that is kept until the process ends."""
         code = compiler.compile_module("fft", "\n\n".join([declarations(self.shape), *texts]), effort)
         self.codes.append(code)
         return code
 
     def routine_text(self, form: Form, number: int) -> str:
-        """The functions of a routine: its groups, and what divides them among cores."""
+        """The functions of a routine: its tasks, and the entry that divides them among cores."""
         halves = halves_of(form, self.shape.lanes)
         if halves is None:
             tasks = [self.task(lambda r: write_groups(r, form, f"groups{number}"))]
@@ -85,14 +88,14 @@ class Library:
         return "\n\n".join([*tasks, self.entry_of_halves(form, number, dict(zip(names, halves, strict=True)))])
 
     def task(self, write: Callable[[Routine], str]) -> str:
-        """A function of the routine, whose tables stay."""
+        """A function of the routine. Its tables are kept: the code contains their addresses."""
         routine = new_routine(self.shape, self.dtype, self.pieces.__getitem__)
         text = write(routine)
         self.tables += routine.tables
         return text
 
     def entry(self, form: Form, number: int) -> str:
-        """The routine itself."""
+        """The function of the routine that plans call."""
         make = maker(self.shape)
         words, total = self.words(make), groups_of(form, self.shape.lanes)
         for k, array in enumerate(make.pointers(_ARRAYS)):
@@ -103,7 +106,7 @@ class Library:
         return self.entry_text(make, number)
 
     def entry_of_halves(self, form: Form, number: int, totals: dict[str, int]) -> str:
-        """The same of long rows, one after the other, each by halves."""
+        """The same for long rows, one after the other, each in two halves that cores share."""
         make = maker(self.shape)
         words = self.words(make)
         *arrays, scratch = make.pointers(_ARRAYS)
@@ -112,6 +115,7 @@ class Library:
         def row(index: Value) -> None:
             for k, array in enumerate(arrays):
                 make.writer.store(make.at(array, index * form.n), make.at(words, k, "i64"))
+            # The second half reads all results of the first, so each ends before the next begins.
             for name, total in totals.items():
                 self.run(make, name, words, total, is_shared=True)
 
@@ -124,22 +128,23 @@ class Library:
         return make.words(WORDS, watch)
 
     def run(self, make: Maker, name: str, words: Value, total: int, is_shared: bool) -> None:
-        """A task, by one core or by all."""
+        """Run a task on one core, or divided among all."""
         if self.cores == 1 or not is_shared:
             make.call(name, words, make.number(0), make.number(total))
         else:
+            # More shares than cores: a core that is late takes fewer of them.
             task = f"ptr @{name}, ptr {words.text}, i64 {total}, i64 {-(-total // (2 * self.cores))}"
             make.writer.do(f"call void inttoptr (i64 {self.parallel} to ptr)({task})")
 
     def entry_text(self, make: Maker, number: int) -> str:
-        """The function that a plan calls."""
-        listed = ", ".join(f"ptr %{name}" for name in (*_ARRAYS.split(), "watch"))
-        return make.text(f"transform{number}({listed})").replace("define internal", "define", 1)
+        """The text of the entry, visible outside of its module."""
+        parameters = ", ".join(f"ptr %{name}" for name in (*_ARRAYS.split(), "watch"))
+        return make.text(f"transform{number}({parameters})").replace("define internal", "define", 1)
 
 
 @functools.cache
 def library(dtype: np.dtype, cores: int, parallel: int, effort: int) -> Library:
-    """The routines of this process for f32 or f64."""
+    """The routines of this process for f32 or f64, and for one pool and effort."""
     return Library(dtype, cores, parallel, effort, shape_for(compiler.machine(), SCALARS[dtype]))
 
 

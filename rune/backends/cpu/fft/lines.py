@@ -1,7 +1,7 @@
-"""Lines of arrays to vector lanes and back, where lanes are not neighbours in memory.
+"""Copies lines of arrays to vector lanes and back, if lanes are not neighbours in memory.
 
-In scratch memory element k of all lines is one vector of real parts and one of imaginary parts; a
-function here moves one part, and is called for each.
+In scratch memory element k of all lines is one vector of real parts and one of imaginary parts. A
+function here moves one of these parts, so it is called twice.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rune.lowering.codegen.llvm.ir.text import Value
 
 
 def squares_function(shape: Shape) -> str:
-    """Squares transposed, which cover n elements of rows on their way to lanes, or back.
+    """Transposes rows of n elements to lanes, or back, in squares of lanes × lanes.
 
-    The vectors of a square are `fs` elements apart in what is read and `ts` in what is written, and
-    squares begin `fn` and `tn` times their number of elements on. The last one ends with the rows.
+    The vectors of a square are `fs` elements apart in the source and `ts` in the target. A square
+    at element k begins at fn·k and tn·k. The last square ends with the rows.
     """
     make = maker(shape)
     (source, target), (fs, fn, ts, tn, n) = make.pointers("from to"), make.sizes("fs fn ts tn n")
@@ -35,7 +35,7 @@ def squares_function(shape: Shape) -> str:
 
 
 def take_apart_function(shape: Shape) -> str:
-    """Real and imaginary parts of n pairs; the last vector of them ends with the last."""
+    """Separates real and imaginary parts of n pairs. The last vector ends with the last pair."""
     make = maker(shape)
     (pairs, real, imag), (n,) = make.pointers("pairs real imag"), make.sizes("n")
 
@@ -49,7 +49,7 @@ def take_apart_function(shape: Shape) -> str:
 
 
 def put_together_function(shape: Shape) -> str:
-    """The n pairs of real and imaginary parts, times a factor."""
+    """Joins real and imaginary parts to n pairs, times a factor."""
     make = maker(shape)
     (real, imag, pairs), (n,) = make.pointers("real imag pairs"), make.sizes("n")
     factor = make.writer.splat(Value(make.writer, shape.scalar, "%factor"), shape.lanes)
@@ -80,21 +80,21 @@ def put_pairs(make: Maker, real: Value, imag: Value, target: Value) -> None:
 
 
 def gather_line_function(shape: Shape) -> str:
-    """One line, whose elements are `step` apart, to a lane of scratch memory."""
+    """Copies one line, with elements `step` apart, to a lane of scratch memory."""
     make, copy = _line(shape)
     copy(lambda element, lane: make.writer.store(make.scalar(element), lane))
     return make.text("gather_line(ptr %array, i64 %step, ptr %scratch, i64 %n)")
 
 
 def scatter_line_function(shape: Shape) -> str:
-    """The same from a lane."""
+    """Copies a lane back to a line."""
     make, copy = _line(shape)
     copy(lambda element, lane: make.writer.store(make.scalar(lane), element))
     return make.text("scatter_line(ptr %array, i64 %step, ptr %scratch, i64 %n)")
 
 
 def _line(shape: Shape) -> tuple[Maker, Callable[[Callable[[Value, Value], None]], None]]:
-    """A function of one line, and what has it move elements: move(in the array, in the lane)."""
+    """A function over one line, and copy(move), which writes move(array element, lane element)."""
     make = maker(shape)
     (array, scratch), (step, n) = make.pointers("array scratch"), make.sizes("step n")
 
@@ -105,9 +105,10 @@ def _line(shape: Shape) -> tuple[Maker, Callable[[Callable[[Value, Value], None]
 
 
 def turned_squares_function(shape: Shape) -> str:
-    """Rows to lanes, each number times that of a table whose parts are n apart.
+    """Transposes rows to lanes, multiplied by a table of complex numbers.
 
-    Rows are `fs` elements apart, those of the table `us`, vectors of lanes `ts`; rows have `count`.
+    Rows have `count` elements and are `fs` elements apart; rows of the table are `us` apart, and
+    its imaginary parts begin n elements after its real ones. Vectors of lanes are `ts` apart.
     """
     make = maker(shape)
     (real, imag, turns), (to_real, to_imag) = make.pointers("real imag turns"), make.pointers("to_real to_imag")

@@ -1,8 +1,8 @@
-"""Complex rows transformed without a compilation for each length: an eager call's routine.
+"""Transforms of complex rows in eager calls, without a compilation for each length.
 
-A row is split in two, n = a·b, as in forms.py. What depends on n are words and tables, which the
-routine reads: so one module serves all lengths, and a function for each radix that they need. They
-are compiled with little effort: more would gain nothing, as vectors are in registers as written.
+A row is split in two, n = a·b, as in forms.py. Everything that depends on n is in words and tables
+that the routine reads, so one module and one function per radix serve all lengths. They are
+compiled with little optimisation: the text already keeps vectors in registers.
 
 Source: as forms.py and stages.py.
 """
@@ -33,20 +33,20 @@ from rune.records import dataclass
 
 _PARTS = "real imag between work words"
 _POINTERS = f"source target even odd {_PARTS}"
-_HEAD = 7  # words in front of those of stages
-OF_STAGE = 4  # words: its function, its table, runs and done
+_HEAD = 7  # the words before those of the stages
+OF_STAGE = 4  # words of a stage: its function, its table, runs and length
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """What the routine reads of one length.
+    """The data for one length, which the routine reads.
 
     words:   n, a, b, the step between rows of b, the table between the two transforms, the number
              of stages of each, and the words of these stages
-    tables:  what the words point to
-    address: of the words
-    places:  bytes from the start of work memory to the parts of the row, to those between the two
-             transforms, to the lanes, and to its end
+    tables:  the tables that the words point to
+    address: the address of the words
+    places:  offsets in work memory, in bytes: real and imaginary parts of the row, the values
+             between the two transforms, the lanes, and its end
     """
 
     words: np.ndarray
@@ -62,16 +62,16 @@ class Length:
 
 
 def is_routine(n: int, dtype: np.dtype) -> bool:
-    """Whether the routine takes rows of n numbers of this complex dtype."""
+    """Whether the routine supports rows of n numbers of this complex dtype."""
     return split_of(n, shape_of(PART[dtype]).lanes) is not None and set(radices(n)) <= set(WRITTEN_OUT)
 
 
 def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
-    """The transform along the last axis, or its inverse, of a length that the routine takes."""
+    """The transform along the last axis, or its inverse. Its length must satisfy is_routine."""
     source, result, n = np.ascontiguousarray(x), np.empty(x.shape, x.dtype), x.shape[-1]
     length = length_of(n, PART[x.dtype])
     memory, (real, imag, *places) = length.memory()
-    # The inverse is the same with the parts exchanged before and after.
+    # The inverse is the same with real and imaginary parts exchanged before and after.
     even, odd = (imag, real) if inverse else (real, imag)
     arrays = source.ctypes.data, result.ctypes.data, even, odd, real, imag, *places, length.address
     _entry(PART[x.dtype])(*arrays, x.size // n, 1 / n if inverse else 1)
@@ -81,7 +81,7 @@ def transformed(x: np.ndarray, *, inverse: bool) -> np.ndarray:
 
 @functools.cache
 def shape_of(dtype: np.dtype) -> Shape:
-    """Vectors of the machine."""
+    """The machine's vectors of this dtype."""
     return shape_for(compiler.machine(), SCALARS[dtype])
 
 
@@ -113,7 +113,7 @@ def stages_of(n: int, dtype: np.dtype) -> Stages:
 
 @functools.lru_cache(maxsize=64)
 def length_of(n: int, dtype: np.dtype) -> Length:
-    """The words and tables of a length that the routine takes."""
+    """The words and tables of a length."""
     shape = shape_of(dtype)
     factors = split_of(n, shape.lanes)
     assert factors is not None
@@ -141,7 +141,7 @@ def _stage(dtype: np.dtype, radix: int, last: bool) -> int:
 
 @compiler.lasting
 def _stage_code(dtype: np.dtype, radix: int, last: bool) -> compiler.Code:
-    """The stage, whose address stands among the words of lengths."""
+    """The code of a stage. It must last, as the words of lengths contain its address."""
     shape = shape_of(dtype)
 
     def write() -> str:
@@ -176,12 +176,13 @@ def _entry(dtype: np.dtype) -> Callable[..., None]:
 
 
 def stages_function(shape: Shape) -> str:
-    """The transform of a vector of lines, by stages that words list; work memory has two rooms.
+    """The transform of a vector of lines, by `count` stages.
 
-    The source may be the second room.
+    Stages write the two halves of work memory alternately. The source may be the second half: the
+    first stage writes the other one.
     """
     make = maker(shape)
-    writer, (listed, fr, fi, tr, ti, work) = make.writer, make.pointers("listed fr fi tr ti work")
+    writer, (stages, fr, fi, tr, ti, work) = make.writer, make.pointers("listed fr fi tr ti work")
     count, fs, ts, room = make.sizes("count fs ts room")
     step = make.number(2 * shape.lanes)
 
@@ -190,12 +191,12 @@ def stages_function(shape: Shape) -> str:
         before, after = (make.at(work, room * at) for at in (make.number(1) - second, second))
         source = [make.at(before, part * shape.lanes) for part in (0, 1)]
         target = [make.at(after, part * shape.lanes) for part in (0, 1)]
-        words = make.at(listed, k * OF_STAGE, "i64")
+        words = make.at(stages, k * OF_STAGE, "i64")
         function, turns = (writer.load("ptr", make.at(words, at, "i64")) for at in (0, 1))
-        runs, done = (writer.load("i64", make.at(words, at, "i64")) for at in (2, 3))
+        runs, length = (writer.load("i64", make.at(words, at, "i64")) for at in (2, 3))
         reads = [writer.select(is_first, x, y) for x, y in zip((fr, fi, fs), (*source, step), strict=True)]
         writes = [writer.select(is_last, x, y) for x, y in zip((tr, ti, ts), (*target, step), strict=True)]
-        make.call(function.text, *reads, *writes, turns, runs, done)
+        make.call(function.text, *reads, *writes, turns, runs, length)
 
     make.each(count, stage)
     pointers = "ptr %fr, ptr %fi, i64 %fs, ptr %tr, ptr %ti, i64 %ts"
@@ -210,8 +211,8 @@ def parts_function(shape: Shape) -> str:
     n, rows, columns, step, turns, downs, alongs = (
         writer.load("ptr" if k == _HEAD - 3 else "i64", make.at(words, k, "i64")) for k in range(_HEAD)
     )
-    listed = make.at(words, _HEAD, "i64")
-    along_list = make.at(listed, downs * OF_STAGE, "i64")
+    stages = make.at(words, _HEAD, "i64")
+    along_list = make.at(stages, downs * OF_STAGE, "i64")
     width = make.number(2 * lanes)
     room = width * writer.select(rows > columns, rows, columns)
     middle_real, middle_imag = between, make.at(between, rows * step)
@@ -221,7 +222,7 @@ def parts_function(shape: Shape) -> str:
     def down(group: Value) -> None:
         first = (group * lanes).call("smin", columns - lanes)
         places = [make.at(part, first) for part in (real, imag, middle_real, middle_imag)]
-        make.call("stages", listed, downs, *places[:2], columns, *places[2:], step, work, room)
+        make.call("stages", stages, downs, *places[:2], columns, *places[2:], step, work, room)
 
     def along(group: Value) -> None:
         first = (group * lanes).call("smin", rows - lanes)
@@ -253,5 +254,5 @@ def rows_function(shape: Shape) -> str:
         make.call("put_together", even, odd, make.at(target, first), n, factor)
 
     make.each(count, row)
-    listed = ", ".join(f"ptr %{name}" for name in _POINTERS.split())
-    return make.text(f"rows({listed}, i64 %count, {shape.scalar} %factor)")
+    pointers = ", ".join(f"ptr %{name}" for name in _POINTERS.split())
+    return make.text(f"rows({pointers}, i64 %count, {shape.scalar} %factor)")

@@ -1,12 +1,13 @@
 """One stage of a transform, of as many lines as a vector has lanes.
 
-With n = r·m·l a stage combines r chunks of m·l elements and writes runs of r·l (r, m, l are called
-radix, runs, done), so that after the last one everything is in its place:
+With n = r·m·l a stage combines r chunks of m·l elements and writes runs of r·l. r, m and l are
+called radix, runs and done. After the last stage the frequencies are in their natural order:
 
     y[j, p, i] = exp(-2πi jp/(r·m)) · sum over q of x[q, j, i] exp(-2πi pq/r)
 
-Elements are vectors, real and imaginary parts `fs` elements apart each in what is read and `ts` in
-what is written; `turns` is a table of tables.py. Where m is 1 nothing is turned.
+Elements are vectors of real or of imaginary parts, `fs` elements apart in the source and `ts` in
+the target. `turns` is a table of tables.py. If m is 1, all its factors are
+1, and plain stages skip them.
 
 Source: Stockham's self-sorting transform, as in Van Loan 1992, "Computational Frameworks for the
 Fast Fourier Transform", §1.7.
@@ -29,7 +30,7 @@ MOST = 64  # the largest radix
 
 
 def declarations(shape: Shape) -> str:
-    """What the functions of transforms call of LLVM."""
+    """The declarations of LLVM's functions that transforms call."""
     vector = shape.vector
     floats = (vector, shape.scalar)
     return "\n".join(
@@ -42,23 +43,23 @@ def declarations(shape: Shape) -> str:
 
 
 def stage_function(shape: Shape, radix: int, turns: bool) -> str:
-    """A stage of a radix that is written out, with or without turns."""
+    """A stage of a radix in WRITTEN_OUT, with or without turns."""
     make = maker(shape)
     places = _Places(make, radix)
 
     def points(j: Value, i: Value) -> None:
         y = transformed([places.read(q, j, i) for q in range(radix)])
         for p, value in enumerate(y):
-            # Read where they are used: processors multiply by a scalar in memory.
-            turned = times(value, _scalars(make, "turns", j * (radix - 1) + (p - 1))) if turns and p else value
-            places.write(turned, p, j, i)
+            # The factor is read at its use: processors multiply by a scalar in memory directly.
+            product = times(value, _scalars(make, "turns", j * (radix - 1) + (p - 1))) if turns and p else value
+            places.write(product, p, j, i)
 
     places.each(points)
     return make.text(f"{'turned' if turns else 'plain'}{radix}({PARAMETERS})")
 
 
 def prime_function(shape: Shape) -> str:
-    """A stage of an odd radix that is known when it runs: pairs of opposite roots, from tables."""
+    """A stage of an odd radix that is a parameter, by pairs of conjugate roots from a table."""
     make = maker(shape)
     writer, (radix, half) = make.writer, make.sizes("radix half")
     places = _Places(make, radix)
@@ -74,10 +75,10 @@ def prime_function(shape: Shape) -> str:
             both = add(a, b)
             _put_pair(make, sums, k, both)
             _put_pair(make, differences, k, subtract(a, b))
-            _set(make, totals, add(_held(make, totals), both))
+            _set(make, totals, add(_values(make, totals), both))
 
         make.each(half, pair)
-        places.write(_held(make, totals), 0, j, i)
+        places.write(_values(make, totals), 0, j, i)
 
         def frequency(q: Value) -> None:
             _set(make, totals, first)
@@ -85,13 +86,13 @@ def prime_function(shape: Shape) -> str:
 
             def term(k: Value) -> None:
                 cosine, sine = _scalars(make, "roots", q * half + k)
-                even, odd = _held(make, totals), _held(make, totals[2:])
+                even, odd = _values(make, totals), _values(make, totals[2:])
                 total, difference = _pair(make, sums, k), _pair(make, differences, k)
                 _set(make, totals, (total[0].fma(cosine, even[0]), total[1].fma(cosine, even[1])))
                 _set(make, totals[2:], (difference[1].fma(sine, odd[0]), difference[0].fma(-sine, odd[1])))
 
             make.each(half, term)
-            even, odd = _held(make, totals), _held(make, totals[2:])
+            even, odd = _values(make, totals), _values(make, totals[2:])
             for value, p in ((add(even, odd), q + 1), (subtract(even, odd), radix - 1 - q)):
                 places.write(times(value, _scalars(make, "turns", j * (radix - 1) + p - 1)), p, j, i)
 
@@ -102,37 +103,37 @@ def prime_function(shape: Shape) -> str:
 
 
 class _Places:
-    """Where the elements of a stage lie."""
+    """The addresses of a stage's elements."""
 
     def __init__(self, make: Maker, radix: int | Value):
         self.make, self.radix = make, radix
         self.source, self.target = tuple(make.pointers("fr fi")), tuple(make.pointers("tr ti"))
-        source_step, target_step, self.runs, self.done = make.sizes("fs ts runs done")
+        source_step, target_step, self.runs, self.length = make.sizes("fs ts runs done")
         self.steps = source_step, target_step
-        self.chunk = source_step * (self.runs * self.done)
-        self.run = target_step * self.done
+        self.chunk = source_step * (self.runs * self.length)
+        self.run = target_step * self.length
 
     def each(self, body: Callable[[Value, Value], None]) -> None:
         """body(j, i) for each element of each run."""
         make = self.make
-        make.each(self.runs, lambda j: make.each(self.done, lambda i: body(j, i)))
+        make.each(self.runs, lambda j: make.each(self.length, lambda i: body(j, i)))
 
     def read(self, q: Value | int, j: Value, i: Value) -> Pair:
         """x[q, j, i]."""
-        at = self.make.writer.hidden(self.steps[0] * (j * self.done + i))
+        at = self.make.writer.hidden(self.steps[0] * (j * self.length + i))
         first = (self.make.at(part, at) for part in self.source)
         real, imag = (self.make.vector(self.make.at(part, self.chunk * q)) for part in first)
         return real, imag
 
     def write(self, value: Pair, p: Value | int, j: Value, i: Value) -> None:
         """y[j, p, i] = value."""
-        at = self.make.writer.hidden(self.steps[1] * (j * self.done * self.radix + i))
+        at = self.make.writer.hidden(self.steps[1] * (j * self.length * self.radix + i))
         for part, x in zip(self.target, value, strict=True):
             self.make.put(x, self.make.at(self.make.at(part, at), self.run * p))
 
 
 def _scalars(make: Maker, table: str, number: Value) -> Pair:
-    """A pair of a table, in every lane."""
+    """A pair of a table, in each lane of a vector."""
     (pointer,) = make.pointers(table)
     first = make.at(pointer, number * 2)
     real, imag = (make.writer.splat(make.scalar(make.at(first, k)), make.shape.lanes) for k in (0, 1))
@@ -150,7 +151,7 @@ def _put_pair(make: Maker, row: Value, number: Value, value: Pair) -> None:
     make.put(value[1], make.at(first, 1, make.shape.vector))
 
 
-def _held(make: Maker, slots: list[Value]) -> Pair:
+def _values(make: Maker, slots: list[Value]) -> Pair:
     return make.writer.load(make.shape.vector, slots[0]), make.writer.load(make.shape.vector, slots[1])
 
 

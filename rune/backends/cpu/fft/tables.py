@@ -1,6 +1,6 @@
-"""Roots of unity in memory for the stages of a transform, each rounded once.
+"""Tables of roots of unity for the stages of a transform, each root rounded once.
 
-A table is computed when the first routine needs it, and lives with that routine.
+A table is computed for each routine, and is kept alive with it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def roots_of_prime(radix: int, dtype: np.dtype) -> Table:
 
 
 def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
-    """exp(-2πi t/n) as its parts side by side.
+    """exp(-2πi t/n), with its two parts as the last axis.
 
-    Few roots are computed, and others are products of two: t = a·step + b.
+    Only 2·sqrt(n) sines and cosines are computed, as each root is a product of two: t = a·step + b.
     """
     step = math.isqrt(n)
     coarse, fine = np.divmod(turns % n, step)
@@ -52,7 +52,8 @@ def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
 
 
 def _roots(turns: np.ndarray, n: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of 2π t/n in wider floats: the errors of a product are rounded away."""
+    """cos and sin of 2π t/n in wider floats, so that rounding to dtype removes a product's
+    errors."""
     wide = np.float64 if dtype == np.float32 else np.longdouble
     angle = turns.astype(wide) * (8 * np.arctan(wide(1)) / wide(n))
     return np.cos(angle), np.sin(angle)

@@ -1,6 +1,6 @@
 """Matrix products in LLVM IR.
 
 tile       a tile of the result in registers      library   pieces of products, on demand
-panels     operands packed into panels            packing   the same for operands behind views
+panels     operands packed into panels            packing   the same for strided operands
 blocks     the loops around tiles                 strided   products of views
 """

@@ -1,15 +1,15 @@
 """Matrix multiplication in LLVM IR, run by our own pool, for every pair of layouts.
 
-    C[i, j] = sum over p of A[i, p] B[p, j]        A, B: a pair of steps each, one of them 1
+    C[i, j] = sum over p of A[i, p] B[p, j]        A, B: a pair of strides each, one of them 1
 
-The inner kernel (tile.py) holds a tile of C in registers. Around it are blocks: DEPTH of
-p, so that a panel of B stays in the first cache; HEIGHT rows of A and `width` columns of B, so that
-both stay in the second. B is packed unless a few rows use it, A where it lies transposed. Each core
-computes a stripe of C, of columns where there are enough, else of rows, and packs for itself: no
-core waits for another.
+The inner kernel (tile.py) keeps a tile of C in registers. Around it are blocks: DEPTH of p, so that
+a panel of B stays in the first-level cache; HEIGHT rows of A and `width` columns of B, so that both
+stay in the second-level cache. B is packed unless only a few rows use it; A is packed if it is
+transposed. Each core computes a stripe of C, of columns if there are enough, else of rows, and
+packs for itself: no core waits for another.
 
-Why own code beside BLAS: it is as fast (measured on AVX-512), and OpenBLAS's threads spin for the
-cores that the pool works on: a product between two kernels then takes many times as long.
+Why own code and not BLAS: it is as fast (measured on AVX-512), and OpenBLAS's threads spin on the
+cores that the pool uses: a product between two kernels then takes many times as long.
 Invariant: the order of the sum depends on DEPTH alone, never on how the work was split.
 Source: the blocking is Goto & van de Geijn 2008, ACM TOMS 34(3).
 """
@@ -26,13 +26,13 @@ from rune.lowering.codegen.llvm.ir.text import Value
 
 DEPTH = 512  # of p in one block
 HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is DEPTH
-FIRST_CACHE = 40 << 10  # bytes of B that are not packed: they stay there, or nearly, as they lie
-FEW = 4  # rows of A up to which contiguous columns of B are not packed
-EVEN = 16  # panels for each core, from which it does not matter that one core has one more
-FEW_PANELS = 2  # by which a transposed A is read as it lies
-PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
+FIRST_CACHE = 40 << 10  # [B] of B that need no packing: they (nearly) stay in the first-level cache
+FEW = 4  # the most rows of A for which contiguous columns of B are not packed
+EVEN = 16  # panels per core for which one panel more on some core does not matter
+FEW_PANELS = 2  # the most panels of B for which a transposed A is not packed
+PARALLEL_OPERATIONS = 400_000  # multiply-adds of a product that is split between cores
 
-# What a task of the pool finds behind its pointer.
+# The words of a task of the pool.
 _POINTERS = "a b c".split()
 _SIZES = "m n k ars acs brs bcs by_rows units".split()
 _STRIPE = (
@@ -42,7 +42,8 @@ _STRIPE = (
 
 
 def stripes_function(shape: Shape) -> str:
-    """Task of the pool: stripes begin..end of the batch, each a number of rows or of columns."""
+    """A task of the pool: stripes begin..end of the batch, each with a number of rows or
+    columns."""
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
     w = {
@@ -71,7 +72,7 @@ def stripes_function(shape: Shape) -> str:
 
 
 def rows_function(shape: Shape) -> str:
-    """A few rows of A by columns of B that are contiguous: FEW sums over vectors of p at once."""
+    """A few rows of A by contiguous columns of B: FEW sums over vectors of p at once."""
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     n, i0, i1, j0, j1, k, ars, bcs = make.sizes("n i0 i1 j0 j1 k ars bcs")
@@ -108,7 +109,7 @@ def rows_function(shape: Shape) -> str:
 
 
 def sum_of_lanes(value: Value) -> Value:
-    """The lanes added by halves."""
+    """The sum of the lanes, by halves: the same order for every width of vector."""
     count = value.lanes
     while count > 1:
         count //= 2
@@ -117,13 +118,13 @@ def sum_of_lanes(value: Value) -> Value:
 
 
 def block_function(shape: Shape) -> str:
-    """One stripe: blocks of columns, and of depth, packed unless small or little used."""
+    """One stripe: blocks of columns and of depth, packed unless they are small or little used."""
     make = maker(shape)
     writer, (a, b, c, watch) = make.writer, make.pointers("a b c watch")
     i0, i1, j0, j1, k, acs, brs, bcs = make.sizes("i0 i1 j0 j1 k acs brs bcs")
-    # A transposed last panel may write vectors beyond its end.
+    # Transposing the last panel may write vectors beyond its end.
     slack = shape.lanes * shape.vectors
-    packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
+    panels = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
     height, most = i1 - i0, widest(make, i1 - i0)
 
     def columns(block: Value) -> None:
@@ -142,9 +143,10 @@ def block_function(shape: Shape) -> str:
 
             def by_packing(first: Value) -> None:
                 width = wide - first
-                make.call("pack", make.at(start, first * bcs), brs, bcs, packed, depth, width, most)
-                groups(packed, make.number(0), first, width)
+                make.call("pack", make.at(start, first * bcs), brs, bcs, panels, depth, width, most)
+                groups(panels, make.number(0), first, width)
 
+            # In place only full vectors: a partial one would read beyond the row of B.
             near = remainder.equals(0) & (depth * brs <= FIRST_CACHE // shape.bytes)
             in_place = bcs.equals(1) & (near | (height <= ROWS))
             direct = writer.select(in_place, wide - remainder, 0)
@@ -158,15 +160,15 @@ def block_function(shape: Shape) -> str:
 
 
 def groups_function(shape: Shape) -> str:
-    """All rows of the stripe by one block of B, in groups that stay in the second cache.
+    """All rows of the stripe by one block of B, in groups that stay in the second-level cache.
 
-    %bs is the step from row to row of B, 0 where it is packed.
+    %bs is the stride between rows of B, 0 if it is packed.
     """
     make = maker(shape)
     writer, lanes, (a, b, c) = make.writer, shape.lanes, make.pointers("a b c")
     i0, i1, n, ars, acs = make.sizes("i0 i1 n ars acs")
     bs, depth, wide, most = make.sizes("bs depth wide most")
-    held = writer.allocate(shape.vector, HEIGHT * (DEPTH // lanes + 1))
+    packed_a = writer.allocate(shape.vector, HEIGHT * (DEPTH // lanes + 1))
 
     def group(number: Value) -> None:
         first = i0 + number * HEIGHT
@@ -175,11 +177,12 @@ def groups_function(shape: Shape) -> str:
         right = (b, bs, make.at(c, first * n), n, height, wide, depth, most, make.flag("add"))
 
         def packed_rows() -> None:
-            step = block_count(depth, lanes) * lanes + lanes  # no power of 2
-            make.call_piece("pack_rows", start, acs, held, step, depth, height)
-            make.call_piece("tiles", held, step, make.number(1), *right)
+            # No power of 2, with which the rows of A would compete for the same cache sets.
+            step = block_count(depth, lanes) * lanes + lanes
+            make.call_piece("pack_rows", start, acs, packed_a, step, depth, height)
+            make.call_piece("tiles", packed_a, step, make.number(1), *right)
 
-        # A is packed where it lies transposed, and each row is used for several panels.
+        # Packing a transposed A pays only if each of its rows is used for several panels.
         as_it_is = acs.equals(1) | (wide <= FEW_PANELS * shape.panel)
         plain = functools.partial(make.call_piece, "tiles", start, ars, acs, *right)
         writer.either(as_it_is, plain, packed_rows)
@@ -192,17 +195,17 @@ def groups_function(shape: Shape) -> str:
 
 
 def tiles_function(shape: Shape) -> str:
-    """Some rows by one block of B, packed where %bs is 0."""
+    """Some rows by one block of B, which is packed if %bs is 0."""
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     rs, cs, bs, ldc, height, wide, depth = make.sizes("rs cs bs ldc height wide depth")
-    packed, alone = bs.equals(0), height.equals(1)
+    is_packed, alone = bs.equals(0), height.equals(1)
     row = make.number(shape.pieces.index("row"))
 
     def panel(first: Value, columns: Value, vectors: Value) -> None:
         tail = columns - (vectors - 1) * shape.lanes
-        start = make.at(b, writer.select(packed, first * depth, first))
-        step = writer.select(packed, vectors * shape.lanes, bs)
+        start = make.at(b, writer.select(is_packed, first * depth, first))
+        step = writer.select(is_packed, vectors * shape.lanes, bs)
         rows, number = make.number(shape.rows(1)), vectors - 1
         for count in range(2, shape.vectors + 1):
             rows = writer.select(vectors.equals(count), shape.rows(count), rows)
@@ -224,7 +227,7 @@ def tiles_function(shape: Shape) -> str:
 
 
 def dot_function(shape: Shape, cores: int, parallel: int) -> str:
-    """The entry: a batch of products, split between the cores where that pays."""
+    """The entry: a batch of products, split between the cores if that pays."""
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     batch, m, n, k = make.sizes("batch m n k")
@@ -242,15 +245,15 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
 
 
 def task_words(make: Maker, count: int, sizes: tuple[Value, ...]) -> Value:
-    """Words of a product of these sizes, with the watch %watch if it takes long."""
+    """Words of a product of these sizes, with %watch if it takes long enough to be interrupted."""
     operations, (watch,) = functools.reduce(mul, sizes), make.pointers("watch")
     null = Value(make.writer, "ptr", "null")
     return make.words(count, make.writer.select(operations >= WATCHED_OPERATIONS, watch, null))
 
 
 def split_of(shape: Shape, m: Value, n: Value, cores: int) -> tuple[Value, Value, Value]:
-    """Tiles of rows, panels of columns, and whether the cores take rows: where columns are few,
-    and do not go around."""
+    """Tiles of rows, panels of columns, and whether cores get rows: if columns are few and do not
+    divide evenly."""
     rows, columns = block_count(m, ROWS), block_count(n, shape.panel)
     uneven = n.binary("urem", n, shape.panel * cores).compare("ne", 0)
     return rows, columns, uneven & (columns < EVEN * cores) & (rows > columns)
@@ -266,19 +269,19 @@ def spread(
     cores: int,
     parallel: int,
 ) -> None:
-    """The task `stripes` on `words`, on all cores where the product of these sizes is worth it.
+    """The task `stripes` on `words`, on all cores if the product of these sizes is large enough.
 
-    A core takes its rows at once, since it packs B for them; of columns a block, then another, if
-    blocks go around.
+    A core gets all of its rows at once, since it packs B for them; of columns one block after the
+    other, if the blocks divide evenly.
     """
     writer, (batch, m, n, k) = make.writer, sizes
     alone = functools.partial(make.call, stripes, words, make.number(0), total)
 
     def split() -> None:
-        each = block_count(total, cores)
-        blocks = block_count(each, make.shape.width // make.shape.panel)
-        even = by_rows.invert() & each.binary("urem", each, blocks).equals(0)
-        piece = writer.select(even, each.binary("udiv", each, blocks), each)
+        share = block_count(total, cores)
+        blocks = block_count(share, make.shape.width // make.shape.panel)
+        even = by_rows.invert() & share.binary("urem", share, blocks).equals(0)
+        piece = writer.select(even, share.binary("udiv", share, blocks), share)
         task = f"ptr @{stripes}, ptr {words.text}, i64 {total.text}, i64 {piece.text}"
         writer.do(f"call void inttoptr (i64 {parallel} to ptr)({task})")
 
@@ -299,7 +302,8 @@ def spread(
 def _flipped(
     make: Maker, a: Value, b: Value, m: Value, n: Value, k: Value
 ) -> tuple[tuple[Value, Value], Value, Value, tuple[Value, ...]]:
-    """(m, n), A, B and their steps; a product with one column as the transposed one."""
+    """(m, n), A, B and their strides; a product with one column becomes the transposed product."""
+    # A row of C fills vectors, a column does not.
     select, one = make.writer.select, make.number(1)
     trans_a, trans_b = make.flag("ta"), make.flag("tb")
     flip = n.equals(1) & (m > 1)
@@ -310,7 +314,7 @@ def _flipped(
 
 
 def dot_functions(shape: Shape, cores: int, parallel: int) -> list[str]:
-    """@dot, and what it alone uses."""
+    """@dot, and the functions that only it uses."""
     return [
         pack_function(shape),
         groups_function(shape),

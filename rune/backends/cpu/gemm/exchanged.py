@@ -1,11 +1,12 @@
-"""Products of views with their sides exchanged: Cᵀ = Bᵀ Aᵀ, where B is large and A has few rows.
+"""Products of views with exchanged sides: Cᵀ = Bᵀ Aᵀ, if B is large and A has few rows.
 
-Packing B for a few rows of A costs more than a tenth of their product: patches of images for 64
-filters, or for their gradient. Exchanged, A is packed, and B is read where it lies, element by
-element for all lanes: a table has what each p adds to a place, another what each of its columns
-adds. Sums of a group of columns are held apart, turned by squares, and put to C or added to it.
+Packing B for a few rows of A costs more than a tenth of their product: for example patches of
+images for 64 filters, or for their gradient. With exchanged sides A is packed, and B is read in
+place, one
+element for all lanes: one table has the offset of each p, another that of each column. Sums of a
+group of columns are kept in a buffer, transposed by squares, and stored to C or added to it.
 
-Invariant: the order of the sum depends on DEPTH and BLOCKS alone; up to so many blocks the bits are
+Invariant: the order of the sum depends on DEPTH and BLOCKS alone; up to BLOCKS blocks the bits are
 those of a product that is not exchanged.
 """
 
@@ -20,33 +21,33 @@ from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, least, maker, multiply, zeros
 from rune.lowering.codegen.llvm.ir.text import Value
 
-BLOCKS = 4  # of depth, whose sums are added before they are turned
-TURNING = 2  # elements that are packed in the time in which one of C is turned and put
+BLOCKS = 4  # of depth, whose sums are added before they are transposed
+TURNING = 2  # elements that can be packed in the time of transposing and storing one of C
 
 
 def is_exchanged(shape: Shape, m: int, n: int, k: int) -> bool:
-    """Whether a product of these sizes is (`choice` says it of sizes at run time)."""
+    """Whether a product of these sizes is exchanged; `choice` decides the same at run time."""
     return m >= shape.lanes and n * k > m * k + m * n * TURNING * -(-k // (BLOCKS * DEPTH))
 
 
 def choice(make: Maker, m: Value, n: Value, k: Value) -> Value:
-    """Whether packing A, and turning C for every few blocks of depth, costs less than packing B."""
-    turned = m * n * TURNING * block_count(k, BLOCKS * DEPTH)
-    return (m >= make.shape.lanes) & (n * k > m * k + turned)
+    """Whether packing A, and transposing C every BLOCKS blocks, costs less than packing B."""
+    transposition_cost = m * n * TURNING * block_count(k, BLOCKS * DEPTH)
+    return (m >= make.shape.lanes) & (n * k > m * k + transposition_cost)
 
 
 def panel_counts(shape: Shape, m: int) -> set[int]:
-    """How many vectors the panels of m rows of A have."""
+    """The numbers of vectors in the panels of m rows of A."""
     widths = {min(m, shape.panel), m % shape.panel}
     return {-(-width // shape.lanes) for width in widths if width}
 
 
 def tile_function(shape: Shape, vectors: int, name: str) -> str:
-    """A tile of rows that begin at a[rows[r]], whose elements are at[p] further on."""
+    """A tile of rows that begin at a[rows[r]], with their elements at offsets at[p]."""
     make = maker(shape)
     writer, (a, rows, at, b) = make.writer, make.pointers("a rows at b")
     depth, height = make.sizes("depth height")
-    # Rows beyond the last repeat it.
+    # Rows beyond the last repeat it, so that no address is out of bounds.
     starts = [word(make, rows, least(height - 1, r)) for r in range(shape.rows(vectors))]
     lines = [make.at(a, start) for start in starts]
     sums = zeros(make, len(lines), vectors)
@@ -61,7 +62,7 @@ def tile_function(shape: Shape, vectors: int, name: str) -> str:
 
 
 def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
-    """Store the sums to rows that are a panel apart, or add them to what is there."""
+    """Store the sums to rows that are a panel apart, or add them to the rows."""
     shape, (c,) = make.shape, make.pointers("c")
     for r, row in enumerate(sums):
         for v, slot in enumerate(row):
@@ -70,12 +71,12 @@ def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
 
 
 def block_function(shape: Shape) -> str:
-    """One stripe of one batch: columns i0..i1 of B by rows j0..j1 of A, whose C has %n columns."""
+    """One stripe of one batch: columns i0..i1 of B by rows j0..j1 of A. C has %n columns."""
     make = maker(shape)
     writer, (a, b, c, digits, watch) = make.writer, make.pointers("a b c digits watch")
     n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
-    # A transposed last square may write vectors beyond its end.
-    packed = writer.allocate(shape.vector, BLOCKS * DEPTH * shape.vectors + shape.panel)
+    # Transposing the last square may write vectors beyond its end.
+    panels = writer.allocate(shape.vector, BLOCKS * DEPTH * shape.vectors + shape.panel)
     at, starts = writer.allocate("i64", BLOCKS * DEPTH), writer.allocate("i64", HEIGHT)
     sums = writer.allocate(shape.vector, HEIGHT * shape.vectors)
     filters, depths = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
@@ -97,7 +98,7 @@ def block_function(shape: Shape) -> str:
                     lambda block: body(
                         block * DEPTH,
                         least(length - block * DEPTH, DEPTH),
-                        make.at(packed, block * (vectors * shape.lanes * DEPTH)),
+                        make.at(panels, block * (vectors * shape.lanes * DEPTH)),
                     ),
                 )
 
@@ -128,8 +129,8 @@ def block_function(shape: Shape) -> str:
 
 
 def _tiles(make: Maker, operands: tuple[Value, ...], height: Value, vectors: Value, add: Value) -> None:
-    """All tiles of one group, to rows of sums that are a panel apart."""
-    b, starts, at, packed, sums, depth = operands
+    """All tiles of one group, into rows of sums that are a panel apart."""
+    b, starts, at, panel, sums, depth = operands
     shape, select = make.shape, make.writer.select
     rows = make.number(shape.rows(1))
     for count in range(2, shape.vectors + 1):
@@ -138,8 +139,8 @@ def _tiles(make: Maker, operands: tuple[Value, ...], height: Value, vectors: Val
 
     def tile(block: Value) -> None:
         i = block * rows
-        held = make.at(sums, i * shape.panel)
-        make.call_piece(piece, b, make.at(starts, i, "i64"), at, packed, held, depth, least(height - i, rows), add)
+        tile_sums = make.at(sums, i * shape.panel)
+        make.call_piece(piece, b, make.at(starts, i, "i64"), at, panel, tile_sums, depth, least(height - i, rows), add)
 
     make.each(block_count_of(height, rows), tile)
 
@@ -149,20 +150,22 @@ def turn_function(shape: Shape) -> str:
     make = maker(shape)
     writer, lanes, (source, c) = make.writer, shape.lanes, make.pointers("from c")
     n, height, wide = make.sizes("n height wide")
-    turned = writer.allocate(shape.vector, HEIGHT * shape.vectors)
+    transposed_sums = writer.allocate(shape.vector, HEIGHT * shape.vectors)
     lines = writer.allocate("i64", lanes)
     writer.store(writer.iota(lanes, "i64") * shape.panel, lines)
 
     def column(v: Value) -> None:
         def square(r: Value) -> None:
             start = make.at(source, r * (lanes * shape.panel) + v * lanes)
-            target = make.at(turned, v * (lanes * HEIGHT) + r * lanes)
+            target = make.at(transposed_sums, v * (lanes * HEIGHT) + r * lanes)
             make.call_piece("square", start, lines, make.number(lanes), target, make.number(HEIGHT))
 
         make.each(block_count(height, lanes), square)
 
     def put_all(adds: bool) -> None:
-        make.each(wide, lambda j: _put_line(make, make.at(turned, j * HEIGHT), make.at(c, j * n), height, adds))
+        make.each(
+            wide, lambda j: _put_line(make, make.at(transposed_sums, j * HEIGHT), make.at(c, j * n), height, adds)
+        )
 
     make.each(block_count(wide, lanes), column)
     writer.either(make.flag("add"), partial(put_all, True), partial(put_all, False))
@@ -170,7 +173,7 @@ def turn_function(shape: Shape) -> str:
 
 
 def _put_line(make: Maker, line: Value, target: Value, length: Value, adds: bool) -> None:
-    """Put `length` neighbours, or add them to what is there."""
+    """Store `length` neighbours, or add them to the target."""
     lanes = make.shape.lanes
     full = length.binary("udiv", length, lanes)
     remainder = length - full * lanes

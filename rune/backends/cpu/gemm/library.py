@@ -1,11 +1,11 @@
-"""The pieces of matrix products that are there, and those of earlier processes.
+"""The compiled pieces of matrix products, of this process or from disk.
 
-A piece is a function of blocks.py and its companions; one calls another through a table of
-addresses, whose order is `Shape.pieces`. So a program compiles the tiles that its sizes lead to
-(pieces.py), once for the process, and no more: a tile of four vectors for 512 columns, one of a
-single vector for ten.
+A piece is a function of blocks.py and its companions; pieces call each other through a table of
+addresses, in the order of `Shape.pieces`. So a program compiles only the tiles that its sizes need
+(pieces.py), once per process: a tile of four vectors for 512 columns, one of a single vector for
+ten.
 
-Invariant: whoever runs a product has had `Library.need` compile what `pieces_for` lists of it.
+Invariant: before a product runs, `Library.need` has compiled all pieces that `pieces_for` lists.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from rune.backends.cpu.gemm.shape import Shape, is_of_views, shape_for
 from rune.errors import CompileError
 from rune.records import dataclass
 
-# Pieces that do little but call others: they would gain nothing by more of LLVM's effort.
+# Pieces that do little but call others: more of LLVM's effort would not make them faster.
 DIRECTING = frozenset({"dot", "tiles", "view_dot", "view_block", "pack_right"})
 SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 
 @functools.cache
 def pieces() -> ModuleType:
-    """What writes products: for the first that no earlier process has left."""
+    """The module that writes products, imported for the first one that is not on disk."""
     return locks.load("rune.backends.cpu.gemm.pieces")
 
 
 @functools.cache
 def strided() -> ModuleType:
-    """What writes products of views: likewise."""
+    """The module that writes products of views, imported for the first one that is not on disk."""
     return locks.load("rune.backends.cpu.gemm.strided")
 
 
@@ -57,7 +57,8 @@ class Library:
     groups: dict[str, Group] = field(default_factory=dict)  # the module of each piece
 
     def need(self, names: Iterable[str]) -> None:
-        """Compile those of the pieces that are not there; two threads may both, and either serves.
+        """Compile the missing ones of these pieces. Two threads may do so at once: either code
+        serves.
 
         Errors: CompileError.
         """
@@ -69,13 +70,13 @@ class Library:
             self.need_groups(by_kind)
 
     def need_groups(self, groups: Iterable[Group]) -> None:
-        """The same, of pieces by the modules in which they are, or are to be."""
+        """The same for pieces given by their modules."""
         for group in groups:
             if not all(map(self._has, group)):
                 self._compile(group)
 
     def groups_of(self, names: Iterable[str]) -> list[Group]:
-        """The modules of these pieces, which are there."""
+        """The modules of these pieces, which must be compiled."""
         return sorted({self.groups[name] for name in names})
 
     def _has(self, name: str) -> bool:
@@ -90,6 +91,7 @@ class Library:
 
         code = compiler.compile_routine("gemm", (*self.words, *group), self.outside, write, effort)
         self.codes.append(code)
+        # An address that is in the table stays: another thread may be using it.
         for name in group:
             if not self._has(name):
                 self.groups[name] = group
@@ -97,23 +99,23 @@ class Library:
 
     @property
     def words(self) -> tuple[object, ...]:
-        """What the text of pieces depends on besides their names."""
+        """All that the text of pieces depends on besides their names."""
         return replace(self.shape, table=0), self.cores
 
     @property
     def outside(self) -> Mapping[str, int]:
-        """The addresses that pieces refer to."""
+        """The addresses to which pieces refer."""
         return {"table": self.shape.table, "pool": self.parallel}
 
     def address(self, name: str) -> int:
-        """Where a piece begins that is there."""
+        """The address of a compiled piece."""
         address = self.table[self.shape.pieces.index(name)]
         assert address is not None, name
         return address
 
 
 def new_library(shape: Shape, cores: int, parallel: int, effort: int = conventions.EFFORT) -> Library:
-    """A library of no pieces."""
+    """An empty library."""
     table = (ctypes.c_void_p * len(shape.pieces))()
     return Library(replace(shape, table=ctypes.addressof(table)), cores, parallel, effort, table)
 

@@ -1,10 +1,10 @@
-"""Packing of operands behind views, in LLVM IR, for strided.py.
+"""Packing of strided operands, in LLVM IR, for strided.py.
 
-The place of an element is the sum of what its batch, its row, its column and its p add. Each adds
-its digits times steps: an index j is written in mixed radix, innermost digit first, and digit d
-moves the place by step d. A panel of B is packed along columns or along p, whichever runs on for
-longer in memory, by vectors, and where neither does by gathering lanes. Rows of A are packed one
-behind the other.
+The place of an element is the sum of the offsets of its batch, its row, its column and its p. Each
+offset is a sum of digits times steps: an index is written in mixed radix, innermost digit first,
+and digit d moves the place by step d. A panel of B is packed by vectors, along columns or along p,
+whichever has the longer runs in memory; if both have short runs, by gathering lanes. Rows of A are
+packed one after the other.
 
 A role (the digits of one index of one operand) is WORDS words: count, then (size, step) pairs.
 """
@@ -25,7 +25,7 @@ Digits = tuple[tuple[int, int], ...]  # (size, step), innermost first
 DIGITS = 8  # at most, of one index
 WORDS = 1 + 2 * DIGITS  # of one role
 ROLES = ("a_batch", "a_rows", "a_inner", "b_batch", "b_columns", "b_inner")
-RUN = 4  # elements in a row from which vectors are read along an index
+RUN = 4  # the least run of elements that is read by vectors
 
 
 def word(make: Maker, at: Value, number: Value | int) -> Value:
@@ -40,7 +40,7 @@ def role_of(make: Maker, digits: Value, name: str) -> Value:
 
 
 def places_function(shape: Shape) -> str:
-    """out[0..count) = what the indices start..start+count add to the place of an element."""
+    """out[0..count) = the offsets of the indices start..start+count."""
     make = maker(shape)
     writer, (role, out) = make.writer, make.pointers("role out")
     start, count = make.sizes("from count")
@@ -52,10 +52,10 @@ def places_function(shape: Shape) -> str:
 
         def digit(d: Value) -> None:
             size, step = word(make, role, d * 2 + 3), word(make, role, d * 2 + 4)
-            now = writer.load("i64", remaining)
-            offset = now.binary("urem", now, size) * step
+            digits_left = writer.load("i64", remaining)
+            offset = digits_left.binary("urem", digits_left, size) * step
             writer.store(writer.load("i64", total) + offset, total)
-            writer.store(now.binary("udiv", now, size), remaining)
+            writer.store(digits_left.binary("udiv", digits_left, size), remaining)
 
         make.each(word(make, role, 0) - 1, digit)
         base, inner, step = writer.load("i64", total), word(make, role, 1), word(make, role, 2)
@@ -82,7 +82,7 @@ def runs(make: Maker, role: Value, start: Value, count: Value, body: Callable[[V
 
 
 def place(make: Maker, role: Value, index: Value, slot: Value) -> Value:
-    """What one index adds to a place."""
+    """The offset of one index."""
     make.call("places", role, index, make.number(1), slot)
     return make.writer.load("i64", slot)
 
@@ -103,7 +103,7 @@ def way(inner: Digits, outer: Digits) -> str:
 
 
 def chunk_function(shape: Shape) -> str:
-    """`count` neighbours of every p to rows of a panel, `step` apart."""
+    """Copy `count` neighbours of every p to rows of a panel, `step` apart."""
     make = maker(shape)
     b, at, to = make.pointers("b at to")
     step, depth, count = make.sizes("step depth count")
@@ -126,7 +126,7 @@ def chunk_function(shape: Shape) -> str:
 
 
 def pack_right_function(shape: Shape) -> str:
-    """Copy p..p+depth x j..j+columns of B to panels, as panels.pack_function lays them."""
+    """Copy p..p+depth x j..j+columns of B to panels, in the layout of panels.pack_function."""
     make = maker(shape)
     writer, (inner, outer) = make.writer, make.pointers("inner outer")
     along_p, along_j = (writer.select(word(make, role, 2).equals(1), word(make, role, 1), 0) for role in (inner, outer))
@@ -149,7 +149,7 @@ _PACK = "ptr %b, ptr %inner, ptr %outer, i64 %p, i64 %j, ptr %to, i64 %depth, i6
 
 
 def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None]) -> None:
-    """body(its first column in all, columns, where it is packed, step from row to row)."""
+    """body(first column, number of columns, address of the panel, stride of its rows)."""
     shape = make.shape
     (to,) = make.pointers("to")
     j, depth, columns = make.sizes("j depth columns")
@@ -161,7 +161,7 @@ def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None])
 
 
 def along_columns_function(shape: Shape) -> str:
-    """Where columns run on in memory: vectors of them, for each p."""
+    """Pack by vectors of columns, for each p: columns have the longer runs."""
     make = maker(shape)
     writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
     p, depth = make.sizes("p depth")
@@ -173,10 +173,10 @@ def along_columns_function(shape: Shape) -> str:
             source = make.at(b, place(make, outer, low, slot))
 
             def chunk(c: Value) -> None:
-                done = c * shape.lanes
-                target = make.at(start, low - first + done)
-                count = least(high - low - done, shape.lanes)
-                make.call("chunk", make.at(source, done), at, target, step, depth, count)
+                offset = c * shape.lanes
+                target = make.at(start, low - first + offset)
+                count = least(high - low - offset, shape.lanes)
+                make.call("chunk", make.at(source, offset), at, target, step, depth, count)
 
             make.each(block_count(high - low, shape.lanes), chunk)
 
@@ -187,9 +187,9 @@ def along_columns_function(shape: Shape) -> str:
 
 
 def along_depth_function(shape: Shape) -> str:
-    """Where p runs on in memory: squares of vectors, transposed.
+    """Pack by transposed squares of vectors: p has the longer runs.
 
-    A square may write rows beyond its own: the next one, or the next panel, overwrites them.
+    A square may write rows beyond its own: the next square, or the next panel, overwrites them.
     """
     make = maker(shape)
     writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
@@ -206,10 +206,10 @@ def along_depth_function(shape: Shape) -> str:
                 source = make.at(b, place(make, inner, low, slot))
 
                 def square(c: Value) -> None:
-                    done = c * lanes
-                    target = make.at(start, (low - p + done) * step + v * lanes)
-                    count = least(high - low - done, lanes)
-                    make.call_piece("square", make.at(source, done), lines, count, target, step)
+                    offset = c * lanes
+                    target = make.at(start, (low - p + offset) * step + v * lanes)
+                    count = least(high - low - offset, lanes)
+                    make.call_piece("square", make.at(source, offset), lines, count, target, step)
 
                 make.each(block_count(high - low, lanes), square)
 
@@ -222,15 +222,15 @@ def along_depth_function(shape: Shape) -> str:
 
 
 def _column_places(make: Maker, outer: Value, first: Value, alive: Value, count: Value, columns: Value) -> None:
-    """Where the columns of a panel begin; those that do not exist read what does."""
+    """The offsets of a panel's columns; columns that do not exist repeat the first one's."""
     make.call("places", outer, first, alive, columns)
-    some = word(make, columns, 0)
-    repeat = partial(make.writer.store, some)
+    first_place = word(make, columns, 0)
+    repeat = partial(make.writer.store, first_place)
     make.each(count - alive, lambda k: repeat(make.at(columns, alive + k, "i64")))
 
 
 def by_lanes_function(shape: Shape) -> str:
-    """Where nothing runs on: every lane from a place of its own."""
+    """Pack by gathering every lane from its own place: there are only short runs."""
     make = maker(shape)
     writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
     p, depth = make.sizes("p depth")
@@ -258,13 +258,13 @@ def by_lanes_function(shape: Shape) -> str:
 
 
 def _gathered(make: Maker, base: Value, places: Value) -> Value:
-    """The elements at these places, one a lane."""
+    """The elements at these places, one in each lane."""
     writer, shape = make.writer, make.shape
     pointers = f"<{shape.lanes} x ptr>"
     element = f"getelementptr {shape.scalar}, ptr {base.text}, {places.type} {places.text}"
-    listed = writer.emit(pointers, element)
+    pointers_of_lanes = writer.emit(pointers, element)
     name = f"@llvm.masked.gather.{suffix(shape.vector)}.v{shape.lanes}p0"
-    arguments = f"{pointers} {listed.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"
+    arguments = f"{pointers} {pointers_of_lanes.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"
     return writer.effect(shape.vector, f"call {shape.vector} {name}({arguments}, {shape.vector} poison)")
 
 
@@ -272,7 +272,7 @@ def _gathered(make: Maker, base: Value, places: Value) -> Value:
 
 
 def pack_left_function(shape: Shape) -> str:
-    """Copy i..i+height x p..p+depth of A to rows, one behind the other."""
+    """Copy i..i+height x p..p+depth of A to rows, one after the other."""
     make = maker(shape)
     writer, (a, outer, inner, to) = make.writer, make.pointers("a outer inner to")
     i, p, height, depth = make.sizes("i p height depth")
@@ -313,7 +313,7 @@ def pack_left_function(shape: Shape) -> str:
 
 
 def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
-    """`length` neighbours."""
+    """Copy `length` neighbours."""
     lanes = make.shape.lanes
     full = length.binary("udiv", length, lanes)
     remainder = length - full * lanes
@@ -322,8 +322,8 @@ def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
         make.put(make.vector(make.at(take, c * lanes)), make.at(put, c * lanes))
 
     def part() -> None:
-        done = full * lanes
-        make.put_some(make.vector(make.at(take, done), remainder), make.at(put, done), remainder)
+        offset = full * lanes
+        make.put_some(make.vector(make.at(take, offset), remainder), make.at(put, offset), remainder)
 
     make.each(full, whole)
     make.writer.either(remainder > 0, part)

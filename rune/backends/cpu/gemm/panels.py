@@ -1,7 +1,7 @@
 """Packing of operands of a matrix product, in LLVM IR: B to panels, a transposed A to rows.
 
-What stands in lanes beyond the columns, and in rows beyond the depth, is of no consequence: nobody
-reads it, or the next panel overwrites it.
+The contents of lanes beyond the columns, and of rows beyond the depth, do not matter: they are not
+read, or the next panel overwrites them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pack_function(shape: Shape) -> str:
 
 
 def copy_function(shape: Shape, vectors: int) -> str:
-    """Copy a panel of so many vectors, `tail` lanes of the last one, row by row."""
+    """Copy a panel of `vectors` vectors row by row; of the last vector `tail` lanes."""
     make = maker(shape)
     source, target = make.pointers("b to")
     row_step, depth, tail = make.sizes("rs depth tail")
@@ -83,12 +83,12 @@ def transposed_function(shape: Shape) -> str:
 
 
 def _put_places(make: Maker, places: Value, first: Value, count: Value, step: Value) -> None:
-    """Where the lines of a square begin; those beyond the last repeat it."""
+    """The offsets of a square's lines; those beyond the last repeat it."""
     writer, lanes = make.writer, make.shape.lanes
     numbers = writer.splat(first, lanes) + writer.iota(lanes, "i64")
     last, steps = writer.splat(count - 1, lanes), writer.splat(step, lanes)
-    there = writer.select(numbers < last, numbers, last)
-    writer.store(there * steps, places)
+    existing_lines = writer.select(numbers < last, numbers, last)
+    writer.store(existing_lines * steps, places)
 
 
 def square_function(shape: Shape) -> str:
@@ -111,7 +111,7 @@ def square_function(shape: Shape) -> str:
 
 
 def plain_square_function(shape: Shape) -> str:
-    """The same, element by element: LLVM takes a twentieth of the time to choose instructions."""
+    """The same, element by element, for drafts: LLVM compiles it in a twentieth of the time."""
     make = maker(shape)
     source, places, target = make.pointers("from places to")
     (count, step), writer = make.sizes("count step"), make.writer
@@ -140,12 +140,12 @@ def transpose(lines: list[Value], parts: int = 1) -> list[Value]:
     while distance:
         low = _lanes_of(parts, [k if not k & distance else k - distance + count for k in range(count)])
         high = _lanes_of(parts, [k + distance if not k & distance else k + count for k in range(count)])
-        swapped = list(lines)
+        exchanged_lines = list(lines)
         for i in (k for k in range(count) if not k & distance):
             a, b = lines[i], lines[i + distance]
-            swapped[i] = writer.shuffle(a, b, low)
-            swapped[i + distance] = writer.shuffle(a, b, high)
-        lines, distance = swapped, distance // 2
+            exchanged_lines[i] = writer.shuffle(a, b, low)
+            exchanged_lines[i + distance] = writer.shuffle(a, b, high)
+        lines, distance = exchanged_lines, distance // 2
     return lines
 
 
@@ -154,16 +154,16 @@ def _lanes_of(parts: int, places: list[int]) -> list[int]:
 
 
 def pack_rows_function(shape: Shape) -> str:
-    """Copy `height` rows x `depth` of a transposed A to rows that lie `to_step` apart, by squares.
+    """Copy `height` rows x `depth` of a transposed A to rows `to_step` apart, by squares.
 
-    A square may write beyond its row, and rows beyond the last: nothing is there yet.
+    A square may write beyond its row, and rows beyond the last: that memory is not yet used.
     """
     make = maker(shape)
     writer, lanes, (source, target) = make.writer, shape.lanes, make.pointers("a to")
     step, to_step, depth, height = make.sizes("cs to_step depth height")
     places = writer.allocate("i64", lanes)
 
-    def lines(number: Value) -> None:  # all of its rows are used before the next ones
+    def lines(number: Value) -> None:  # its rows of A stay in the cache until all squares are done
         p = number * lanes
         _put_places(make, places, p, depth, step)
 

@@ -1,6 +1,6 @@
-"""The pieces of matrix products: which of them a product needs, and their text.
+"""The pieces of matrix products: those that a product needs, and their text.
 
-Where a size is known only at run time, everything that it might lead to is needed.
+If a size is known only at run time, all pieces that some size may need are needed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What is known of a product before it runs: m x k by k x n, and which side is transposed.
+    """A product as known before it runs: m x k by k x n, and the transposed sides.
 
-    None is a size that only the run tells.
-    walks: of a product of views, the digits of each role (packing.py); empty where they are unknown
+    None stands for a size that is known only at run time.
+    walks: of a product of views, the digits of each role (packing.py); empty if they are unknown
     """
 
     m: int | None
@@ -49,30 +49,30 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     m, n, k, ta, tb = product.m, product.n, product.k, product.trans_a, product.trans_b
     if n is None or (n == 1 and m is None):
         return {name for name in shape.pieces if not is_of_views(name)}
-    if n == 1 and m != 1:  # it is computed as the transposed one
+    if n == 1 and m != 1:  # computed as the transposed product (blocks._flipped)
         m, n, ta, tb = n, m, False, not ta
     few = (not ta or m in (None, 1)) and (tb or n == 1) and (m is None or m <= blocks.FEW)
     if few and m is not None:
         return {"rows"}
     assert n is not None
     counts = vector_counts(shape, cores, m, n)
-    needed = {"tiles", *(f"tile{v}" for v in counts)} | ({"rows"} if few else set())
+    pieces = {"tiles", *(f"tile{v}" for v in counts)} | ({"rows"} if few else set())
     if tb and n > 1 and k != 1:
-        needed |= {"transposed", "square"}
+        pieces |= {"transposed", "square"}
     if not tb or n == 1 or k is None or k == 1:  # where k is 1 rows are as good as columns
-        needed |= {f"copy{v}" for v in counts}
+        pieces |= {f"copy{v}" for v in counts}
     if ta and m != 1 and n > blocks.FEW_PANELS * shape.panel:
-        needed |= {"pack_rows", "square"}
-    return needed | rows_alone(shape, counts, m)
+        pieces |= {"pack_rows", "square"}
+    return pieces | rows_alone(shape, counts, m)
 
 
 def rows_alone(shape: Shape, counts: Container[int], m: int | None) -> set[str]:
-    """The piece of a last row that is alone, of panels of as many vectors as there are at most."""
+    """The piece for a single last row, if panels have the greatest number of vectors."""
     return {"row"} if shape.vectors in counts and (m is None or m % ROWS == 1) else set()
 
 
 def vector_counts(shape: Shape, cores: int, m: int | None, n: int) -> set[int]:
-    """How many vectors the panels of a product may have."""
+    """The numbers of vectors that panels of a product may have."""
     by_rows = m is None or is_split_by_rows(shape, cores, m, n)
     most = shape.vectors
     mosts = {most - 1, most} if m is None or by_rows else {widest_of(shape, m)}
@@ -85,7 +85,7 @@ def vector_counts(shape: Shape, cores: int, m: int | None, n: int) -> set[int]:
 
 
 def is_split_by_rows(shape: Shape, cores: int, m: int, n: int) -> bool:
-    """As blocks.split_of."""
+    """The decision of blocks.split_of, for known sizes. Both must agree, or a piece is missing."""
     columns, uneven = -(-n // shape.panel), n % (shape.panel * cores)
     return uneven != 0 and columns < blocks.EVEN * cores and -(-m // ROWS) > columns
 
@@ -98,17 +98,17 @@ def panels_of(shape: Shape, columns: int, most: int) -> set[int]:
 
 
 def widest_of(shape: Shape, height: int) -> int:
-    """As tile.widest."""
+    """The result of tile.widest for a known height. Both must agree, or a piece is missing."""
     low, high = (shape.rows(shape.vectors - k) for k in (0, 1))
-    computed, otherwise = (-(-height // rows) * rows for rows in (low, high))
-    return shape.vectors - (computed * 16 > otherwise * 17)
+    rows_computed, otherwise = (-(-height // rows) * rows for rows in (low, high))
+    return shape.vectors - (rows_computed * 16 > otherwise * 17)
 
 
 # --- their text -------------------------------------------------------------------------------
 
 
 def declarations(shape: Shape) -> str:
-    """What the functions of a product use of LLVM."""
+    """Declarations of LLVM's functions that products use."""
     vector, name = shape.vector, suffix(shape.vector)
     mask = f"<{shape.lanes} x i1>"
     return "\n".join(
@@ -131,7 +131,7 @@ def module_text(shape: Shape, names: Sequence[str], cores: int, parallel: int, e
 
 
 def piece_text(shape: Shape, name: str, cores: int, parallel: int, effort: int = conventions.EFFORT) -> list[str]:
-    """The functions of a piece; the one of its name can be seen from without."""
+    """The functions of a piece; the one with its name is visible outside the module."""
     stem, vectors = name.rstrip("0123456789"), int(name.lstrip("abcdefghijklmnopqrstuvwxyz_") or 0)
     match stem:
         case "tile":

@@ -6,8 +6,8 @@ from rune.lowering.codegen.machine import Machine
 from rune.records import dataclass
 
 BLOCK_BYTES = 1536  # of one row of a packed block of B
-WATCHED_OPERATIONS = 1 << 28  # from which signals are asked for meanwhile, some milliseconds
-ROWS = 8  # of a tile, at most: each takes an address
+WATCHED_OPERATIONS = 1 << 28  # of a product that checks for signals: some milliseconds
+ROWS = 8  # the most of a tile: each row of A needs an address register
 # Pieces of a product besides two kinds of tiles and a copy for each number of vectors.
 PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
 # The same of products of views alone, besides tiles that walk.
@@ -23,7 +23,7 @@ class Shape:
     scalar: str
     lanes: int
     sums: int  # vectors of C in registers
-    vectors: int  # in one panel of B, at most
+    vectors: int  # the most in one panel of B
     width: int  # columns of a packed block, a multiple of a panel's
     masked: bool
     table: int = 0  # address of the addresses of all pieces, in the order of `pieces`
@@ -60,7 +60,7 @@ def is_of_views(piece: str) -> bool:
 
 
 def shape_for(machine: Machine, scalar: str) -> Shape:
-    """As many sums as the registers hold: 32 of them on AVX-512 and ARM, 16 on AVX2.
+    """The shape with as many sums as registers allow: of 32 on AVX-512 and ARM, of 16 on AVX2.
 
     Four vectors of AVX-512 are 64 columns of f32, which divide the usual sizes.
     """

@@ -1,10 +1,10 @@
-"""Matrix multiplication of operands seen through views: packing walks the view, nothing is copied.
+"""Matrix multiplication of strided views: packing walks the view, which is not copied before.
 
     C[b, i, j] = sum over p of A[b, i, p] B[b, p, j]
 
-Patches of an image (a convolution), heads of attention and slices of any kind are read where they
-lie, along the steps of each axis (packing.py). Blocks and tiles are those of blocks.py.
-A is read in place where its rows are plain; where they are few, sides are exchanged (exchanged.py).
+Patches of an image (a convolution), heads of attention and slices of any kind are read in place,
+along the strides of each axis (packing.py). Blocks and tiles are those of blocks.py. A is read in
+place if its rows are contiguous; if they are few, the sides are exchanged (exchanged.py).
 
 Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395; blocks as there.
 """
@@ -30,10 +30,10 @@ def block_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (a, b, c, digits, watch) = make.writer, make.pointers("a b c digits watch")
     n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
-    # A transposed last square may write vectors beyond its end.
+    # Transposing the last square may write vectors beyond its end.
     slack = shape.lanes * shape.vectors
-    packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
-    held = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
+    panels = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
+    packed_a = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
     rows, inner = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
     columns, depths = role_of(make, digits, "b_columns"), role_of(make, digits, "b_inner")
     plain = word(make, rows, 0).equals(1) & word(make, inner, 0).equals(1)
@@ -48,20 +48,20 @@ def block_function(shape: Shape) -> str:
         def deep(number: Value) -> None:
             p = number * DEPTH
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
-            make.call_piece("pack_right", b, depths, columns, p, j, packed, depth, wide, most)
+            make.call_piece("pack_right", b, depths, columns, p, j, panels, depth, wide, most)
 
             def group(number: Value) -> None:
                 first = i0 + number * HEIGHT
                 height = least(i1 - first, HEIGHT)
-                operands = (packed, zero, make.at(c, first * n + j), n, height, wide, depth, most, add)
+                operands = (panels, zero, make.at(c, first * n + j), n, height, wide, depth, most, add)
 
                 def in_place() -> None:
                     start = make.at(a, first * row_step + p)
                     make.call_piece("tiles", start, row_step, one, *operands)
 
                 def copied() -> None:
-                    make.call_piece("pack_left", a, rows, inner, first, p, held, height, depth)
-                    make.call_piece("tiles", held, depth, one, *operands)
+                    make.call_piece("pack_left", a, rows, inner, first, p, packed_a, height, depth)
+                    make.call_piece("tiles", packed_a, depth, one, *operands)
 
                 writer.either(plain, in_place, copied)
 
@@ -74,7 +74,8 @@ def block_function(shape: Shape) -> str:
 
 
 def stripes_function(shape: Shape) -> str:
-    """Task of the pool: stripes begin..end of the batch, each a number of rows or of columns."""
+    """A task of the pool: stripes begin..end of the batch, each with a number of rows or
+    columns."""
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
     a, b, c, digits = (writer.load("ptr", make.at(words, x, "i64")) for x in range(4))
@@ -107,7 +108,7 @@ def stripes_function(shape: Shape) -> str:
 
 
 def dot_function(shape: Shape, cores: int, parallel: int) -> str:
-    """The entry: a batch of products, split between the cores where that pays."""
+    """The entry: a batch of products, split between the cores if that pays."""
     make = maker(shape)
     writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
     batch, m, n, k = make.sizes("batch m n k")
@@ -133,7 +134,7 @@ def pieces_of(shape: Shape, cores: int, products: Iterable[Product]) -> set[str]
 
 
 def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
-    """Those that one may call, besides @view_dot."""
+    """The pieces that one product of views may call, besides @view_dot."""
     m, n, k = product.m, product.n, product.k
     if m is None or n is None or k is None:
         return _of_exchanged(shape, product) | _of_others(shape, cores, product)

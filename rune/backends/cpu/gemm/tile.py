@@ -1,12 +1,12 @@
-"""The innermost part of a matrix product as LLVM IR: the tile in registers, and what writes it.
+"""The innermost part of a matrix product as LLVM IR: the tile in registers, and its writer.
 
-A tile of some rows x V vectors of C is held in registers; for each p it takes one row of vectors of
-B and one element of each row of A, by broadcast. Meanwhile the lines of C that the sums go to are
-fetched. Packed blocks of B hold one panel behind the other, a panel's rows being contiguous.
+A tile of some rows x V vectors of C is in registers; for each p it takes one row of vectors of B
+and one element of each row of A, by broadcast. Meanwhile the cache lines of C for the sums are
+prefetched. Packed blocks of B have one panel after the other, each with contiguous rows.
 
-Names in signatures: rs, cs, bs are steps in elements from row to row, from p to p, and between the
-rows of B; `height` and `tail` count the rows, and the lanes of the last vector, that exist; a panel
-has `most` vectors at most.
+Names in signatures: rs, cs, bs are strides in elements between rows, between consecutive p, and
+between rows of B; `height` and `tail` are the numbers of existing rows, and of existing lanes of
+the last vector; a panel has at most `most` vectors.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.records import dataclass
 
-FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile
-FETCHED = 3  # rows of C that are fetched at once: what a processor asks for at a time
+FETCHING = 256  # the least steps of p for which lines of C are prefetched
+FETCHED = 3  # rows of C that are prefetched together: as many lines as a processor requests at once
 LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """A writer of one function over elements of one shape."""
+    """Writes one function over elements of one shape."""
 
     shape: Shape
     writer: Writer
 
     def pointers(self, names: str) -> Iterator[Value]:
-        """Parameters that are pointers, by names divided by spaces."""
+        """Parameters that are pointers, by names separated by spaces."""
         return (Value(self.writer, "ptr", f"%{x}") for x in names.split())
 
     def sizes(self, names: str) -> Iterator[Value]:
@@ -59,7 +59,7 @@ class Maker:
         return self.writer.load(self.shape.scalar, at)
 
     def vector(self, at: Value, count: Value | None = None) -> Value:
-        """Read a vector; with `count`, so many lanes of it, and 0 in the others."""
+        """Read a vector; with `count`, only its first `count` lanes, and 0 in the others."""
         shape, writer = self.shape, self.writer
         if count is None:
             return writer.load(shape.vector, at, shape.bytes)
@@ -68,10 +68,10 @@ class Maker:
             name = f"@llvm.masked.load.{suffix(shape.vector)}.p0"
             align = writer.constant("i32", shape.bytes)
             return writer.call(shape.vector, name, at, align, self.mask(count), zero)
-        held = writer.allocate(shape.vector)
-        writer.store(zero, held)
-        self.each(count, lambda k: writer.store(self.scalar(self.at(at, k)), self.at(held, k)))
-        return writer.load(shape.vector, held)
+        stack_vector = writer.allocate(shape.vector)
+        writer.store(zero, stack_vector)
+        self.each(count, lambda k: writer.store(self.scalar(self.at(at, k)), self.at(stack_vector, k)))
+        return writer.load(shape.vector, stack_vector)
 
     def put(self, value: Value, at: Value) -> None:
         """Write a vector."""
@@ -84,9 +84,9 @@ class Maker:
             name = f"@llvm.masked.store.{suffix(shape.vector)}.p0"
             writer.run(name, value, at, writer.constant("i32", shape.bytes), self.mask(count))
             return
-        held = writer.allocate(shape.vector)
-        writer.store(value, held)
-        self.each(count, lambda k: writer.store(self.scalar(self.at(held, k)), self.at(at, k)))
+        stack_vector = writer.allocate(shape.vector)
+        writer.store(value, stack_vector)
+        self.each(count, lambda k: writer.store(self.scalar(self.at(stack_vector, k)), self.at(at, k)))
 
     def mask(self, count: Value) -> Value:
         """The first `count` lanes."""
@@ -97,7 +97,9 @@ class Maker:
         self.writer.count_up(self.number(0), count, 1, body)
 
     def watched(self, watch: Value, body: Callable[[Value], None]) -> Callable[[Value], None]:
-        """The body of a loop, which does nothing once a watch says that all is over (pulse.py)."""
+        """The body of a loop, which does nothing once the watch says that all is over
+        (pulse.py)."""
+        # Skipping iterations, and not leaving the loop, keeps its control flow simple.
         writer, over = self.writer, self.writer.allocate("i1")
 
         def ask() -> None:
@@ -112,30 +114,30 @@ class Maker:
         return unless_over
 
     def watch_of(self, words: Value) -> Value:
-        """The watch of a task, in front of its words."""
+        """The watch of a task, which is stored before its words."""
         return self.writer.load("ptr", self.at(words, -1, "i64"))
 
     def words(self, count: int, watch: Value) -> Value:
-        """Memory for the words of a task, and its watch in front of them."""
+        """Memory for the words of a task, with its watch before them."""
         words = self.at(self.writer.allocate("i64", count + 1), 1, "i64")
         self.writer.store(watch, self.at(words, -1, "i64"))
         return words
 
     def call(self, function: str, *args: Value) -> None:
         """Call a function of this module by its name, or by an address in a register."""
-        listed = ", ".join(f"{v.type} {v.text}" for v in args)
+        operands = ", ".join(f"{v.type} {v.text}" for v in args)
         name = function if function[0] == "%" else f"@{function}"
-        self.writer.do(f"call void {name}({listed})")
+        self.writer.do(f"call void {name}({operands})")
 
     def call_piece(self, piece: str | Value, *args: Value) -> None:
-        """Call what the table has under a name, or a number in `pieces`."""
+        """Call a piece through the table, by its name or its number in `pieces`."""
         number = self.shape.pieces.index(piece) if isinstance(piece, str) else piece
         table = Value(self.writer, "ptr", f"inttoptr (i64 {self.shape.table} to ptr)")
         function = self.writer.load("ptr", self.at(table, number, "ptr"))
         self.call(function.text, *args)
 
     def text(self, signature: str) -> str:
-        """The whole function."""
+        """The function as text."""
         self.writer.do("ret void")
         return self.writer.definition(f"internal void @{signature}")
 
@@ -161,15 +163,16 @@ def block_count_of(length: Value, size: Value) -> Value:
 
 
 def widest(make: Maker, height: Value) -> Value:
-    """Vectors of a panel: one less than the most, where tiles of more rows then waste fewer."""
+    """Vectors of a panel: one less than the most, if tiles of more rows then waste fewer rows."""
     shape, select = make.shape, make.writer.select
     low, high = (shape.rows(shape.vectors - k) for k in (0, 1))
-    computed, otherwise = (block_count(height, rows) * rows for rows in (low, high))
-    return select(computed * 16 > otherwise * 17, make.number(shape.vectors - 1), shape.vectors)
+    rows_computed, otherwise = (block_count(height, rows) * rows for rows in (low, high))
+    return select(rows_computed * 16 > otherwise * 17, make.number(shape.vectors - 1), shape.vectors)
 
 
 def each_panel(make: Maker, columns: Value, body: Callable[[Value, Value, Value], None]) -> None:
-    """body(first column, columns, vectors) of panels of %most vectors, or all of about as many."""
+    """body(first column, columns, vectors) for panels of at most %most vectors, of similar
+    widths."""
     lanes, (most,) = make.shape.lanes, make.sizes("most")
     total = block_count(columns, lanes)
     count = (total + (most - 1)).binary("udiv", total + (most - 1), most)
@@ -191,21 +194,22 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     writer = make.writer
     a, b, c = make.pointers("a b c")
     row_step, depth_step, b_step, ldc, depth, height = make.sizes("rs cs bs ldc depth height")
-    # Rows beyond the last repeat it: computed, never stored.
+    # Rows beyond the last repeat it: they are computed, but never stored.
     lines = [make.at(a, least(height - 1, r) * row_step) for r in range(rows)]
     sums = zeros(make, rows, vectors)
 
     def step(p: Value) -> None:
         multiply(make, lines, p * depth_step, make.at(b, p * b_step), sums)
 
-    # A short product finds its C in the first cache; and each end of the loop is guessed wrong.
+    # In a short product C is in the first-level cache anyway, and each end of the inner loop costs
+    # a branch misprediction.
     fetches, pauses = depth >= FETCHING, -(-rows // FETCHED)
-    some = writer.select(fetches, block_count(depth, pauses), depth)
+    steps_per_pause = writer.select(fetches, block_count(depth, pauses), depth)
 
     def steps(number: Value) -> None:
         first = make.at(c, number * ldc * FETCHED)
         writer.either(fetches, partial(_fetch_rows, make, first, min(FETCHED, rows), vectors))
-        writer.count_up(number * some, least(number * some + some, depth), 1, step)
+        writer.count_up(number * steps_per_pause, least(number * steps_per_pause + steps_per_pause, depth), 1, step)
 
     make.each(writer.select(fetches, make.number(pauses), 1), steps)
     put = partial(_put_tile, make, sums)
@@ -217,7 +221,7 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
 
 
 def zeros(make: Maker, rows: int, vectors: int) -> list[list[Value]]:
-    """The sums of a tile, in registers when LLVM is done, by rows."""
+    """The sums of a tile by rows: stack slots, which LLVM promotes to registers."""
     shape, writer = make.shape, make.writer
     sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in range(rows)]
     for slot in (s for row in sums for s in row):
@@ -226,7 +230,8 @@ def zeros(make: Maker, rows: int, vectors: int) -> list[list[Value]]:
 
 
 def multiply(make: Maker, lines: list[Value], offset: Value, b: Value, sums: list[list[Value]]) -> None:
-    """Add to a tile's sums what one p brings: an element of each line, by vectors from `b` on."""
+    """Add to a tile's sums the products of one p: an element of each line by vectors from `b`
+    on."""
     shape, writer = make.shape, make.writer
     columns = [make.vector(make.at(b, v * shape.lanes)) for v in range(len(sums[0]))]
     for row, slots in zip(lines, sums, strict=True):
@@ -236,7 +241,7 @@ def multiply(make: Maker, lines: list[Value], offset: Value, b: Value, sums: lis
 
 
 def _fetch_rows(make: Maker, first: Value, rows: int, vectors: int) -> None:
-    """Have some rows of the tile's C brought to the first cache, to be written."""
+    """Prefetch rows of the tile's C into the first-level cache, for writing."""
     shape, (ldc,) = make.shape, make.sizes("ldc")
     row_bytes = vectors * shape.lanes * shape.bytes
     for row, place in product(range(rows), range(0, row_bytes + 1, LINE_BYTES)):
@@ -245,7 +250,7 @@ def _fetch_rows(make: Maker, first: Value, rows: int, vectors: int) -> None:
 
 
 def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
-    """Store `height` rows of sums, or add them to what is there."""
+    """Store `height` rows of sums to C, or add them to C."""
     shape, writer = make.shape, make.writer
     (c,), (ldc, height) = make.pointers("c"), make.sizes("ldc height")
 
@@ -261,7 +266,7 @@ def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
 
 
 def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) -> None:
-    """Store a vector of sums, or add it to what is there; of the last one, `tail` lanes."""
+    """Store a vector of sums to C, or add it to C; of the last one only `tail` lanes."""
     (tail,) = make.sizes("tail")
 
     def whole() -> None:

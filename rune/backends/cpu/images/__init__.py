@@ -1,7 +1,7 @@
-"""Object code without LLVM: laid out once when it was made, mapped by every process that runs it.
+"""Object code without LLVM: laid out once when it is compiled, mapped by each process that runs it.
 
-    layout   an object file as an image: sections in their places, what is outside in a table
-    loader   an image in memory, ready to run
+    layout   makes an image of an object file: sections in order, a table of outside addresses
+    loader   maps an image into memory, ready to run
 
-LLVM's own linker needs LLVM, whose library takes 20 ms to load: more than a stored program.
+LLVM's own linker needs LLVM, whose library takes 20 ms to load, longer than a stored program.
 """

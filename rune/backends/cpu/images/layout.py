@@ -1,14 +1,14 @@
-"""An object file of ELF as an image: each section in its place, references between them resolved.
+"""Makes an image of an ELF object file: sections in order, references between them resolved.
 
     image = image_of(object_code, lambda name: None)
 
     code, constants, table, stubs  |  data  |  data that begins as zeros
 
-What is outside of the object is reached through a table of addresses that the loader fills in: code
-loads from it, and calls go through a stub that jumps to what it says. Code is position independent
-(`model` in conventions.py), so no more is left to do when it is loaded.
+Code reaches symbols outside of the object through a table of addresses that the loader fills in: it
+loads from the table, and it calls stubs that jump to a table entry. Code is position independent
+(`model` in conventions.py), so the loader has nothing else to do.
 
-Only what LLVM writes for our code is known. Anything else is Unplaced, and never guessed at.
+The layout knows only what LLVM writes for our code. Anything else raises Unplaced.
 
 Source: System V ABI, AMD64 supplement 1.0, 4.4 "Relocation".
 """
@@ -28,10 +28,10 @@ _WORD, _HALF = struct.Struct("<Q"), struct.Struct("<i")
 _ELF64 = b"\x7fELF\x02\x01"
 _X86_64 = 62
 _SYMBOLS, _RELA, _NOBITS, _REL = 2, 4, 8, 9  # types of sections
-_WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400  # what sections are
-_ABSENT, _SPECIAL = 0, 0xFF00  # sections of symbols
+_WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400  # flags of sections
+_ABSENT, _SPECIAL = 0, 0xFF00  # section numbers of symbols: undefined, and the first reserved one
 _GLOBAL, _WEAK, _IS_SECTION = 1, 2, 3
-_UNWINDING = ".eh_frame"  # nothing of ours is unwound
+_UNWINDING = ".eh_frame"  # left out: nothing unwinds through our code
 
 # Kinds of relocations, R_X86_64_...
 _64, _PC32, _PLT32, _GOTPCREL, _PC64, _GOTPCRELX, _REX_GOTPCRELX = 1, 2, 4, 9, 24, 41, 42
@@ -41,7 +41,7 @@ _STUB_BYTES = 8
 
 
 class Unplaced(Exception):
-    """What an object holds that the layout does not know, in words."""
+    """The object has something that the layout does not know; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,18 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Symbol:
-    """A symbol: its section, or None outside of the object, and its offset there."""
+    """A symbol: its section, or None if it is outside of the object, and its offset in the
+    section."""
 
     name: str
     section: int | None
     value: int
-    is_seen: bool  # from without
+    is_seen: bool  # outside of the object
 
 
 @dataclass(slots=True)
 class _Layout:
-    """An image in the making."""
+    """An image being made."""
 
     code: bytes
     sections: list[_Section]
@@ -82,16 +83,17 @@ class _Layout:
     memory: bytearray = field(default_factory=bytearray)
 
     def image(self) -> Image:
-        """All steps, in order."""
-        listed = [(k, s) for k, s in enumerate(self.sections) if s.flags & _ALLOC and s.name != _UNWINDING]
-        fixed = [(k, s) for k, s in listed if not s.flags & _WRITE]
-        data = [(k, s) for k, s in listed if s.flags & _WRITE and s.type != _NOBITS]
-        zeros = [(k, s) for k, s in listed if s.flags & _WRITE and s.type == _NOBITS]
-        table = self._put(fixed, 0)
+        """Place the sections, then the table, then resolve the relocations."""
+        in_memory = [(k, s) for k, s in enumerate(self.sections) if s.flags & _ALLOC and s.name != _UNWINDING]
+        constant = [(k, s) for k, s in in_memory if not s.flags & _WRITE]
+        data = [(k, s) for k, s in in_memory if s.flags & _WRITE and s.type != _NOBITS]
+        zeros = [(k, s) for k, s in in_memory if s.flags & _WRITE and s.type == _NOBITS]
+        # Data begins on a page of its own: the loader makes the pages before it executable.
+        table = self._put(constant, 0)
         code_bytes = -(-self._put_table(-(-table // 8) * 8) // PAGE) * PAGE
         data_end = self._put(data, code_bytes)
         all_bytes = max(self._put(zeros, data_end), 1)
-        self._fill(data_end, [*fixed, *data])
+        self._fill(data_end, [*constant, *data])
         for place, kind, symbol, addend in self._relocations():
             self._relocate(place, kind, symbol, addend)
         names = {s.name: self._place(s) for s in self.symbols if s.is_seen and s.section is not None}
@@ -99,7 +101,7 @@ class _Layout:
         return Image(memory, code_bytes, all_bytes, names, tuple(self.outside), tuple(self.words))
 
     def _put(self, sections: list[tuple[int, _Section]], place: int) -> int:
-        """Give sections their places from `place` on; where they end."""
+        """Place sections from `place` on; returns their end."""
         for number, section in sections:
             alignment = max(section.alignment, 1)
             if alignment > PAGE or section.flags & _TLS:
@@ -109,12 +111,13 @@ class _Layout:
         return place
 
     def _put_table(self, place: int) -> int:
-        """Give what is used through the table, or called outside, its slot and stub."""
-        used = [(kind, symbol) for _, kind, symbol, _ in self._relocations()]
-        called = dict.fromkeys(s for k, s in used if k == _PLT32 and self.symbols[s].section is None)
-        for symbol in dict.fromkeys([*(s for k, s in used if k in _BY_TABLE), *called]):
+        """Place the slots of symbols used through the table, and slots and stubs of outside
+        calls."""
+        references = [(kind, symbol) for _, kind, symbol, _ in self._relocations()]
+        calls = dict.fromkeys(s for k, s in references if k == _PLT32 and self.symbols[s].section is None)
+        for symbol in dict.fromkeys([*(s for k, s in references if k in _BY_TABLE), *calls]):
             self.slots[symbol], place = place, place + _WORD.size
-        for symbol in called:
+        for symbol in calls:
             self.stubs[symbol], place = place, place + _STUB_BYTES
         return place
 
@@ -131,7 +134,7 @@ class _Layout:
             self.memory[stub:end] = _STUB + _HALF.pack(self.slots[symbol] - end)
 
     def _put_word(self, place: int, number: int, addend: int) -> None:
-        """Have the loader put a symbol's address somewhere."""
+        """Record that the loader must write a symbol's address at this place."""
         symbol = self.symbols[number]
         if symbol.section is not None:
             self.words.append((place, -1, self._place(symbol) + addend))
@@ -147,13 +150,14 @@ class _Layout:
         return self.places[symbol.section] + symbol.value
 
     def _relocations(self) -> Iterator[tuple[int, int, int, int]]:
-        """Where each is, its kind, its symbol, and what is added."""
+        """The place of each relocation, its kind, its symbol and its addend."""
         for section in self.sections:
+            # LLVM writes no REL for x86-64: their addends would be in the code itself.
             if section.type == _REL and section.info in self.places:
                 raise Unplaced(f"section {section.name} has relocations without addends")
             if section.type == _RELA and section.info in self.places:
-                listed = self.code[section.offset : section.offset + section.size]
-                for offset, info, addend in _RELOCATION.iter_unpack(listed):
+                rows = self.code[section.offset : section.offset + section.size]
+                for offset, info, addend in _RELOCATION.iter_unpack(rows):
                     yield self.places[section.info] + offset, info & 0xFFFFFFFF, info >> 32, addend
 
     def _relocate(self, place: int, kind: int, number: int, addend: int) -> None:
@@ -181,7 +185,8 @@ class _Layout:
 def image_of(code: bytes, number: Callable[[str], int | None]) -> Image:
     """The image of an object file for x86-64.
 
-    number: of the address of the caller's that a symbol stands for; None for a function's name
+    number: gives the number of the caller's address for a symbol's name, or None if the symbol is
+            a function of the C library
     Errors: Unplaced.
     """
     if not code.startswith(_ELF64) or _HEADER.unpack_from(code)[2] != _X86_64:

@@ -1,11 +1,11 @@
-"""An image of machine code in memory: copied, its table of addresses filled in, made executable.
+"""Maps an image of machine code: copies it, fills in its table of addresses, makes it executable.
 
-    mapped = load(image, addresses)
-    mapped.address("run")                 where a function begins
+    code = load(image, addresses)
+    code.address("run")                   the address of a function
 
-An image needs no more of its process than a few functions of the C library, and may lie anywhere.
+An image needs only a few functions of the C library, and runs at any address.
 
-Invariant: no page can be written and executed at once.
+Invariant: no page is both writable and executable.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def is_available() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Machine code and its data as they lie in memory.
+    """The bytes of machine code and its data.
 
-    memory:     code and constants, then data that may change, on pages of their own
-    code_bytes: of the code and the constants, whole pages
-    all_bytes:  with data that begins as zeros
-    places:     where functions and data begin, by name
-    outside:    what addresses of others stand for: a number of the caller's, or a function's name
-    words:      where an address is put: its offset, the number in `outside` or -1 for the image
-                itself, and what is added
+    memory:     code and constants, then data that may change, on separate pages
+    code_bytes: the size of code and constants, in whole pages
+    all_bytes:  the size with the data that begins as zeros
+    places:     offsets of functions and data, by name
+    outside:    the addresses that are needed: a number of the caller's, or the name of a function
+    words:      the words that get an address: the word's offset, the address's number in `outside`
+                or -1 for the image itself, and an addend
     """
 
     memory: bytes
@@ -60,13 +60,13 @@ class Image:
         return marshal.dumps((self.memory, *fields))
 
 
-def image_of(stored: bytes | memoryview) -> Image:
-    """The image in a file, whose digest the cache has compared."""
-    return Image(*marshal.loads(stored))
+def image_of(data: bytes | memoryview) -> Image:
+    """The image in a file. The cache must have checked its digest: marshal trusts its input."""
+    return Image(*marshal.loads(data))
 
 
 class Mapped:
-    """An image that runs; its memory is given back with it."""
+    """An image in executable memory, which is unmapped with this object."""
 
     __slots__ = ("__weakref__", "_base", "_nbytes", "_places")
 
@@ -74,35 +74,36 @@ class Mapped:
         self._base, self._nbytes, self._places = base, image.all_bytes, image.places
 
     def address(self, name: str) -> int:
-        """Where a function or data begins."""
+        """The address of a function or of data."""
         return self._base + self._places[name]
 
-    # Bound here: while the interpreter ends, this module's globals are None. Threads may be in it.
+    # A default argument, as the module's globals may be None while the interpreter ends. Then it
+    # unmaps nothing: other threads may still run this code.
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if not is_finalizing():
             _system().munmap(self._base, self._nbytes)
 
 
 def load(image: Image, addresses: Sequence[int]) -> Mapped:
-    """The image in memory of its own, its numbered addresses bound to these.
+    """Map an image, with these for the addresses that it refers to by number.
 
-    Errors: OutOfMemory; DeviceError where the system has no such function, or forbids new code.
+    Errors: OutOfMemory; DeviceError if the process has no such function, or forbids new code.
     """
     outside = [addresses[x] if isinstance(x, int) else function_address(x) for x in image.outside]
     base = _memory(image.all_bytes)
-    mapped = Mapped(base, image)
+    code = Mapped(base, image)
     ctypes.memmove(base, image.memory, len(image.memory))
     for offset, number, addend in image.words:
         start = base if number < 0 else outside[number]
         ctypes.memmove(base + offset, _WORD.pack((start + addend) & _MASK), _WORD.size)
     if image.code_bytes and _system().mprotect(base, image.code_bytes, _EXECUTABLE):
         raise DeviceError(f"cpu: cannot run new code (the system refuses to make {image.code_bytes} B executable)")
-    return mapped
+    return code
 
 
 @functools.cache
 def function_address(name: str) -> int:
-    """Where a function of the C library begins. Errors: DeviceError."""
+    """The address of a function of the C library. Errors: DeviceError."""
     try:
         function = getattr(ctypes.CDLL(None), name)
     except AttributeError:
@@ -123,7 +124,7 @@ def _memory(nbytes: int) -> int:
 
 @functools.cache
 def _system() -> ctypes.CDLL:
-    """The C library; a library object of our own, since argument types belong to it."""
+    """The C library, loaded separately, as argument types are set on the library object."""
     library = ctypes.CDLL(None)
     library.mmap.restype = ctypes.c_void_p
     library.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_ssize_t)

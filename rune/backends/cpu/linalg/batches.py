@@ -1,4 +1,4 @@
-"""A routine over the matrices of a batch, whose cores have work arrays of their own."""
+"""Writes routines over the matrices of a batch, in which each core has its own work arrays."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
 Signature = tuple[str, str]  # names of pointers, and of sizes
-_WORK_ARRAYS = ("matrix", "columns", "rows", "work", "real_work", "integers")  # a core's own
+_WORK_ARRAYS = ("matrix", "columns", "rows", "work", "real_work", "integers")  # one for each core
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A function over the matrices of a batch while it is written, with its parameters by name."""
+    """A function over the matrices of a batch, being written, with its parameters by name."""
 
     routine: str
     of: Rows
-    named: dict[str, Value]
+    parameters: dict[str, Value]
 
     def reference(self, value: Value) -> Value:
-        """The address of memory with this value."""
+        """The address of memory with this value: Fortran takes all arguments by address."""
         writer = self.of.make.writer
         pointer = writer.allocate(value.type)
         writer.store(value, pointer)
@@ -34,10 +34,10 @@ class Task:
 
     def references(self, names: str) -> list[Value]:
         """The addresses of parameters."""
-        return [self.reference(self.named[name]) for name in names.split()]
+        return [self.reference(self.parameters[name]) for name in names.split()]
 
     def is_finite(self, at: Value, count: Value) -> Value:
-        """Whether all of the numbers are finite."""
+        """Whether `count` numbers are all finite."""
         make, writer = self.of.make, self.of.make.writer
         slot = writer.allocate(make.shape.vector)
         writer.store(writer.constant(make.shape.vector, 0.0), slot)
@@ -51,14 +51,18 @@ class Task:
         return sum_of_lanes(writer.load(make.shape.vector, slot)).equals(0.0)
 
     def put_columns(self, columns: Value, step: Value, out: Value, sizes: tuple[Value, Value], spare: Value) -> None:
-        """Columns that lie `step` apart as rows of the result. Whole squares go to spare memory."""
+        """Transpose columns, `step` apart, into rows of the result.
+
+        The transposition writes whole squares, so if the sizes are not multiples of the lanes, it
+        goes to spare memory and the result is copied from there.
+        """
         of, make, writer = self.of, self.of.make, self.of.make.writer
         height, width = sizes
-        padded = padded_to(width, of.lanes)
-        is_whole = padded.equals(width) & padded_to(height, of.lanes).equals(height)
+        whole_width = padded_to(width, of.lanes)
+        is_whole = whole_width.equals(width) & padded_to(height, of.lanes).equals(height)
         target = writer.select(is_whole, out, spare)
-        make.call("transposed", columns, step, target, padded, width, height)
-        writer.either(is_whole.invert(), lambda: of.copied("copied", spare, padded, out, width, height, width))
+        make.call("transposed", columns, step, target, whole_width, width, height)
+        writer.either(is_whole.invert(), lambda: of.copied("copied", spare, whole_width, out, width, height, width))
 
     def spoil(self, at: Value, count: Value, parts: int) -> None:
         """Write NaN into a number of elements."""
@@ -74,27 +78,28 @@ class Task:
         make.each(count, one)
 
     def text(self, one: Callable[[Value], None]) -> str:
-        """The text of the function, given what it does with one matrix."""
+        """The text of the function; one(number) writes the code for one matrix."""
         make, (words,), (begin, end) = self.of.make, self.of.make.pointers("words"), self.of.make.sizes("begin end")
         make.writer.count_up(begin, end, 1, make.watched(make.watch_of(words), one))
         return make.text(f"{self.routine}_task(ptr %words, i64 %begin, i64 %end)")
 
 
 def task_maker(routine: str, signature: Signature, shape: Shape, numbers: Numbers) -> Task:
-    """Matrices begin..end of a batch, with the work arrays of the core that has these."""
+    """A task for the matrices begin..end of a batch, with the work arrays of one core."""
     of = rows_maker(shape, numbers)
     make, writer, (words,) = of.make, of.make.writer, of.make.pointers("words")
     pointers, sizes = (names.split() for names in signature)
     types = {**dict.fromkeys(pointers, "ptr"), **dict.fromkeys(sizes, "i64")}
-    named = {name: writer.load(type, make.at(words, k, "i64")) for k, (name, type) in enumerate(types.items())}
+    parameters = {name: writer.load(type, make.at(words, k, "i64")) for k, (name, type) in enumerate(types.items())}
     (begin,) = make.sizes("begin")
-    first = begin.binary("udiv", begin, named["chunk"]) * named["apart"]
-    shifted = {name: make.at(named[name], first, "i8") for name in _WORK_ARRAYS if name in named}
-    return Task(routine, of, {**named, **shifted})
+    # Chunks have different work arrays, `apart` bytes apart, so no two cores write the same memory.
+    first = begin.binary("udiv", begin, parameters["chunk"]) * parameters["apart"]
+    work_arrays = {name: make.at(parameters[name], first, "i8") for name in _WORK_ARRAYS if name in parameters}
+    return Task(routine, of, {**parameters, **work_arrays})
 
 
 def entry_function(routine: str, signature: Signature, shape: Shape) -> str:
-    """The routine: its words, and all matrices by one core, or so many by each that calls."""
+    """The routine: it stores its words, then runs the task on one core, or in chunks on several."""
     make = maker(shape)
     writer = make.writer
     pointers, sizes = [*make.pointers(signature[0])], [*make.sizes(signature[1])]
@@ -106,11 +111,11 @@ def entry_function(routine: str, signature: Signature, shape: Shape) -> str:
         make.call(pointers[-2].text, Value(writer, "ptr", f"@{task}"), words, batch, chunk)
 
     writer.either(chunk < batch, shared, lambda: make.call(task, words, make.number(0), batch))
-    listed = ", ".join(f"{v.type} {v.text}" for v in [*pointers, *sizes])
-    return make.text(f"{routine}({listed})").replace("define internal", "define", 1)
+    arguments = ", ".join(f"{v.type} {v.text}" for v in [*pointers, *sizes])
+    return make.text(f"{routine}({arguments})").replace("define internal", "define", 1)
 
 
 def padded_to(count: Value, lanes: int) -> Value:
-    """The next multiple."""
+    """`count` rounded up to a multiple of `lanes`."""
     above = count + (lanes - 1)
     return above - above.binary("urem", above, lanes)

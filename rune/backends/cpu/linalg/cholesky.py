@@ -1,9 +1,9 @@
 """The Cholesky factor of one matrix, by blocks of columns, left-looking.
 
-A block of columns loses its product with the rows before it; its triangle is factored, and what is
-below is multiplied by the inverse of that. The triangle is factored as rows of Lᴴ, so that vectors
-lie along rows. Only the lower triangle is read. A pivot that is not positive becomes NaN, which
-reaches everything after it.
+For each block of columns, the product of the columns before it is subtracted. Its triangle is
+factored, and the rows below are multiplied by the inverse of the result. The triangle is factored
+as rows of Lᴴ, so that vectors are along rows. Only the lower triangle is read. A pivot that is not
+positive becomes NaN, which spreads to everything after it.
 Source: Golub & Van Loan 4e, §4.2.
 """
 
@@ -15,19 +15,19 @@ from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Rows, rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
 
-DEPTH = 512  # earlier columns that are packed together
-GROUP = 48  # rows below the triangle that are multiplied together
+DEPTH = 512  # the most parts of earlier columns in one packed panel
+GROUP = 48  # the most rows below the triangle in one product
 
 
 def root_of(make: Maker, pivot: Value) -> Value:
-    """The root of a pivot, NaN where it is not positive."""
+    """The square root of a pivot; NaN if it is not positive, also for zero."""
     writer = make.writer
     positive = writer.select(pivot > 0.0, pivot, float("nan"))
     return writer.intrinsic("sqrt", pivot.type, positive)
 
 
 def triangle_function(shape: Shape, numbers: Numbers, block: int) -> str:
-    """The upper triangle U of rows `block` apart, A = Uᴴ U, in place; zeros below it."""
+    """Replaces A by U with A = Uᴴ U and zeros below the diagonal, in rows `block` apart."""
     of = rows_maker(shape, numbers)
     make, writer, lanes = of.make, of.make.writer, shape.lanes
     (t,), (count,) = make.pointers("t"), make.sizes("count")
@@ -40,8 +40,9 @@ def triangle_function(shape: Shape, numbers: Numbers, block: int) -> str:
     def step(j: Value) -> None:
         pivot_row = of.at(t, j * block)
         root = root_of(make, make.scalar(of.at(pivot_row, j)))
+        # One division for the whole row: products with the reciprocal are much faster.
         factor, root = writer.splat(root.like(1.0) / root, lanes), writer.splat(root, lanes)
-        here = [writer.splat(of.parts_of(j) + k, lanes) for k in range(of.parts)]
+        diagonal = [writer.splat(of.parts_of(j) + k, lanes) for k in range(of.parts)]
         start = vectors_from(j)
 
         def clear(at: Value) -> None:
@@ -50,15 +51,15 @@ def triangle_function(shape: Shape, numbers: Numbers, block: int) -> str:
         def scale(at: Value) -> None:
             place = writer.splat(at, lanes) + places
             value = make.vector(make.at(pivot_row, at)) * factor
-            for part, at_part in zip((root, root.like(0.0)), here, strict=False):
+            for part, at_part in zip((root, root.like(0.0)), diagonal, strict=False):
                 value = writer.select(place.equals(at_part), part, value)
-            make.put(writer.select(place < here[0], 0.0, value), make.at(pivot_row, at))
+            make.put(writer.select(place < diagonal[0], 0.0, value), make.at(pivot_row, at))
 
         writer.count_up(make.number(0), start, lanes, clear)
         writer.count_up(start, end, lanes, scale)
 
         def update(i: Value) -> None:
-            # Uᴴ: the conjugate of what stands above row i.
+            # Uᴴ: the conjugate of the element above row i.
             negative = of.splats(of.negative(numbers.conjugate(of.read(of.at(pivot_row, i)))))
             row = of.at(t, i * block)
 
@@ -75,7 +76,7 @@ def triangle_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
 
 def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
-    """Matrices begin..end of a batch, [n, n] each."""
+    """Factors the matrices begin..end of a batch, each [n, n]."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     (words,), (begin, end) = make.pointers("words"), make.sizes("begin end")
@@ -83,7 +84,7 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
     n = writer.load("i64", make.at(words, 2, "i64"))
     triangle, factor = (of.scratch(block * (block + of.lanes)) for _ in range(2))
     depths = DEPTH // of.parts
-    inverse, packed = of.right(block + of.lanes, block), of.right(depths + of.lanes, block)
+    inverse, earlier = of.right(block + of.lanes, block), of.right(depths + of.lanes, block)
     rows, step, one_step = of.scratch(block * (GROUP + 1)), make.number(block), make.number(1)
     watch = make.watch_of(words)
 
@@ -97,9 +98,9 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
             def less_products(p: Value) -> None:
                 depth, lines = least(start - p, depths), of.at(out, start * n + p)
-                make.call("negated_adjoint", lines, n, packed.at, step, width, depth)
-                of.turn(packed, depth, width)
-                of.tiles((lines, n, one_step), packed, (corner, n), (height, width, depth), True)
+                make.call("negated_adjoint", lines, n, earlier.at, step, width, depth)
+                of.turn(earlier, depth, width)
+                of.tiles((lines, n, one_step), earlier, (corner, n), (height, width, depth), True)
 
             writer.count_up(make.number(0), start, depths, less_products)
             make.call("adjoint", corner, n, triangle, step, width, width)

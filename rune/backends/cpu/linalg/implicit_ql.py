@@ -1,9 +1,10 @@
-"""Eigenvalues of three diagonals by implicit QL, and the rotations of the rows of a basis.
+"""Eigenvalues of tridiagonal matrices by implicit QL, which also rotates the rows of a basis.
 
-A block between elements of e that vanish is scaled to about 1 by a power of two. It is walked along
-from its end with the greater element to the other, as LAPACK's steqr does, so that graded matrices
-keep their small values: places count from the start of that walk. Each rotation is applied to two
-rows at once, by vectors, while the next one is computed: its root and quotients take longer.
+The matrix is split into blocks at negligible elements of e. A block is scaled to about 1 by a power
+of two. Its values are found from one end to the other, beginning at the end with the smaller
+diagonal element, as in LAPACK's steqr, so that graded matrices keep their small eigenvalues. Places
+in a block count from that end. Each rotation changes two rows, in vectors, while the processor
+already computes the next rotation, whose root and quotients have a longer latency.
 Source: Golub & Van Loan 4e, §8.3.5; Bowdler, Martin, Reinsch & Wilkinson 1968, Numer. Math. 11.
 """
 
@@ -20,13 +21,13 @@ from rune.backends.cpu.linalg.tridiagonal import LEAST
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
 from rune.records import dataclass
 
-SWEEPS = 30  # for each eigenvalue, as in LAPACK
+SWEEPS = 30  # the most for each eigenvalue, as in LAPACK
 ROUNDING = {"float": float(np.finfo(np.float32).eps) / 2, "double": float(np.finfo(np.float64).eps) / 2}
 _INTEGERS = {"float": ("i32", 23, 0xFF), "double": ("i64", 52, 0x7FF)}
 
 
 def again(writer: Writer, body: Callable[[], Value]) -> None:
-    """Repeat while the body says so."""
+    """Repeat the body while its value is true."""
     head, after = writer.name("again"), writer.name("over")
     writer.jump(head)
     with writer.region(head):
@@ -35,9 +36,10 @@ def again(writer: Writer, body: Callable[[], Value]) -> None:
 
 
 def powers_of(value: Value) -> tuple[Value, Value]:
-    """The power of two below a positive number, and its reciprocal."""
+    """The greatest power of two that is at most a positive number, and its reciprocal."""
     (integer, digits, most), writer = _INTEGERS[value.type], value.writer
     exponent = (value.to_bits() >> digits) & most
+    # Kept in a range where both the power and its reciprocal are normal numbers.
     exponent = exponent.call("umax", 1).call("umin", most - 2)
     inverse = writer.constant(integer, most - 1) - exponent
     return (exponent << digits).from_bits(value.type), (inverse << digits).from_bits(value.type)
@@ -45,7 +47,7 @@ def powers_of(value: Value) -> tuple[Value, Value]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Places of a block while its function is written, counted along the walk."""
+    """The addresses in a block, for the function being written. Places count along the walk."""
 
     make: Maker
     base: Value
@@ -53,17 +55,17 @@ class _Block:
     shift: Value  # of e, which has one element less: 0 or -1
 
     def d_at(self, k: Value) -> Value:
-        """Where the diagonal's element k is."""
+        """The address of the diagonal's element k."""
         (d,) = self.make.pointers("d")
         return self.make.at(d, self.base + self.way * k)
 
     def e_at(self, k: Value) -> Value:
-        """Where the element between k and k + 1 is."""
+        """The address of the element between k and k + 1."""
         (e,) = self.make.pointers("e")
         return self.make.at(e, self.base + self.way * k + self.shift)
 
     def row(self, k: Value) -> Value:
-        """The basis's row k."""
+        """The address of the basis's row k."""
         (rows,), (step,) = self.make.pointers("rows"), self.make.sizes("ld")
         return self.make.at(rows, (self.base + self.way * k) * step)
 
@@ -76,9 +78,10 @@ def _slots(writer: Writer, values: Sequence[Value]) -> list[Value]:
 
 
 def block_function(shape: Shape) -> str:
-    """The values of `length` elements of d from `first` on, and the basis's rows rotated.
+    """The eigenvalues of the block of `length` elements from `first` on; rotates the basis's rows.
 
-    width: elements of a row that are rotated.  Where they do not converge, 1 goes to `failed`.
+    width: the number of elements of a row that are rotated
+    failed: 1 is stored here if the values do not converge
     """
     make = maker(shape)
     _write_block(make, lambda x: x, lambda off: off * off, _sweep)
@@ -87,7 +90,7 @@ def block_function(shape: Shape) -> str:
 
 
 def root_free_block_function(shape: Shape) -> str:
-    """The values alone: squares of e and of sines are enough, and no root is waited for."""
+    """The eigenvalues alone. Squares of e and of sines suffice, which saves a root per rotation."""
     make = maker(shape)
     _write_block(make, lambda x: x * x, lambda off: off, _root_free_sweep)
     return make.text("root_free_block(ptr %d, ptr %e, ptr %failed, i64 %first, i64 %length)")
@@ -95,17 +98,21 @@ def root_free_block_function(shape: Shape) -> str:
 
 def _write_block(
     make: Maker,
-    held: Callable[[Value], Value],
+    represent: Callable[[Value], Value],
     square: Callable[[Value], Value],
     sweep: Callable[[_Block, Value, Value], None],
 ) -> None:
-    """held: what stands for an element of e;  square: its square, of that"""
-    writer, (d, e, failed), (first, length) = make.writer, make.pointers("d e failed"), make.sizes("first length")
+    """Write the code of a block.
+
+    represent: gives the number that is stored for an element of e
+    square: gives the square of the element from that number
+    """
+    writer, (d, e, failure), (first, length) = make.writer, make.pointers("d e failed"), make.sizes("first length")
     last, one = length - 1, make.number(1)
     diagonal, others = (make.at(d, first), length), (make.at(e, first), last)
     power, inverse = powers_of(_greatest(make, [diagonal, others]))
     _change(make, diagonal, lambda x: x * inverse)
-    _change(make, others, lambda x: held(x * inverse))
+    _change(make, others, lambda x: represent(x * inverse))
     head, end = (make.scalar(make.at(d, at)) for at in (first, first + last))
     is_backward = end.abs() < head.abs()
     block = _Block(
@@ -128,16 +135,17 @@ def _write_block(
         return (writer.load("i64", place) < length) & (writer.load("i64", sweeps) > 0)
 
     again(writer, one_value)
-    writer.either(writer.load("i64", sweeps).equals(0), lambda: writer.store(one, failed))
+    # The sweeps are used up only if the values do not converge.
+    writer.either(writer.load("i64", sweeps).equals(0), lambda: writer.store(one, failure))
     _change(make, diagonal, lambda x: x * power)
 
 
 def _greatest(make: Maker, lines: Sequence[tuple[Value, Value]]) -> Value:
-    """The greatest absolute value."""
+    """The greatest absolute value in these lines."""
     writer, slot = make.writer, make.writer.allocate(make.shape.scalar)
     writer.store(writer.constant(make.shape.scalar, 0.0), slot)
     for at, count in lines:
-
+        # `at` is a default argument to bind this line's value.
         def one(k: Value, at: Value = at) -> None:
             value, best = make.scalar(make.at(at, k)).abs(), make.scalar(slot)
             writer.store(writer.select(value > best, value, best), slot)
@@ -155,7 +163,8 @@ def _change(make: Maker, line: tuple[Value, Value], change: Callable[[Value], Va
 
 
 def _next_small(block: _Block, k: Value, last: Value, square: Callable[[Value], Value]) -> Value:
-    """The first place from k on behind which e vanishes beside the diagonal. It becomes 0 there."""
+    """The first place from k on after which e is negligible beside the diagonal. Sets this e to
+    0."""
     make, writer = block.make, block.make.writer
     (slot,) = _slots(writer, [k - 1])
     eps, tiny = ROUNDING[make.shape.scalar], TINY[make.shape.scalar]
@@ -165,8 +174,9 @@ def _next_small(block: _Block, k: Value, last: Value, square: Callable[[Value], 
         writer.store(m, slot)
 
         def is_large() -> Value:
-            here, there = (make.scalar(block.d_at(at)).abs() for at in (m, m + 1))
-            return square(make.scalar(block.e_at(m))) > (here * (eps * eps)) * there + tiny
+            lower, upper = (make.scalar(block.d_at(at)).abs() for at in (m, m + 1))
+            # As in LAPACK's steqr. TINY decides if a diagonal element is zero.
+            return square(make.scalar(block.e_at(m))) > (lower * (eps * eps)) * upper + tiny
 
         return writer.where(m < last, is_large)
 
@@ -177,17 +187,17 @@ def _next_small(block: _Block, k: Value, last: Value, square: Callable[[Value], 
 
 
 def _shift(block: _Block, k: Value, off: Value) -> Value:
-    """Wilkinson's shift of places k and k + 1, less d at k."""
+    """Wilkinson's shift for places k and k + 1, minus d at k."""
     make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
     ratio = (make.scalar(block.d_at(k + 1)) - make.scalar(block.d_at(k))) / (off * 2.0)
-    # Its square may leave the range where 1 is of no account.
+    # For a huge ratio the 1 under the root is negligible, and the square may overflow.
     is_usual = ratio.abs() < 1 / LEAST[scalar] ** 0.25
     root = writer.select(is_usual, ratio.fma(ratio, ratio.like(1.0)).call("sqrt"), ratio.abs())
     return -(off / (ratio + root.copysign(ratio)))
 
 
 def _sweep(block: _Block, k: Value, m: Value) -> None:
-    """Rotations from place m down to k."""
+    """One QL sweep: rotations from place m down to k."""
     make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
     zero, one = (writer.constant(scalar, x) for x in (0.0, 1.0))
     shift = _shift(block, k, make.scalar(block.e_at(k)))
@@ -232,7 +242,7 @@ def _rotation(make: Maker, f: Value, g: Value) -> tuple[Value, Value, Value]:
         writer.either(total < least, put_none, lambda: put(low, high, total, size))
 
     def put_none() -> None:
-        # Beside the block's greatest element, about 1, both are of no account.
+        # Both are negligible beside the block's greatest element, which is about 1.
         for value, slot in zip((1.0, 0.0, 0.0), slots, strict=True):
             writer.store(writer.constant(scalar, value), slot)
 
@@ -243,7 +253,7 @@ def _rotation(make: Maker, f: Value, g: Value) -> tuple[Value, Value, Value]:
 
 
 def _root_free_sweep(block: _Block, k: Value, m: Value) -> None:
-    """The same by squares, in Pal's, Walker's and Kahan's form: c and s are squares of both."""
+    """The same without roots, by Pal, Walker and Kahan. Here c and s are the squares of both."""
     make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
     zero, one = (writer.constant(scalar, x) for x in (0.0, 1.0))
     shift = _shift(block, k, make.scalar(block.e_at(k)).call("sqrt"))
@@ -254,12 +264,12 @@ def _root_free_sweep(block: _Block, k: Value, m: Value) -> None:
     def rotate(turn: Value) -> None:
         i = m - 1 - turn
         gamma, p, c, s = map(make.scalar, slots)
-        off, here = make.scalar(block.e_at(i)), make.scalar(block.d_at(i))
+        off, element = make.scalar(block.e_at(i)), make.scalar(block.d_at(i))
         r = p + off
         writer.either(turn > 0, lambda: writer.store(s * r, block.e_at(i + 1)))
-        # One quotient instead of two factors, beside r / p: a short chain of waits.
-        following = p.fma(here - shift, -(off * gamma)) / r
-        writer.store(gamma + (here - following), block.d_at(i + 1))
+        # One quotient, independent of r / p, instead of two factors: a shorter dependency chain.
+        following = p.fma(element - shift, -(off * gamma)) / r
+        writer.store(gamma + (element - following), block.d_at(i + 1))
         usual = following * following * (r / p)
         is_usual = p > r * TINY[scalar]
         after = writer.choose(is_usual, lambda: usual, lambda: c * off)
@@ -273,7 +283,7 @@ def _root_free_sweep(block: _Block, k: Value, m: Value) -> None:
 
 
 def _rotate_rows(block: _Block, i: Value, c: Value, s: Value) -> None:
-    """Rows i and i + 1 of the basis."""
+    """Rotate the rows i and i + 1 of the basis."""
     make, writer, (width,) = block.make, block.make.writer, block.make.sizes("width")
     lanes = make.shape.lanes
     low, high = block.row(i), block.row(i + 1)
@@ -288,9 +298,9 @@ def _rotate_rows(block: _Block, i: Value, c: Value, s: Value) -> None:
 
 
 def values_function(shape: Shape) -> str:
-    """All values of d and e, in the order in which they are met, block by block."""
+    """All eigenvalues of the matrix with diagonals d and e, block by block, unsorted."""
     make = maker(shape)
-    writer, (d, e, rows, failed) = make.writer, make.pointers("d e rows failed")
+    writer, (d, e, rows, failure) = make.writer, make.pointers("d e rows failed")
     n, step, width = make.sizes("n ld width")
     (place,) = _slots(writer, [make.number(0)])
     eps = ROUNDING[shape.scalar]
@@ -304,8 +314,8 @@ def values_function(shape: Shape) -> str:
             writer.store(m, slot)
 
             def is_large() -> Value:
-                here, there = (make.scalar(make.at(d, at)).abs().call("sqrt") for at in (m, m + 1))
-                return make.scalar(make.at(e, m)).abs() > here * there * eps
+                lower, upper = (make.scalar(make.at(d, at)).abs().call("sqrt") for at in (m, m + 1))
+                return make.scalar(make.at(e, m)).abs() > lower * upper * eps
 
             return writer.where(m < n - 1, is_large)
 
@@ -314,10 +324,10 @@ def values_function(shape: Shape) -> str:
         length = m + 1 - first
 
         def with_rows() -> None:
-            make.call("block", d, e, rows, failed, first, length, step, width)
+            make.call("block", d, e, rows, failure, first, length, step, width)
 
         def alone() -> None:
-            make.call("root_free_block", d, e, failed, first, length)
+            make.call("root_free_block", d, e, failure, first, length)
 
         writer.either(length > 1, lambda: writer.either(width > 0, with_rows, alone))
         writer.store(m + 1, place)

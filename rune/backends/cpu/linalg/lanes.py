@@ -1,9 +1,9 @@
-"""Small matrices, one in each lane: a vector holds the same element of several matrices, or, of
-complex numbers, the same part of that element.
+"""Factorisations of small matrices, with one matrix in each lane of a vector.
 
-They come into scratch memory as vectors, are factored or solved there by the plain algorithms, and
-go back. The last group of lanes ends with the last matrix, so it may compute some of the others
-again.
+A vector has the same element of several matrices, or the same part of a complex element. Matrices
+are copied to scratch memory in this layout, factored or solved by the textbook algorithms, and
+copied back. The last group of lanes ends with the last matrix, so it may compute some matrices a
+second time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.linalg.dense import MOST_SMALL
 
-TOGETHER = 4  # sums that are computed at once
+TOGETHER = 4  # sums that are computed at once: independent ones hide the latency of fma
 
 
 class _Lanes:
-    """A function over groups of lanes in the making."""
+    """A function over groups of lanes, being written."""
 
     def __init__(self, shape: Shape, numbers: Numbers, pointers: int, sizes: int):
         self.make = maker(shape)
@@ -32,11 +32,12 @@ class _Lanes:
         self.batch, *self.sizes = (self.word(words, "i64", pointers + k) for k in range(sizes + 1))
 
     def word(self, words: Value, type: str, number: int) -> Value:
-        """What the task is given."""
+        """One of the task's words."""
         return self.writer.load(type, self.make.at(words, number, "i64"))
 
     def scratch(self, count: int) -> Value:
-        """Memory for so many numbers, and a square of vectors more."""
+        """Memory for `count` numbers, and for one more square of vectors, which copies may
+        write."""
         return self.writer.allocate(self.shape.vector, count * self.numbers.parts + self.shape.lanes)
 
     def slots(self, count: int) -> list[Value]:
@@ -44,13 +45,13 @@ class _Lanes:
         return [self.writer.allocate(self.shape.vector, self.numbers.parts) for _ in range(count)]
 
     def places(self, numbers: Value, index: Value | int) -> list[Value]:
-        """Where the parts of a number are."""
+        """The addresses of a number's parts."""
         parts, lanes = self.numbers.parts, self.shape.lanes
         first = self.make.at(numbers, index * (parts * lanes))
         return [first, *(self.make.at(first, part * lanes) for part in range(1, parts))]
 
     def read(self, numbers: Value, index: Value | int = 0) -> Number:
-        """A number."""
+        """Read a number."""
         return tuple(map(self.make.vector, self.places(numbers, index)))
 
     def write(self, value: Number, numbers: Value, index: Value | int = 0) -> None:
@@ -63,31 +64,32 @@ class _Lanes:
         return tuple(self.writer.constant(self.shape.vector, x) for x in (value, other)[: self.numbers.parts])
 
     def select(self, condition: Value, a: Number, b: Number) -> Number:
-        """a where the condition holds, else b."""
+        """a in the lanes in which the condition is true, else b."""
         return tuple(self.writer.select(condition, x, y) for x, y in zip(a, b, strict=True))
 
     def load_group(self, first: Value, array: Value, numbers: Value, count: Value) -> None:
-        """The matrices of a group, of `count` numbers each."""
+        """Copy the matrices of a group, each of `count` numbers, to scratch memory."""
         count = count * self.numbers.parts
         self.make.call("to_lanes", self.make.at(array, first * count), count, numbers, count)
 
     def store_group(self, first: Value, array: Value, numbers: Value, count: Value) -> None:
-        """The same back."""
+        """Copy a group back to the array."""
         count = count * self.numbers.parts
         self.make.call("from_lanes", numbers, self.make.at(array, first * count), count, count)
 
     def text(self, name: str, group: Callable[[Value], None]) -> str:
-        """The function; group(number of the first matrix)."""
+        """The text of the function; group(number of the first matrix) writes the code of a
+        group."""
         begin, end = self.make.sizes("begin end")
         lanes = self.shape.lanes
         (words,) = self.make.pointers("words")
-        watched = self.make.watched(self.make.watch_of(words), lambda k: group(least(k * lanes, self.batch - lanes)))
-        self.writer.count_up(begin, end, 1, watched)
+        body = self.make.watched(self.make.watch_of(words), lambda k: group(least(k * lanes, self.batch - lanes)))
+        self.writer.count_up(begin, end, 1, body)
         return self.make.text(f"{name}_task(ptr %words, i64 %begin, i64 %end)")
 
 
 def _rows_together(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
-    """body of several numbers at once, then of one."""
+    """body([i, ...]) for TOGETHER numbers at once, then for single ones."""
     span = end - begin
     even = end - span.binary("urem", span, TOGETHER)
     make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
@@ -115,12 +117,12 @@ def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
     def group(first: Value) -> None:
         task.load_group(first, task.pointers[0], s, n * n)
         make.each(n, column)
-        failed = task.read(s, n * n - 1)[0].is_nan()
+        has_failed = task.read(s, n * n - 1)[0].is_nan()
         nan, zero = task.constant(float("nan"), float("nan")), task.constant(0.0)
 
         def finish(i: Value) -> None:
             def spoil(j: Value) -> None:
-                task.write(task.select(failed, nan, task.read(s, i * n + j)), s, i * n + j)
+                task.write(task.select(has_failed, nan, task.read(s, i * n + j)), s, i * n + j)
 
             make.each(i + 1, spoil)
             writer.count_up(i + 1, n, 1, lambda j: task.write(zero, s, i * n + j))
@@ -132,7 +134,10 @@ def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
 
 
 def _less_products(task: _Lanes, s: Value, rows: list[Value], j: Value, n: Value) -> list[Number]:
-    """Elements of column j less the products, before it, of their rows with the conjugate row j."""
+    """Elements of column j minus the products of their rows with the conjugate of row j.
+
+    Only the columns before j take part.
+    """
     numbers, slots = task.numbers, task.slots(len(rows))
     for i, slot in zip(rows, slots, strict=True):
         task.write(task.read(s, i * n + j), slot)
@@ -156,7 +161,7 @@ def solve_lanes_function(shape: Shape, numbers: Numbers) -> str:
     def row(number: Value) -> None:
         i = writer.select(is_lower, number, n - 1 - number)
         low = writer.select(is_lower, make.number(0), i + 1)
-        # The diagonal of a unit triangle is not read: anything may stand there.
+        # The diagonal of a unit triangle may contain anything, so it is replaced by 1.
         diagonal = task.select(divides, task.read(matrix, i * n + i), task.constant(1.0))
         divisor = numbers.divisor(diagonal)
 
@@ -186,20 +191,21 @@ def solve_lanes_function(shape: Shape, numbers: Numbers) -> str:
 
 
 def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
-    """P A = L U of [m, n]; every lane has exchanges of its own."""
+    """P A = L U of [m, n], with separate exchanges in each lane."""
     task = _Lanes(shape, numbers, pointers=4, sizes=2)
     make, writer, (m, n) = task.make, task.writer, task.sizes
     s, count = task.scratch(MOST_SMALL * MOST_SMALL), least(m, n)
-    chosen_type = f"<{shape.lanes} x i{8 * shape.bytes}>"
+    pivot_type = f"<{shape.lanes} x i{8 * shape.bytes}>"
 
     def column(first: Value, j: Value) -> None:
-        chosen = _chosen_rows(task, s, j, (m, n), chosen_type)
-        _exchange_lanes(task, s, j, (m, n), chosen)
+        pivots = _chosen_rows(task, s, j, (m, n), pivot_type)
+        _exchange_lanes(task, s, j, (m, n), pivots)
         for lane in range(shape.lanes):
             at = make.at(task.pointers[2], (first + lane) * count + j, "i32")
-            number = writer.lane(chosen, lane)
+            number = writer.lane(pivots, lane)
             writer.store(number if number.type == "i32" else number.cast("trunc", "i32"), at)
         pivot = task.read(s, j * n + j)
+        # A zero pivot means that the rest of the column is zero, too: division by 1 keeps it.
         divisor = numbers.divisor(task.select(numbers.is_zero(pivot), task.constant(1.0), pivot))
 
         def below(i: Value) -> None:
@@ -234,7 +240,7 @@ def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
 
 
 def _chosen_rows(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value], type: str) -> Value:
-    """The number of each lane's pivot row."""
+    """The row number of each lane's pivot, the first greatest element of column j."""
     writer, shape, (m, n) = task.writer, task.shape, sizes
     row_type = type[type.index(" x ") + 3 : -1]
 
@@ -255,20 +261,21 @@ def _chosen_rows(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value], t
     return writer.load(type, place)
 
 
-def _exchange_lanes(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value], chosen: Value) -> None:
-    """Row j and each lane's pivot row."""
+def _exchange_lanes(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value], pivots: Value) -> None:
+    """Exchange row j with the pivot row, in each lane separately."""
     writer, (m, n) = task.writer, sizes
     lanes = task.shape.lanes
 
     def row(i: Value) -> None:
-        number = i if chosen.scalar_type == "i64" else i.cast("trunc", chosen.scalar_type)
-        here = chosen.equals(writer.splat(number, lanes))
+        number = i if pivots.scalar_type == "i64" else i.cast("trunc", pivots.scalar_type)
+        mask = pivots.equals(writer.splat(number, lanes))
 
         def exchange(c: Value) -> None:
             first, second = task.read(s, j * n + c), task.read(s, i * n + c)
-            task.write(task.select(here, second, first), s, j * n + c)
-            task.write(task.select(here, first, second), s, i * n + c)
+            task.write(task.select(mask, second, first), s, j * n + c)
+            task.write(task.select(mask, first, second), s, i * n + c)
 
-        writer.either(writer.any_lane(here), lambda: task.make.each(n, exchange))
+        # Rows that are no lane's pivot need no exchange.
+        writer.either(writer.any_lane(mask), lambda: task.make.each(n, exchange))
 
     writer.count_up(j + 1, m, 1, row)

@@ -1,11 +1,11 @@
-"""LAPACK's eigenvalues and singular values, by the address that NumPy's own extension finds.
+"""Calls LAPACK for eigenvalues and singular values, at the addresses that NumPy's extension has.
 
-It is the library that NumPy was linked with, so values are those of `np.linalg` to the bit, and
-nothing is loaded besides. Where a platform hides the symbols, `address` is None and plans call
-NumPy. Integers are given as 64 bits: a library that reads 32 finds them in the lower half.
+It is the library that NumPy was linked with, so values have the same bits as those of `np.linalg`,
+and no other library is loaded. If a platform hides the symbols, `address` is None and plans call
+NumPy. Integers are passed as 64 bits: a library that reads 32 finds them in the lower half.
 
-Arrays of Fortran lie by columns, so a matrix is transposed on its way in, and vectors on their way
-out. Matrices that are not finite never get there: some routines would not return.
+Fortran's arrays are stored by columns, so matrices are transposed before the call, and vectors
+after it. Matrices with infinities or NaN are not passed to LAPACK: some routines would not return.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SIGNATURES = {
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """A decomposition of matrices, whose sizes are numbers above 0.
+    """A decomposition of matrices, with fixed sizes above 0.
 
     routine: "eigh" or "svd";  full: whether u and vh are square
     """
@@ -71,19 +71,22 @@ class Spectrum:
 
     @property
     def operations(self) -> int:
-        """Multiply-adds of one matrix, about."""
-        each = 9 if self.routine == "eigh" else 20
-        return each * self.rows * self.columns * self.least
+        """An estimate of the multiply-adds for one matrix."""
+        factor = 9 if self.routine == "eigh" else 20
+        return factor * self.rows * self.columns * self.least
 
     @property
     def outer(self) -> tuple[int, int]:
-        """Columns of u and rows of vh."""
+        """The number of columns of u and of rows of vh."""
         return (self.rows, self.columns) if self.full else (self.least, self.least)
 
 
 @functools.cache
 def address(routine: str, dtype: np.dtype) -> int | None:
-    """Where LAPACK's routine begins, None where it is hidden."""
+    """The address of LAPACK's routine; None if it is hidden.
+
+    Also None on big-endian machines, where the lower half of an integer is not at its address.
+    """
     if sys.byteorder != "little" or dtype not in _LETTERS:
         return None
     library = _library()
@@ -101,7 +104,7 @@ def _stem(routine: str, dtype: np.dtype) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    """NumPy's extension: what it is linked with is looked up through it, too."""
+    """NumPy's extension. Its symbol lookup includes the libraries that it is linked with."""
     try:
         return ctypes.CDLL(_umath_linalg.__file__)
     except OSError:
@@ -113,7 +116,7 @@ def _library() -> ctypes.CDLL | None:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Numbers of LAPACK's work arrays: of the dtype, real ones, and integers."""
+    """The lengths of LAPACK's work arrays: numbers of the dtype, real numbers, and integers."""
 
     numbers: int
     reals: int
@@ -122,7 +125,7 @@ class Work:
 
 @functools.cache
 def work_of(spectrum: Spectrum) -> Work:
-    """What LAPACK asks for, as NumPy does."""
+    """The work arrays that LAPACK asks for. NumPy asks in the same way."""
     return _work_of_eigh(spectrum) if spectrum.routine == "eigh" else _work_of_svd(spectrum)
 
 
@@ -137,7 +140,7 @@ def _work_of_eigh(spectrum: Spectrum) -> Work:
 
 
 def _work_of_svd(spectrum: Spectrum) -> Work:
-    """LAPACK does not say how many real numbers and integers it wants: its manual does."""
+    """LAPACK does not return the numbers of reals and integers, so they are from its manual."""
     is_complex, least = spectrum.dtype in dtypes.COMPLEX, spectrum.least
     number, real, integers, info = _answers(spectrum)
     height, width, of_vh = map(_integer, (spectrum.rows, spectrum.columns, spectrum.outer[1]))
@@ -149,7 +152,7 @@ def _work_of_svd(spectrum: Spectrum) -> Work:
 
 
 def _answers(spectrum: Spectrum) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Memory for a number, a real number, and two integers."""
+    """Memory for LAPACK's answers: a number, a real number, and two integers."""
     return np.zeros(1, spectrum.dtype), np.zeros(1, real_dtype(spectrum.dtype)), _integer(0), _integer(0)
 
 
@@ -158,7 +161,7 @@ def _integer(value: int) -> np.ndarray:
 
 
 def _ask(spectrum: Spectrum, arguments: Sequence[bytes | np.ndarray]) -> None:
-    """Call a routine that answers how much memory it wants. The lengths of letters come last."""
+    """Ask a routine for the size of its work arrays. Fortran passes lengths of letters last."""
     place = address(spectrum.routine, spectrum.dtype)
     assert place is not None
     letters = sum(isinstance(x, bytes) for x in arguments)
@@ -173,13 +176,13 @@ def _whole(answer: np.ndarray) -> int:
 
 
 def scratch_of(spectrum: Spectrum, lanes: int) -> dict[str, int]:
-    """The bytes of each array that a call works in, by its name among the parameters.
+    """The bytes of each work array of a call, by the name of its parameter.
 
-    lanes: numbers that are written together, for which there is room
+    lanes: numbers in a vector; sizes are rounded up to it, as whole vectors are written
     """
     work, size = work_of(spectrum), spectrum.dtype.itemsize
     m, n, uc, vr = (-(-x // lanes) * lanes for x in (spectrum.rows, spectrum.columns, *spectrum.outer))
-    spare = max(m * uc, vr * n)
+    spare = max(m * uc, vr * n)  # put_columns transposes into "work", which is free after the call
     sizes = {
         "matrix": m * n * size,
         "work": max(work.numbers, spare) * size,
@@ -192,7 +195,7 @@ def scratch_of(spectrum: Spectrum, lanes: int) -> dict[str, int]:
 
 
 def job_of(spectrum: Spectrum) -> int:
-    """LAPACK's letter for the vectors that are wanted."""
+    """LAPACK's letter for the vectors to compute."""
     if not spectrum.vectors:
         return _NONE
     if spectrum.routine == "eigh":
@@ -201,7 +204,7 @@ def job_of(spectrum: Spectrum) -> int:
 
 
 def triangle_of(spectrum: Spectrum) -> int:
-    """The letter for the triangle that is read."""
+    """LAPACK's letter for the triangle that is read."""
     return LOWER if spectrum.lower else _UPPER
 
 
@@ -210,13 +213,14 @@ def triangle_of(spectrum: Spectrum) -> int:
 
 @functools.cache
 def shape_of(dtype: np.dtype) -> Shape:
-    """Vectors of a matrix on its way: short ones, whose squares take a third as long to compile."""
+    """The vectors that transpose matrices. Short ones, whose squares compile in a third the
+    time."""
     tile = shape_for(compiler.machine(), SCALARS[real_dtype(dtype)])
     return replace(tile, lanes=min(tile.lanes, _VECTOR_BYTES // tile.bytes))
 
 
 def lanes_of(dtype: np.dtype) -> int:
-    """Numbers in such a vector."""
+    """The numbers in such a vector."""
     shape = shape_of(dtype)
     return shape.lanes * shape.bytes // dtype.itemsize
 
@@ -233,19 +237,19 @@ def code(routine: str, dtype: np.dtype) -> compiler.Code:
         _FUNCTIONS[routine](shape, numbers),
         entry_function(routine, SIGNATURES[routine], shape),
     ]
-    # LAPACK takes the time: calls are no faster with more of LLVM's effort, 25 ms of it.
+    # Calls spend their time in LAPACK, so more optimisation, 25 ms of it, makes them no faster.
     return compiler.compile_module(routine, "\n\n".join(texts), conventions.LITTLE)
 
 
 def eigh_function(shape: Shape, numbers: Numbers) -> str:
-    """Eigenvalues and, where the job says so, vectors."""
+    """Eigenvalues and, depending on the job, eigenvectors."""
     task = task_maker("eigh", SIGNATURES["eigh"], shape, numbers)
-    of, make, writer, named = task.of, task.of.make, task.of.make.writer, task.named
-    a, w, v, matrix, n, ld = (named[x] for x in ("a", "w", "v", "matrix", "n", "ld"))
+    of, make, writer, parameters = task.of, task.of.make, task.of.make.writer, task.parameters
+    a, w, v, matrix, n, ld = (parameters[x] for x in ("a", "w", "v", "matrix", "n", "ld"))
     job, triangle, order, step, lwork, lrwork, liwork = task.references("job triangle n ld lwork lrwork liwork")
     info, letter = task.reference(make.number(0)), make.number(1)
-    has_vectors = named["job"].equals(VECTORS)
-    reals = [named["real_work"], lrwork] if of.parts > 1 else []
+    has_vectors = parameters["job"].equals(VECTORS)
+    reals = [parameters["real_work"], lrwork] if of.parts > 1 else []
 
     def one(number: Value) -> None:
         source, values = of.at(a, number * n * n), make.at(w, number * n)
@@ -256,13 +260,14 @@ def eigh_function(shape: Shape, numbers: Numbers) -> str:
             writer.either(has_vectors, lambda: task.spoil(out, n * n, of.parts))
 
         def put() -> None:
-            writer.either(has_vectors, lambda: task.put_columns(matrix, ld, out, (n, n), named["work"]))
+            writer.either(has_vectors, lambda: task.put_columns(matrix, ld, out, (n, n), parameters["work"]))
 
         def solve() -> None:
             make.call("transposed", source, n, matrix, ld, n, n)
+            # LAPACK may write only the lower half of info.
             writer.store(make.number(0), info)
-            head = [job, triangle, order, matrix, step, values, named["work"], lwork, *reals]
-            make.call(named["f"].text, *head, named["integers"], liwork, info, letter, letter)
+            head = [job, triangle, order, matrix, step, values, parameters["work"], lwork, *reals]
+            make.call(parameters["f"].text, *head, parameters["integers"], liwork, info, letter, letter)
             writer.either(writer.load("i64", info).equals(0), put, spoil)
 
         writer.either(task.is_finite(source, n * n), solve, spoil)
@@ -271,18 +276,18 @@ def eigh_function(shape: Shape, numbers: Numbers) -> str:
 
 
 def svd_function(shape: Shape, numbers: Numbers) -> str:
-    """Singular values and, where the job says so, vectors."""
+    """Singular values and, depending on the job, singular vectors."""
     task = task_maker("svd", SIGNATURES["svd"], shape, numbers)
-    of, make, writer, named = task.of, task.of.make, task.of.make.writer, task.named
-    m, n, k, uc, vr = (named[x] for x in "m n k uc vr".split())
+    of, make, writer, parameters = task.of, task.of.make, task.of.make.writer, task.parameters
+    m, n, k, uc, vr = (parameters[x] for x in "m n k uc vr".split())
     job, height, width, lda, ldu, ldv, lwork = task.references("job m n lda ldu ldv lwork")
     info, letter = task.reference(make.number(0)), make.number(1)
-    has_vectors = named["job"].compare("ne", _NONE)
-    reals = [named["real_work"]] if of.parts > 1 else []
+    has_vectors = parameters["job"].compare("ne", _NONE)
+    reals = [parameters["real_work"]] if of.parts > 1 else []
 
     def one(number: Value) -> None:
-        source, values = of.at(named["a"], number * m * n), make.at(named["s"], number * k)
-        u, vh = of.at(named["u"], number * m * uc), of.at(named["vh"], number * vr * n)
+        source, values = of.at(parameters["a"], number * m * n), make.at(parameters["s"], number * k)
+        u, vh = of.at(parameters["u"], number * m * uc), of.at(parameters["vh"], number * vr * n)
 
         def spoil_vectors() -> None:
             task.spoil(u, m * uc, of.parts)
@@ -293,17 +298,17 @@ def svd_function(shape: Shape, numbers: Numbers) -> str:
             writer.either(has_vectors, spoil_vectors)
 
         def put_vectors() -> None:
-            task.put_columns(named["columns"], named["ldu"], u, (m, uc), named["work"])
-            task.put_columns(named["rows"], named["ldv"], vh, (vr, n), named["work"])
+            task.put_columns(parameters["columns"], parameters["ldu"], u, (m, uc), parameters["work"])
+            task.put_columns(parameters["rows"], parameters["ldv"], vh, (vr, n), parameters["work"])
 
         def solve() -> None:
-            make.call("transposed", source, n, named["matrix"], named["lda"], m, n)
+            make.call("transposed", source, n, parameters["matrix"], parameters["lda"], m, n)
             writer.store(make.number(0), info)
-            vectors = [named["columns"], ldu, named["rows"], ldv]
-            head = [job, height, width, named["matrix"], lda, values, *vectors, named["work"], lwork, *reals]
-            make.call(named["f"].text, *head, named["integers"], info, letter)
-            succeeded = writer.load("i64", info).equals(0)
-            writer.either(succeeded, lambda: writer.either(has_vectors, put_vectors), spoil)
+            vectors = [parameters["columns"], ldu, parameters["rows"], ldv]
+            head = [job, height, width, parameters["matrix"], lda, values, *vectors, parameters["work"], lwork, *reals]
+            make.call(parameters["f"].text, *head, parameters["integers"], info, letter)
+            is_success = writer.load("i64", info).equals(0)
+            writer.either(is_success, lambda: writer.either(has_vectors, put_vectors), spoil)
 
         writer.either(task.is_finite(source, m * n), solve, spoil)
 

@@ -1,8 +1,8 @@
-"""Which function serves a routine's arrays, compiled when the first plan needs it.
+"""The functions of factorisations, compiled when the first plan needs them.
 
-A function is of one dtype and takes the addresses of its arrays and sizes; what it calls is
-compiled with it, but for the tiles of matrix products, which all share. Code lives as long as the
-process.
+A function serves one dtype and takes the addresses of its arrays, and sizes. Functions that it
+calls are compiled with it, except the tiles of matrix products, which all share. Code is kept until
+the process ends.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rune.lowering.factors import Factor
 from rune.ops.complex_numbers import real_dtype
 from rune.records import dataclass
 
-PARALLEL_OPERATIONS = 400_000  # multiply-adds from which cores share matrices, or columns
-PIECES_PER_CORE = 4
+PARALLEL_OPERATIONS = 400_000  # the least multiply-adds that are divided among cores
+PIECES_PER_CORE = 4  # of the work: cores that finish early take another piece
 
 
 @functools.cache
 def routines() -> ModuleType:
-    """What writes factorisations: for the first that no earlier process has left."""
+    """The module that writes factorisations. Plans from the disk cache do not need to load it."""
     return locks.load("rune.backends.cpu.linalg.routines")
 
 
@@ -38,7 +38,7 @@ class Library:
     """The functions of one dtype and number of cores."""
 
     shape: Shape
-    parts: int  # of a number: 2 of complex ones
+    parts: int  # of a number: 2 if it is complex
     cores: int
     parallel: int  # the address of the pool's function, with several cores
     tiles: gemm.Library
@@ -47,7 +47,9 @@ class Library:
     groups: dict[str, gemm.Group] = field(default_factory=dict)  # the module of each function
 
     def need(self, factors: Sequence[Factor]) -> None:
-        """Compile what these need and is not there; two threads may both, and either serves.
+        """Compile the missing functions of these factorisations.
+
+        Two threads may compile the same ones; both results are correct, and one is used.
 
         Errors: CompileError.
         """
@@ -56,13 +58,13 @@ class Library:
         self.need_groups([tuple(sorted(functions - self.addresses.keys()))])
 
     def need_groups(self, groups: Iterable[gemm.Group]) -> None:
-        """The same, of functions by the modules in which they are, or are to be."""
+        """The same for functions given by the modules that contain them."""
         for group in groups:
             if not self.addresses.keys() >= {*group}:
                 self._compile(group)
 
     def groups_of(self, names: Iterable[str]) -> list[gemm.Group]:
-        """The modules of these functions, which are there."""
+        """The modules of these functions, which must be compiled."""
         return sorted({self.groups[name] for name in names})
 
     def _compile(self, group: gemm.Group) -> None:
@@ -77,7 +79,7 @@ class Library:
             self.addresses.setdefault(name, code.address(name))
 
     def chunk(self, task: Task) -> int:
-        """How many parts of the work a core takes at once."""
+        """The number of parts of the work that a core takes at a time."""
         if self.cores == 1 or task.total * task.operations < PARALLEL_OPERATIONS:
             return task.total
         return -(-task.total // (PIECES_PER_CORE * self.cores))

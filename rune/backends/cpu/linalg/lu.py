@@ -1,8 +1,9 @@
 """P A = L U of one matrix with partial pivoting, right-looking by blocks of columns.
 
-A block of columns is copied to where its rows are close, and eliminated column by column; its
-exchanges are done to all other columns; rows of U come by the inverse of its unit triangle, or by
-substitution if they are not all finite, and what remains loses a product.
+A block of columns is copied to scratch memory, where its rows are close together, and eliminated
+column by column. Its exchanges are applied to all other columns. Rows of U are products with the
+inverse of its unit triangle, or are computed by substitution if a product is not finite. Then the
+product of both is subtracted from the remaining rows and columns.
 Source: Golub & Van Loan 4e, §3.4.
 """
 
@@ -19,11 +20,11 @@ from rune.lowering.codegen.llvm.ir.names import bits_type, suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
 _FIRST_NAN = {"i32": 0x7F800001, "i64": 0x7FF0000000000001}
-WIDTH = 64  # parts of the columns right of a block that are updated together
+WIDTH = 64  # the most parts of columns right of a block that are updated at once
 
 
 def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
-    """Columns 0..width of rows that lie `block` apart; row k was exchanged with row pivots[k]."""
+    """Eliminates columns 0..width of rows `block` apart. Row k is exchanged with row pivots[k]."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     (p, pivots, sizes), (height, width, base) = make.pointers("p pivots sizes"), make.sizes("height width base")
@@ -31,18 +32,19 @@ def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
     places = [writer.iota(shape.lanes, "i64") + k for k in firsts]
 
     def measure(j: Value, i: Value) -> None:
-        # Beside each other, for a search by vectors; a column beyond the block is never searched.
+        # Sizes are contiguous, so that vectors can search them. j may be one past the block's last
+        # column; these sizes are not used.
         number = of.read(of.at(p, i * block + least(j, block - 1)))
         writer.store(numbers.size(number), make.at(sizes, i))
 
     def column(j: Value) -> None:
-        chosen = _greatest(make, sizes, j, height)
-        writer.store((chosen + base).cast("trunc", "i32"), make.at(pivots, j, "i32"))
-        _exchange(make, of.at(p, j * block), of.at(p, chosen * block), make.number(block * of.parts))
-        here = [writer.splat(of.parts_of(j) + k, shape.lanes) for k in range(of.parts)]
+        pivot_row = _greatest(make, sizes, j, height)
+        writer.store((pivot_row + base).cast("trunc", "i32"), make.at(pivots, j, "i32"))
+        _exchange(make, of.at(p, j * block), of.at(p, pivot_row * block), make.number(block * of.parts))
+        diagonal = [writer.splat(of.parts_of(j) + k, shape.lanes) for k in range(of.parts)]
         row = of.at(p, j * block)
         right = [make.vector(make.at(row, k)) for k in firsts]
-        turns = [numbers.turns(writer.select(x > here[-1], y, 0.0)) for x, y in zip(places, right, strict=True)]
+        turns = [numbers.turns(writer.select(x > diagonal[-1], y, 0.0)) for x, y in zip(places, right, strict=True)]
         pivot = of.read(of.at(row, j))
 
         def below(divisor: Number, i: Value) -> None:
@@ -50,9 +52,9 @@ def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
             factor = of.splats(numbers.quotient(of.read(of.at(line, j)), divisor))
             for k, place, upper in zip(firsts, places, turns, strict=True):
                 before = make.vector(make.at(line, k))
-                # Beside a factor that is not finite a zero would spoil the columns that are done.
-                value = writer.select(place > here[-1], of.plus(before, of.negative(factor), upper), before)
-                for part, at in zip(factor, here, strict=True):
+                # Finished columns are kept: zero times a factor that is not finite would be NaN.
+                value = writer.select(place > diagonal[-1], of.plus(before, of.negative(factor), upper), before)
+                for part, at in zip(factor, diagonal, strict=True):
                     value = writer.select(place.equals(at), part, value)
                 make.put(value, make.at(line, k))
             measure(j + 1, i)
@@ -63,7 +65,7 @@ def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
         def skip() -> None:
             writer.count_up(j + 1, height, 1, partial(measure, j + 1))
 
-        # Where all are zero the column stays as it is.
+        # If the pivot is zero, so are all below it, and the column stays.
         writer.either(numbers.is_zero(pivot), skip, eliminate)
 
     make.put(writer.constant(shape.vector, 0.0), make.at(sizes, height))  # no row comes after the last
@@ -73,9 +75,10 @@ def eliminate_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
 
 def _greatest(make: Maker, sizes: Value, j: Value, height: Value) -> Value:
-    """The first of rows j..height with the greatest size; NaN counts as greatest.
+    """The first row of j..height with the greatest size. NaN counts as the greatest.
 
-    Sizes are not negative, so their bits are in their order; every NaN is taken for the first one.
+    Sizes are not negative, so their bits, compared as integers, have the same order. All NaNs are
+    replaced by the least one, so that the first NaN is found.
     """
     writer, lanes = make.writer, make.shape.lanes
     bits = bits_type(make.shape.scalar)
@@ -88,30 +91,30 @@ def _greatest(make: Maker, sizes: Value, j: Value, height: Value) -> Value:
         at = j + number * lanes
         size, best = writer.load(vector, make.at(sizes, at), make.shape.bytes), writer.load(vector, greatest)
         size = size.call("umin", nan)
-        is_more, here = size.compare("ugt", best), writer.splat(at.cast("trunc", bits), lanes)
+        is_more, start = size.compare("ugt", best), writer.splat(at.cast("trunc", bits), lanes)
         writer.store(writer.select(is_more, size, best), greatest)
-        writer.store(writer.select(is_more, here + writer.iota(lanes, bits), writer.load(vector, rows)), rows)
+        writer.store(writer.select(is_more, start + writer.iota(lanes, bits), writer.load(vector, rows)), rows)
 
     make.each(block_count(height - j, lanes), compare)
     best, row = writer.load(vector, greatest), writer.load(vector, rows)
     most = writer.splat(_of_lanes(best, "umax"), lanes)
-    chosen = _of_lanes(writer.select(best.equals(most), row, writer.constant(vector, -1)), "umin")
-    return chosen.cast("zext", "i64")
+    first_row = _of_lanes(writer.select(best.equals(most), row, writer.constant(vector, -1)), "umin")
+    return first_row.cast("zext", "i64")
 
 
 def _of_lanes(value: Value, kind: str) -> Value:
-    """The greatest or least of the lanes."""
+    """The greatest (umax) or least (umin) of the lanes."""
     return value.writer.call(value.scalar_type, f"@llvm.vector.reduce.{kind}.{suffix(value.type)}", value)
 
 
 def is_greater(value: Value, best: Value) -> Value:
-    """Whether a size is greater than the best of those before; NaN is greater than any number."""
-    # Not less or equal, and the best is a number.
+    """Whether a size is greater than the best so far. NaN is greater than any number."""
+    # "ugt" is also true for NaN; a best that is NaN stays, as the first one counts.
     return value.compare("ugt", best) & best.compare("ord", best)
 
 
 def _exchange(make: Maker, first: Value, second: Value, count: Value) -> None:
-    """Exchange the elements of two rows, which may be one."""
+    """Exchange the elements of two rows, which may be the same row."""
 
     def piece(at: Value, length: Value | None) -> None:
         places = [make.at(x, at) for x in (first, second)]
@@ -123,7 +126,7 @@ def _exchange(make: Maker, first: Value, second: Value, count: Value) -> None:
 
 
 def exchange_function(shape: Shape) -> str:
-    """Exchanges of rows of `count` elements, `step` apart: row k with row pivots[k] - base."""
+    """Exchanges rows of `count` elements, `step` apart: row k with row pivots[k] - base."""
     make = maker(shape)
     writer, (at, pivots) = make.writer, make.pointers("at pivots")
     step, base, rows, count = make.sizes("step base rows count")
@@ -138,7 +141,7 @@ def exchange_function(shape: Shape) -> str:
 
 
 def order_function(shape: Shape) -> str:
-    """The permutation of `height` rows that comes of `count` exchanges, one after the other."""
+    """The permutation of `height` rows that results from `count` exchanges in order."""
     make = maker(shape)
     writer, (pivots, order), (height, count) = make.writer, make.pointers("pivots order"), make.sizes("height count")
     make.each(height, lambda i: writer.store(i.cast("trunc", "i32"), make.at(order, i, "i32")))
@@ -155,7 +158,7 @@ def order_function(shape: Shape) -> str:
 
 
 def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
-    """Matrices begin..end of a batch, [m, n] each, of at most `most` rows."""
+    """Factors the matrices begin..end of a batch, each [m, n], with at most `most` rows."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     (words,) = make.pointers("words")
@@ -170,7 +173,8 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
     yes, no = Value(writer, "i1", "true"), Value(writer, "i1", "false")
 
     zero = Value(writer, "i8", "0")
-    for rows in (right, upper):  # their last vectors are seldom full
+    # Their last vectors are rarely full, and whole vectors are read.
+    for rows in (right, upper):
         writer.run("@llvm.memset.p0.i64", rows.at, zero, make.number(block * WIDTH * shape.bytes), no)
 
     def one(number: Value) -> None:
@@ -180,30 +184,30 @@ def lu_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
 
         def columns(start: Value) -> None:
             width, height = least(count - start, block), m - start
-            line, here = of.at(out, start * n), make.at(pivots, start, "i32")
+            line, block_pivots = of.at(out, start * n), make.at(pivots, start, "i32")
             corner, end = of.at(line, start), start + width
             of.copied("copied", corner, n, panel, step, height, width)
-            make.call("eliminate", panel, here, sizes, height, width, start)
+            make.call("eliminate", panel, block_pivots, sizes, height, width, start)
             of.copied("copied", panel, step, corner, n, height, width)
             row = of.parts_of(n)
-            make.call("exchange", line, here, row, start, width, of.parts_of(start))
-            make.call("exchange", of.at(line, end), here, row, start, width, of.parts_of(n - end))
+            make.call("exchange", line, block_pivots, row, start, width, of.parts_of(start))
+            make.call("exchange", of.at(line, end), block_pivots, row, start, width, of.parts_of(n - end))
             make.call("inverse", panel, step, one_step, inverse, step, make.number(0), one_step, width, yes)
 
             def update(first: Value) -> None:
-                some, top = least(n - first, most_columns), of.at(line, first)
-                of.copied("copied", top, n, right.at, right.step, width, some)
-                of.turn(right, width, some)
-                of.tiles((inverse, step, one_step), right, (upper.at, upper.step), (width, some, width), False)
-                padded = some + (of.lanes - 1)
-                padded = of.parts_of(padded - padded.binary("urem", padded, of.lanes))
-                again = (right.at, upper.at, upper.step, width, padded, yes)
-                make.call("substitute_unless_finite", panel, step, one_step, *again)
-                of.copied("copied", upper.at, upper.step, top, n, width, some)
-                of.copied("negated", upper.at, upper.step, right.at, right.step, width, some)
-                of.turn(right, width, some)
+                column_count, top = least(n - first, most_columns), of.at(line, first)
+                of.copied("copied", top, n, right.at, right.step, width, column_count)
+                of.turn(right, width, column_count)
+                of.tiles((inverse, step, one_step), right, (upper.at, upper.step), (width, column_count, width), False)
+                whole_parts = column_count + (of.lanes - 1)
+                whole_parts = of.parts_of(whole_parts - whole_parts.binary("urem", whole_parts, of.lanes))
+                arguments = (right.at, upper.at, upper.step, width, whole_parts, yes)
+                make.call("substitute_unless_finite", panel, step, one_step, *arguments)
+                of.copied("copied", upper.at, upper.step, top, n, width, column_count)
+                of.copied("negated", upper.at, upper.step, right.at, right.step, width, column_count)
+                of.turn(right, width, column_count)
                 below, lhs = of.at(top, width * n), (of.at(panel, width * block), step, one_step)
-                sizes = (height - width, some, width)
+                sizes = (height - width, column_count, width)
                 writer.either(height > width, lambda: of.tiles(lhs, right, (below, n), sizes, True))
 
             writer.count_up(end, n, most_columns, update)

@@ -1,7 +1,7 @@
-"""Blocks of matrices on their way: to vector lanes and back, transposed, negated.
+"""Copies blocks of matrices: to vector lanes and back, transposed, negated.
 
-Names in signatures: fs and ts are steps in elements between lines of what is read and written.
-Memory that is written as whole vectors has room for a square of vectors more than it holds.
+In signatures fs and ts are the steps, in elements, between lines of the source and the target.
+Memory that is written in whole vectors must have room for one more square of vectors.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
 
-# (make, count, body): body(first, length) of pieces of a line; a whole vector has the length None.
+# (make, count, body): writes body(first, length) for the pieces of a line. None: a whole vector.
 Walk = Callable[[Maker, Value, Callable[[Value, Value | None], None]], None]
 
 
 def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
-    """body(first, None) of each whole vector of elements, body(first, length) of a remainder."""
+    """body(first, None) for each whole vector of elements, body(first, length) for the
+    remainder."""
     lanes, writer = make.shape.lanes, make.writer
     remainder = count.binary("urem", count, lanes)
     even = count - remainder
@@ -29,13 +30,13 @@ def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], 
 
 
 def by_parts(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
-    """body(first, length) of each vector, whole or not: less code than `by_vectors`, and slower."""
+    """body(first, length) for each vector, whole or not. Slower than by_vectors, but less code."""
     lanes = make.shape.lanes
     make.writer.count_up(make.number(0), count, lanes, lambda at: body(at, least(count - at, lanes)))
 
 
 def to_lanes_function(shape: Shape) -> str:
-    """Element k of as many lines as there are lanes becomes vector k."""
+    """Copies element k of `lanes` lines to vector k."""
     make = maker(shape)
     (source, target), (fs, count) = make.pointers("from to"), make.sizes("fs count")
 
@@ -49,7 +50,7 @@ def to_lanes_function(shape: Shape) -> str:
 
 
 def from_lanes_function(shape: Shape) -> str:
-    """The same back."""
+    """Copies vectors back to lines."""
     make = maker(shape)
     (source, target), (ts, count) = make.pointers("from to"), make.sizes("ts count")
 
@@ -63,7 +64,7 @@ def from_lanes_function(shape: Shape) -> str:
 
 
 def put(make: Maker, value: Value, at: Value, length: Value | None) -> None:
-    """Write a vector, or so many lanes of it."""
+    """Write a vector, or its first `length` lanes."""
     if length is None:
         make.put(value, at)
     else:
@@ -73,16 +74,17 @@ def put(make: Maker, value: Value, at: Value, length: Value | None) -> None:
 def transposed_function(
     shape: Shape, numbers: Numbers, name: str, change: Callable[[Value], Value], by: Walk = by_vectors
 ) -> str:
-    """`lines` lines of `depth` numbers as columns of rows that lie `ts` apart, changed.
+    """Copies `lines` lines of `depth` numbers to columns, in rows `ts` apart, with a change.
 
-    Whole vectors are written, and whole squares of rows.
-    change: a function of vectors;  by: how a line is walked along
+    It writes whole vectors and whole squares of rows.
+    change: a function of vectors;  by: the way to divide a line into pieces
     """
     rows = rows_maker(shape, numbers)
     make, parts, lanes = rows.make, rows.parts, rows.lanes
     (source, target), (fs, ts, lines, depth) = make.pointers("from to"), make.sizes("fs ts lines depth")
 
     def group(first_line: Value) -> None:
+        # Lines past the last one repeat it: the square is complete, and they are not used.
         starts = [rows.at(source, least(lines - 1, first_line + k) * fs) for k in range(lanes)]
 
         def square(first: Value, length: Value | None) -> None:
@@ -99,7 +101,7 @@ def transposed_function(
 
 
 def turned_function(shape: Shape, numbers: Numbers, name: str, sign: int) -> str:
-    """`rows` rows of `width` parts, of complex numbers, times i, with this sign."""
+    """Multiplies `rows` rows of `width` parts of complex numbers by i or, if sign < 0, by -i."""
     make = maker(shape)
     (source, target), (fs, ts, rows, width) = make.pointers("from to"), make.sizes("fs ts rows width")
 
@@ -117,7 +119,7 @@ def turned_function(shape: Shape, numbers: Numbers, name: str, sign: int) -> str
 
 
 def copied_function(shape: Shape, name: str, sign: int) -> str:
-    """`rows` rows of `width` elements, with this sign."""
+    """Copies `rows` rows of `width` elements, negated if sign < 0."""
     make = maker(shape)
     (source, target), (fs, ts, rows, width) = make.pointers("from to"), make.sizes("fs ts rows width")
 
@@ -135,10 +137,11 @@ def copied_function(shape: Shape, name: str, sign: int) -> str:
 
 
 def inverse_function(shape: Shape, numbers: Numbers, block: int) -> str:
-    """The inverse of a lower triangle of up to `block` rows, whose steps are rs and cs.
+    """The inverse of a lower triangle of up to `block` rows, with the steps rs and cs.
 
-    Column i is written at place c0 + i·dc of rows that lie vs apart, so that an upper triangle is
-    read, and its inverse written, from the last to the first. `unit`: the diagonal is not read.
+    Column i is written at place c0 + i·dc of rows vs apart. With negative steps an upper triangle
+    is read, and its inverse written, from the last row and column to the first.
+    unit: the diagonal counts as ones, and is not read
     """
     rows = rows_maker(shape, numbers)
     make, writer = rows.make, rows.make.writer
@@ -148,10 +151,10 @@ def inverse_function(shape: Shape, numbers: Numbers, block: int) -> str:
     places = writer.iota(shape.lanes, "i64")
 
     def row(i: Value) -> None:
-        here = writer.splat(rows.parts_of(c0 + i * dc), shape.lanes)
+        diagonal = writer.splat(rows.parts_of(c0 + i * dc), shape.lanes)
         for k, slot in enumerate(slots):
-            is_here = (places + k * shape.lanes).compare("eq", here)
-            writer.store(writer.select(is_here, writer.constant(shape.vector, 1.0), 0.0), slot)
+            is_diagonal = (places + k * shape.lanes).compare("eq", diagonal)
+            writer.store(writer.select(is_diagonal, writer.constant(shape.vector, 1.0), 0.0), slot)
 
         def less(p: Value) -> None:
             factor = rows.splats(rows.negative(rows.read(rows.at(d, i * rs + p * cs))))

@@ -1,8 +1,8 @@
-"""Real and complex numbers, so that each algorithm is said once.
+"""Arithmetic of real and complex numbers, so that each algorithm is written once for both.
 
-In lanes.py a number stands for one in every lane: a real one is a vector, a complex one a vector of
-real parts and one of imaginary parts. In rows of matrices numbers lie side by side, each with its
-parts together; a number is then a scalar or two.
+In lanes.py a number represents one in each lane: a real number is a vector, a complex one a vector
+of real parts and one of imaginary parts. In rows of matrices numbers are side by side, each with
+its parts together; there a number is one or two scalars.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Protocol
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
-Number = tuple[Value, ...]  # its parts, or a divisor in the form that `quotient` takes
+Number = tuple[Value, ...]  # its parts, or a divisor in the form that `quotient` expects
 
 
 class Numbers(Protocol):
-    """What factorisations do with their elements."""
+    """The operations of factorisations on their elements."""
 
     @property
     def parts(self) -> int:
-        """Vectors of a number."""
+        """The number of vectors or scalars of a number."""
         ...
 
     def product(self, a: Number, b: Number) -> Number:
@@ -36,7 +36,7 @@ class Numbers(Protocol):
         ...
 
     def divisor(self, x: Number) -> Number:
-        """What `quotient` takes, of a number by which many are divided."""
+        """A number in the form that `quotient` expects, made once for many quotients."""
         ...
 
     def quotient(self, x: Number, divisor: Number) -> Number:
@@ -44,15 +44,15 @@ class Numbers(Protocol):
         ...
 
     def size(self, x: Number) -> Value:
-        """|re| + |im|, by which LAPACK chooses pivots."""
+        """|re| + |im|: LAPACK compares pivots by this size, which needs no root."""
         ...
 
     def is_zero(self, x: Number) -> Value:
-        """In which lanes all parts are zero."""
+        """The lanes in which all parts are zero."""
         ...
 
     def turns(self, row: Value) -> tuple[Value, ...]:
-        """What the parts of a factor multiply, of a vector of numbers side by side."""
+        """The vectors that the parts of a factor multiply, for a vector of numbers side by side."""
         ...
 
     def conjugates(self, row: Value) -> Value:
@@ -60,7 +60,7 @@ class Numbers(Protocol):
         ...
 
     def quotients(self, row: Value, divisor: Number) -> Value:
-        """Each number of such a vector by a divisor, which stands in every lane."""
+        """Each number of such a vector divided by a divisor, which is in every lane."""
         ...
 
 
@@ -83,7 +83,7 @@ class Reals:
         return x
 
     def divisor(self, x: Number) -> Number:
-        """The number itself: a quotient is rounded once."""
+        """The number itself. A reciprocal would round quotients twice."""
         return x
 
     def quotient(self, x: Number, divisor: Number) -> Number:
@@ -95,7 +95,7 @@ class Reals:
         return x[0].abs()
 
     def is_zero(self, x: Number) -> Value:
-        """In which lanes it is zero."""
+        """The lanes in which it is zero."""
         return x[0].equals(0.0)
 
     def turns(self, row: Value) -> tuple[Value, ...]:
@@ -132,9 +132,9 @@ class Complexes:
         return x[0], -x[1]
 
     def divisor(self, x: Number) -> Number:
-        """The reciprocal of x / s, and s, the greater part: no square leaves the range.
+        """The reciprocal of x / s, and s, the greater part, so that no square overflows.
 
-        That of an infinite number is zero.
+        The reciprocal of an infinite number is zero.
         """
         re, im = (part.abs() for part in x)
         scale = re.writer.select(re > im, re, im)
@@ -154,7 +154,7 @@ class Complexes:
         return x[0].abs() + x[1].abs()
 
     def is_zero(self, x: Number) -> Value:
-        """In which lanes both parts are zero."""
+        """The lanes in which both parts are zero."""
         return x[0].equals(0.0) & x[1].equals(0.0)
 
     def turns(self, row: Value) -> tuple[Value, ...]:
@@ -163,12 +163,12 @@ class Complexes:
         return row, row.writer.shuffle(row, -row, [k - 1 if k % 2 else count + k + 1 for k in range(count)])
 
     def conjugates(self, row: Value) -> Value:
-        """Every other part with the opposite sign."""
+        """The imaginary parts with the opposite sign."""
         count = row.lanes
         return row.writer.shuffle(row, -row, [count + k if k % 2 else k for k in range(count)])
 
     def quotients(self, row: Value, divisor: Number) -> Value:
         """Quotients."""
         p, q, scale = divisor
-        scaled, turned = self.turns(row / scale)
-        return scaled.fma(p, turned * q)
+        real_turn, imag_turn = self.turns(row / scale)
+        return real_turn.fma(p, imag_turn * q)

@@ -1,9 +1,9 @@
 """Householder reflections of one matrix: a factorisation by blocks of columns, and their product.
 
-A block of columns lies transposed in scratch memory, so that vectors lie along a column. Its
-reflections are H₁ H₂ … = I - V T Vᴴ; the columns v stand there with their zeros and ones, and R
-apart. All other columns see products of tiles. Columns are scaled by their greatest element, so
-that squares neither overflow nor vanish; signs are LAPACK's.
+A block of columns is transposed in scratch memory, so that vectors are along a column. Its
+reflections are H₁ H₂ … = I - V T Vᴴ. The columns v are stored there with their zeros and ones, and
+R separately. All other columns are changed by products of tiles. Columns are scaled by their
+greatest element, so that squares neither overflow nor underflow. Signs are LAPACK's.
 Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
 """
 
@@ -21,23 +21,23 @@ from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import Matrix, Right, Rows, rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
 
-WIDTH = 32  # parts of the other columns that are reflected together
-TOGETHER = 4  # columns of a block that are reflected together
+WIDTH = 32  # the most parts of other columns that are reflected at once
+TOGETHER = 4  # columns of a block that are reflected at once: v is read once for all of them
 TINY = {"float": float(np.finfo(np.float32).tiny), "double": float(np.finfo(np.float64).tiny)}
 GREATEST = {"float": float(np.finfo(np.float32).max), "double": float(np.finfo(np.float64).max)}
 
 
 def _from(of: Rows, first: Value, end: Value, body: Callable[[Value], None]) -> None:
-    """body of each vector that has numbers first..end of a column: its first part."""
+    """body(first part) for each vector that has some of the numbers first..end of a column."""
     first, end, lanes = of.parts_of(first), of.parts_of(end), of.make.shape.lanes
     start = first - first.binary("urem", first, lanes)
-    # Rounded up by hand: a loop's step divides its span.
+    # Rounded up, as the step of count_up must divide its span.
     span = end - start + (lanes - 1)
     of.make.writer.count_up(start, start + span - span.binary("urem", span, lanes), lanes, body)
 
 
 def greatest_of_lanes(value: Value) -> Value:
-    """The greatest lane."""
+    """The greatest of the lanes."""
     writer, count = value.writer, value.lanes
     while count > 1:
         count //= 2
@@ -47,19 +47,19 @@ def greatest_of_lanes(value: Value) -> Value:
 
 
 def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
-    """The reflection of column j of `width`, of `height` numbers, and the columns after it.
+    """Reflects column j of `width` columns, each with `height` numbers, and the columns after it.
 
-    The column becomes v, its part of R goes to column j of `r`, and its factor to `tau`.
+    The column becomes v. Its part of R goes to column j of `r`, and its factor to `tau`.
     """
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     (p, r, tau), (step, height, width, j) = make.pointers("p r tau"), make.sizes("ld height width j")
     x, first, places = of.at(p, j * step), of.parts_of(j), writer.iota(shape.lanes, "i64")
-    here = [writer.splat(first + k, shape.lanes) for k in range(of.parts)]
+    diagonal = [writer.splat(first + k, shape.lanes) for k in range(of.parts)]
     slot = writer.allocate(shape.vector)
 
     def below(at: Value) -> Value:
-        return (writer.splat(at, shape.lanes) + places) > here[-1]
+        return (writer.splat(at, shape.lanes) + places) > diagonal[-1]
 
     def reduced(combine: Callable[[Value, Value], Value]) -> Value:
         writer.store(writer.constant(shape.vector, 0.0), slot)
@@ -82,7 +82,7 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
     size = writer.select(size > tiny, size, tiny)
     is_finite = size <= GREATEST[shape.scalar]
     size = writer.select(size < 1 / tiny, size, 1 / tiny)
-    # What stands beside an infinity must not vanish, or the column would count as reflected.
+    # Beside an infinity the other numbers must not become 0, or the column would seem reflected.
     size = writer.select(is_finite, size, tiny)
     inverse = size.like(1.0) / size
     wide = writer.splat(inverse, shape.lanes)
@@ -98,7 +98,7 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
         zero = writer.constant(shape.vector, 0.0)
         turns = numbers.turns(make.vector(make.at(x, at)) * wide)
         value = writer.select(below(at), of.product(scale, turns), 0.0)
-        is_head = (writer.splat(at, shape.lanes) + places).equals(here[0])
+        is_head = (writer.splat(at, shape.lanes) + places).equals(diagonal[0])
         make.put(writer.select(is_head, zero.like(1.0), value), make.at(x, at))
 
     _from(of, j, height, normalise)
@@ -112,16 +112,16 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
 
 def _scalars(of: Rows, head: Number, squares: Value) -> tuple[Value, Number, Value, Number]:
-    """Whether the column is reflected already, the factor, the real head of the reflected column,
-    and what its other numbers are multiplied by.
+    """Whether the column is already reflected, the factor, the head of the reflected column, which
+    is real, and the scale for its other numbers.
 
-    squares: those of the other numbers
+    squares: the sum of the squares of the other numbers
     """
     writer, numbers, (re, *others) = of.make.writer, of.numbers, head
     is_done, total = squares.equals(0.0), re.fma(re, squares)
     for part in others:
         is_done, total = is_done & part.equals(0.0), part.fma(part, total)
-    beta = -(total.call("sqrt").copysign(re))
+    beta = -(total.call("sqrt").copysign(re))  # of the opposite sign: the gap has no cancellation
     gap = (re - beta, *others)
     factor = tuple(part / beta for part in of.negative(gap))
     scale = numbers.quotient(of.constant(1.0), numbers.divisor(gap))
@@ -132,7 +132,7 @@ def _scalars(of: Rows, head: Number, squares: Value) -> tuple[Value, Number, Val
 def _reflect_others(
     of: Rows, arrays: tuple[Value, Value], sizes: tuple[Value, Value, Value], factor: Number, begin: Value, end: Value
 ) -> None:
-    """Columns begin..end less their parts along v."""
+    """Subtract from the columns begin..end their parts along v."""
     make, (p, x), (step, height, j) = of.make, arrays, sizes
 
     def several(columns: list[Value]) -> None:
@@ -150,7 +150,7 @@ def _reflect_others(
 
 
 def in_groups(of: Rows, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
-    """body of several indices at once, then of one."""
+    """body([i, ...]) for TOGETHER indices at once, then for single ones."""
     span = end - begin
     even = end - span.binary("urem", span, TOGETHER)
     of.make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
@@ -158,14 +158,14 @@ def in_groups(of: Rows, begin: Value, end: Value, body: Callable[[list[Value]], 
 
 
 def dots(of: Rows, x: Value, others: list[Value], first: Value, height: Value) -> list[Number]:
-    """The products of a conjugate column with others, from the vector of number `first` on."""
+    """The products of a conjugate column with others, from the vector with number `first` on."""
     make, writer, shape = of.make, of.make.writer, of.make.shape
     slots = [[writer.allocate(shape.vector) for _ in range(of.parts)] for _ in others]
     for slot in (s for row in slots for s in row):
         writer.store(writer.constant(shape.vector, 0.0), slot)
 
     def piece(at: Value) -> None:
-        # The imaginary part of x̄ y is the real product of i x and y, part by part.
+        # The imaginary part of x̄ y is the real product of i x and y, so both sums are real.
         turns = of.numbers.turns(make.vector(make.at(x, at)))
         for other, row in zip(others, slots, strict=True):
             value = make.vector(make.at(other, at))
@@ -177,7 +177,7 @@ def dots(of: Rows, x: Value, others: list[Value], first: Value, height: Value) -
 
 
 def triangle_of_factors_function(shape: Shape, numbers: Numbers, block: int) -> str:
-    """T of columns v with these factors: rows `block` apart, upper triangular."""
+    """The upper triangular T of the columns v with these factors, in rows `block` apart."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     (p, taus, t), (step, height, width) = make.pointers("p taus t"), make.sizes("ld height width")
@@ -212,7 +212,7 @@ def triangle_of_factors_function(shape: Shape, numbers: Numbers, block: int) -> 
 
 
 def apply_function(shape: Shape, numbers: Numbers, block: int, most: int, name: str) -> str:
-    """C less V T Vᴴ C, or V Tᴴ Vᴴ C, of `count` columns; C's rows are cn apart.
+    """Subtracts V T Vᴴ C, or V Tᴴ Vᴴ C, from C, which has `count` columns and rows cn apart.
 
     name: "apply" or "apply_adjoint"
     """
@@ -221,20 +221,20 @@ def apply_function(shape: Shape, numbers: Numbers, block: int, most: int, name: 
     (p, t, c), (step, height, width) = make.pointers("p t c"), make.sizes("ld height width")
     cn, count = make.sizes("cn count")
     most_columns, one, row = WIDTH // of.parts, make.number(1), make.number(block)
-    packed, first_product, second_product = (of.right(x, most_columns) for x in (most, block, block))
+    panel, first_product, second_product = (of.right(x, most_columns) for x in (most, block, block))
     factors = (t, one, row) if is_adjoint else (t, row, one)
 
     def columns(first: Value) -> None:
-        some, at = least(count - first, most_columns), of.at(c, first)
-        of.copied("copied", at, cn, packed.at, packed.step, height, some)
-        # A conjugate left factor takes -i times the rows.
-        of.turn(packed, height, some, "turned_back")
-        _tiles_into(of, (p, step, one), packed, first_product, (width, some, height))
-        of.turn(first_product, width, some, "turned_back" if is_adjoint else "turned")
-        _tiles_into(of, factors, first_product, second_product, (width, some, width))
-        of.copied("negated", second_product.at, packed.step, first_product.at, packed.step, width, some)
-        of.turn(first_product, width, some)
-        of.tiles((p, one, step), first_product, (at, cn), (height, some, width), True)
+        column_count, at = least(count - first, most_columns), of.at(c, first)
+        of.copied("copied", at, cn, panel.at, panel.step, height, column_count)
+        # For a conjugate left factor the second turn is -i times the rows.
+        of.turn(panel, height, column_count, "turned_back")
+        _tiles_into(of, (p, step, one), panel, first_product, (width, column_count, height))
+        of.turn(first_product, width, column_count, "turned_back" if is_adjoint else "turned")
+        _tiles_into(of, factors, first_product, second_product, (width, column_count, width))
+        of.copied("negated", second_product.at, panel.step, first_product.at, panel.step, width, column_count)
+        of.turn(first_product, width, column_count)
+        of.tiles((p, one, step), first_product, (at, cn), (height, column_count, width), True)
 
     _by_steps(make, count, most_columns, columns)
     return make.text(f"{name}(ptr %p, ptr %t, ptr %c, i64 %ld, i64 %height, i64 %width, i64 %cn, i64 %count)")
@@ -245,13 +245,17 @@ def _tiles_into(of: Rows, lhs: Matrix, right: Right, out: Right, sizes: tuple[Va
 
 
 def _by_steps(make: Maker, end: Value, step: int, body: Callable[[Value], None]) -> None:
-    """body(0), body(step), ... below the end."""
+    """body(0), body(step), ..., for all numbers less than the end."""
     span = end + (step - 1)
     make.each(span.binary("udiv", span, step), lambda k: body(k * step))
 
 
 def columns_function(shape: Shape, numbers: Numbers) -> str:
-    """`width` columns of `height` rows n apart to columns ld apart, with zeros after each."""
+    """Copies `width` columns of `height` rows, n apart, to columns ld apart, each followed by
+    zeros.
+
+    Vectors at the end of a column read these zeros.
+    """
     of = rows_maker(shape, numbers)
     make = of.make
     (source, p), (n, step, height, width) = make.pointers("from p"), make.sizes("n ld height width")
@@ -262,7 +266,7 @@ def columns_function(shape: Shape, numbers: Numbers) -> str:
 
 
 def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
-    """Matrices begin..end of a batch, [m, n] each: R with the vectors below it, and the factors."""
+    """Factors the matrices begin..end of a batch, each [m, n]: R, the vectors below it, factors."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     (words,) = make.pointers("words")
@@ -280,21 +284,25 @@ def geqrf_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str
 
         def columns(start: Value) -> None:
             width, height = least(count - start, block), m - start
-            corner, here = of.at(out, start * (n + 1)), of.at(taus, start)
+            corner, block_taus = of.at(out, start * (n + 1)), of.at(taus, start)
             make.call("columns", corner, p, n, step, height, width)
-            make.each(width, lambda j: make.call("reflect", p, r, of.at(here, j), step, height, width, j))
+            make.each(width, lambda j: make.call("reflect", p, r, of.at(block_taus, j), step, height, width, j))
 
             def more() -> None:
-                usual, behind, others = _finite_count(of, here, width), of.at(corner, width), n - start - width
+                finite_count, remainder, others = (
+                    _finite_count(of, block_taus, width),
+                    of.at(corner, width),
+                    n - start - width,
+                )
 
                 def apply() -> None:
-                    make.call("triangle_of_factors", p, here, t, step, height, usual)
-                    make.call("apply_adjoint", p, t, behind, step, height, usual, n, others)
+                    make.call("triangle_of_factors", p, block_taus, t, step, height, finite_count)
+                    make.call("apply_adjoint", p, t, remainder, step, height, finite_count, n, others)
 
-                # Zeros of one that is not finite would spoil the rows above it, too.
-                writer.either(usual > 0, apply)
-                spoil = partial(_spoilt, of, behind, n, (usual, height), (make.number(0), others))
-                writer.either(usual < width, spoil)
+                # 0 times a reflection that is not finite would make NaN of the rows above it.
+                writer.either(finite_count > 0, apply)
+                spoil = partial(_spoilt, of, remainder, n, (finite_count, height), (make.number(0), others))
+                writer.either(finite_count < width, spoil)
 
             writer.either(n > start + width, more)
 
@@ -349,13 +357,13 @@ def _spoilt(of: Rows, at: Value, step: Value, lines: tuple[Value, Value], places
 
 
 def _columns_of(of: Rows, block: int, most: int) -> tuple[Value, Value]:
-    """The step between columns of a block, each with room for a vector more, and their memory."""
+    """The step between columns of a block, with room for one more vector each, and their memory."""
     step = most + 2 * of.lanes
     return of.make.number(step), of.scratch((block + of.lanes) * step)
 
 
 def reflections_product_function(shape: Shape, numbers: Numbers, block: int, most: int) -> str:
-    """Q of matrices begin..end: the first columns of the product of reflections of [m, k]."""
+    """Q of the matrices begin..end: the first n columns of the product of reflections of [m, k]."""
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     (words,), (begin, end) = make.pointers("words"), make.sizes("begin end")
@@ -365,13 +373,15 @@ def reflections_product_function(shape: Shape, numbers: Numbers, block: int, mos
     watch = make.watch_of(words)
     zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
     blocks = (k + (block - 1)).binary("udiv", k + (block - 1), block)
-    zeros, ones = of.constant(0.0), of.constant(1.0)
+    zeros, unit = of.constant(0.0), of.constant(1.0)
 
     def one(number: Value) -> None:
         out, taus = of.at(target, number * m * n), of.at(factors, number * k)
         writer.run("@llvm.memset.p0.i64", out, zero, of.parts_of(m * n * shape.bytes), no)
-        make.each(least(m, n), lambda i: of.write(ones, of.at(out, i * (n + 1))))
+        make.each(least(m, n), lambda i: of.write(unit, of.at(out, i * (n + 1))))
 
+        # From the last block to the first: then columns left of `start` are still those of the
+        # identity, and only the part from `start` on changes.
         def reflect(turn: Value) -> None:
             start = (blocks - 1 - turn) * block
             width, height = least(k - start, block), m - start
@@ -380,7 +390,7 @@ def reflections_product_function(shape: Shape, numbers: Numbers, block: int, mos
             def complete(c: Value) -> None:
                 column = of.at(p, c * step)
                 make.each(c, lambda i: of.write(zeros, of.at(column, i)))
-                of.write(ones, of.at(column, c))
+                of.write(unit, of.at(column, c))
 
             make.each(width, complete)
             make.call("triangle_of_factors", p, of.at(taus, start), t, step, height, width)

@@ -1,4 +1,4 @@
-"""The functions of factorisations as IR text: which of them some need, and what these call."""
+"""Writes the functions of factorisations as IR text, with everything that they call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rune.ops.linalg.dense import MOST_ROWS
 
 
 def declarations(shape: Shape) -> str:
-    """What the functions use of LLVM."""
+    """The declarations of LLVM's functions that these functions call."""
     vector, scalar = shape.vector, shape.scalar
     name, one, integer = suffix(vector), suffix(scalar), bits_type(scalar)
     integers = f"v{shape.lanes}{integer}", f"<{shape.lanes} x {integer}>"
@@ -46,20 +46,20 @@ def _tiles_of(factor: Factor, task: Task, shape: Shape) -> set[str]:
         return set()
     columns = factor.sides or factor.columns
     widest = _WIDTHS[task.function] * (factor.parts if task.function == "cholesky" else 1)
-    padded = -(-min(columns * factor.parts, widest) // shape.lanes) * shape.lanes
-    counts = {v for w in range(1, padded + 1) for v in pieces.panels_of(shape, w, shape.vectors)}
+    parts = -(-min(columns * factor.parts, widest) // shape.lanes) * shape.lanes
+    counts = {v for w in range(1, parts + 1) for v in pieces.panels_of(shape, w, shape.vectors)}
     return {"tiles", *(f"tile{v}" for v in counts)} | ({"row"} if shape.vectors in counts else set())
 
 
 def module_text(shape: Shape, parts: int, pool: tuple[int, int], effort: int, names: Sequence[str]) -> str:
-    """The module of these functions, with what they call.
+    """The module of these functions, with everything that they call.
 
-    parts: of a number;  pool: the cores, and the address of the pool's function
+    parts: the parts of a number;  pool: the number of cores, and the address of the pool's function
     """
     numbers: Numbers = Reals() if parts == 1 else Complexes()
-    used = dict.fromkeys(piece for name in names for piece in _pieces_of(name, parts))
+    piece_names = dict.fromkeys(piece for name in names for piece in _pieces_of(name, parts))
     by_name = _PIECES | (_IN_A_HURRY if effort == conventions.HURRY else {})
-    texts = [by_name[piece](shape, numbers) for piece in used]
+    texts = [by_name[piece](shape, numbers) for piece in piece_names]
     texts += [_TASKS[name](shape, numbers) for name in names]
     texts += [_entry(shape, pool, name) for name in names]
     return "\n\n".join([declarations(shape), *texts])
@@ -70,17 +70,17 @@ def _pieces_of(name: str, parts: int) -> tuple[str, ...]:
 
 
 def functions_of(factors: Sequence[Factor], shape: Shape) -> tuple[set[str], set[str]]:
-    """The functions that serve these, and the tiles that they call."""
+    """The functions for these factorisations, and the tiles that they call."""
     tasks = [task_of(f, shape) for f in factors]
     tiles = set[str]().union(*(_tiles_of(f, t, shape) for f, t in zip(factors, tasks, strict=True)))
     return {t.function for t in tasks}, tiles
 
 
 def _entry(shape: Shape, pool: tuple[int, int], name: str) -> str:
-    """The routine: its words, and its parts by one core or by all of them.
+    """The routine: it stores its words, then runs the task on one core, or in chunks on all.
 
-    void(ptr array..., i64 size..., i64 total, i64 chunk, ptr watch), where a chunk of all is for
-    one core
+    void(ptr array..., i64 size..., i64 total, i64 chunk, ptr watch). If chunk is total, one core
+    does all.
     """
     make, (pointers, sizes), (cores, parallel) = maker(shape), _SIGNATURES[name], pool
     writer = make.writer
@@ -94,8 +94,8 @@ def _entry(shape: Shape, pool: tuple[int, int], name: str) -> str:
     task = f"{name}_task"
 
     def shared() -> None:
-        listed = f"ptr @{task}, ptr {words.text}, i64 {total.text}, i64 {chunk.text}"
-        writer.do(f"call void inttoptr (i64 {parallel} to ptr)({listed})")
+        arguments = f"ptr @{task}, ptr {words.text}, i64 {total.text}, i64 {chunk.text}"
+        writer.do(f"call void inttoptr (i64 {parallel} to ptr)({arguments})")
 
     def alone() -> None:
         make.call(task, words, make.number(0), total)
@@ -108,7 +108,7 @@ def _entry(shape: Shape, pool: tuple[int, int], name: str) -> str:
     return make.text(f"{name}({', '.join(parameters)})").replace("define internal", "define", 1)
 
 
-_SIGNATURES = {  # arrays and sizes
+_SIGNATURES = {  # the numbers of arrays and sizes
     "cholesky": (2, 1),
     "cholesky_lanes": (2, 2),
     "solve": (3, 5),
@@ -119,9 +119,9 @@ _SIGNATURES = {  # arrays and sizes
     "geqrf": (3, 2),
     "reflections_product": (3, 3),
 }
-# Parts of a row of the widest product of tiles.
+# Parts in a row of the widest product of tiles.
 _WIDTHS = {
-    "cholesky": BLOCK,  # numbers, of any parts
+    "cholesky": BLOCK,  # in numbers, not parts
     "solve": PANEL,
     "lu": lu.WIDTH,
     "geqrf": reflections.WIDTH,
@@ -131,12 +131,12 @@ Write = Callable[[Shape, Numbers], str]
 
 
 def _of_parts(write: Callable[[Shape], str]) -> Write:
-    """A function that moves parts, the same for real and complex numbers."""
+    """A function that copies parts, and so is the same for real and complex numbers."""
     return lambda shape, _: write(shape)
 
 
 def _within(write: Callable[..., str], **limits: int) -> Write:
-    """With limits in parts, for which there is scratch memory."""
+    """A function with limits given in parts, so that both kinds use the same scratch memory."""
     return lambda shape, numbers: write(shape, numbers, BLOCK, **{k: v // numbers.parts for k, v in limits.items()})
 
 
@@ -149,7 +149,7 @@ _CHANGES: dict[str, Callable[[Numbers, Value], Value]] = {
     "adjoint": lambda numbers, row: numbers.conjugates(row),
     "negated_adjoint": lambda numbers, row: -numbers.conjugates(row),
 }
-# Each square of vectors is written once.
+# Pieces that compile faster: their text contains each square of vectors only once.
 _IN_A_HURRY = {name: _transposed(name, change, moves.by_parts) for name, change in _CHANGES.items()}
 _PIECES: dict[str, Write] = {
     "to_lanes": _of_parts(moves.to_lanes_function),
@@ -184,7 +184,7 @@ _USES = {
     "geqrf": (*_REFLECTING, "apply_adjoint", "reflect"),
     "reflections_product": (*_REFLECTING, "apply"),
 }
-# And what turns rows of complex numbers.
+# Functions that are needed in addition for rows of complex numbers.
 _TURNS = {
     "cholesky": ("turned",),
     "solve": ("turned",),

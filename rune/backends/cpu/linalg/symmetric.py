@@ -1,8 +1,8 @@
 """Eigenvalues and vectors of small symmetric matrices, without LAPACK.
 
-A matrix is scaled by a power of two, taken to three diagonals, and these to values by rotations
-of the transformation's rows. What stands here is the way in and out: the triangle that is read is
-mirrored, and values are put in ascending order.
+A matrix is scaled by a power of two and reduced to three diagonals, whose eigenvalues are found by
+rotations, which are also applied to the rows of the transformation. This module does the steps
+before and after: it mirrors the triangle that is read, and sorts values in ascending order.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ from rune.lowering.codegen.llvm.ir.names import bits_type
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
-MOST = 256  # rows: vectors of larger matrices, one rotation after the other, leave the second cache
+MOST = 256  # rows: the rotations of larger matrices' vectors do not stay in the second cache
 SIGNATURE = ("a w v matrix work parallel watch", "batch chunk apart n ld job triangle")
-_ALIASED_BYTES = 512
-_ROWS = 7  # of memory besides two matrices
+_ALIASED_BYTES = 512  # steps that are multiples of it use few sets of the cache
+_ROWS = 7  # rows of work memory in addition to two matrices
 
 
 def is_small(rows: int, dtype: np.dtype) -> bool:
-    """Whether matrices are decomposed by this code."""
+    """Whether this code decomposes matrices of this size and dtype."""
     return 0 < rows <= MOST and dtype not in dtypes.COMPLEX
 
 
 def scratch_of(rows: int, dtype: np.dtype) -> dict[str, int]:
-    """The bytes of each array that a core works in, in lines, by its name among the parameters."""
+    """The bytes of each work array of a core, in whole cache lines, by the name of its
+    parameter."""
     shape = shape_of(dtype)
     step = step_of(rows, shape)
     matrix = max(rows + TOGETHER, step) * step * shape.bytes
@@ -57,7 +58,7 @@ def scratch_of(rows: int, dtype: np.dtype) -> dict[str, int]:
 
 
 def sizes_of(spectrum: Spectrum) -> dict[str, int]:
-    """The integers of a call by name, but for the matrices of each core (`chunk`)."""
+    """The integers of a call by name, except the number of matrices for each core (`chunk`)."""
     return {
         "batch": spectrum.batch,
         "apart": sum(scratch_of(spectrum.rows, spectrum.dtype).values()),
@@ -69,7 +70,10 @@ def sizes_of(spectrum: Spectrum) -> dict[str, int]:
 
 
 def step_of(rows: int, shape: Shape) -> int:
-    """Elements from row to row, whose bytes are no large power of two: it has few cache sets."""
+    """The elements from row to row.
+
+    Its bytes are no multiple of a large power of two: columns would use few sets of the cache.
+    """
     unit = max(shape.lanes, TOGETHER)
     step = -(-rows // unit) * unit
     return step if step * shape.bytes % _ALIASED_BYTES else step + unit
@@ -77,7 +81,7 @@ def step_of(rows: int, shape: Shape) -> int:
 
 @functools.cache
 def shape_of(dtype: np.dtype) -> Shape:
-    """Vectors of the machine."""
+    """The machine's vectors of this dtype."""
     return shape_for(compiler.machine(), SCALARS[dtype])
 
 
@@ -108,7 +112,7 @@ def code(dtype: np.dtype, effort: int = conventions.EFFORT) -> compiler.Code:
 
 
 def decomposed(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray, ...]:
-    """Eigenvalues and, if asked for, vectors as columns: the bits that plans give them."""
+    """Eigenvalues and optionally vectors, as columns. Plans compute the same bits."""
     call = _call(a.dtype, a.shape, lower, vectors)
     source, values = np.ascontiguousarray(a), np.empty(a.shape[:-1], a.dtype)
     columns = np.empty(a.shape if vectors else 0, a.dtype)
@@ -120,7 +124,7 @@ def decomposed(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray
 
 
 class _Call(NamedTuple):
-    """A call of the function but for its pointers. scratch: the bytes of each work array"""
+    """The integers of a call. scratch: the bytes of each work array"""
 
     numbers: tuple[int, ...]
     scratch: tuple[int, int]
@@ -131,15 +135,16 @@ def _call(dtype: np.dtype, shape: tuple[int, ...], lower: bool, vectors: bool) -
     n, batch = shape[-1], math.prod(shape[:-2])
     numbers = {**sizes_of(Spectrum("eigh", dtype, batch, n, n, vectors, lower, False)), "chunk": batch}
     scratch = scratch_of(n, dtype)
-    listed = tuple(numbers[name] for name in SIGNATURE[1].split())
-    return _Call(listed, (scratch["matrix"], scratch["work"]))
+    integers = tuple(numbers[name] for name in SIGNATURE[1].split())
+    return _Call(integers, (scratch["matrix"], scratch["work"]))
 
 
 @dataclass(slots=True)
 class _Eager:
-    """The function for eager calls: a draft, with the same bits, until it has run for a while.
+    """The function for eager calls. It is a draft, which computes the same bits, until it has run
+    for PATIENCE seconds.
 
-    To compile it with effort takes four times as long, which a few small matrices never repay.
+    Full optimisation takes four times as long to compile, too long for a few small matrices.
     """
 
     dtype: np.dtype
@@ -157,7 +162,7 @@ class _Eager:
     def _refine(self) -> None:
         try:
             _entry(self.dtype, conventions.EFFORT)
-        except OutOfMemory:  # it is tried again later
+        except OutOfMemory:  # the draft goes on, and this is tried again later
             self.seconds = 0.0
         else:
             self.effort = conventions.EFFORT
@@ -178,25 +183,27 @@ def _entry(dtype: np.dtype, effort: int) -> Callable[..., None]:
 def mirrored_function(shape: Shape) -> str:
     """The symmetric matrix of a triangle of `a`, in rows `ld` apart, scaled to about 1.
 
-    turned: `a` transposed, in rows `ld` apart;  power: where the power of two goes that scales back
+    turned: `a` transposed, in rows `ld` apart
+    power: the address for the power of two that undoes the scaling
     """
     make = rows_maker(shape, Reals()).make
-    writer, (a, turned, rows, power_at) = make.writer, make.pointers("a turned rows power")
+    writer, (a, transpose, rows, power_at) = make.writer, make.pointers("a turned rows power")
     (step, n, is_lower), lanes = make.sizes("ld n lower"), shape.lanes
     slot = writer.allocate(shape.vector)
     writer.store(writer.constant(shape.vector, 0.0), slot)
     first, second = writer.iota(lanes, "i64"), is_lower.equals(1)
 
     def row(i: Value) -> None:
-        here, there, out = make.at(a, i * n), make.at(turned, i * step), make.at(rows, i * step)
+        line, column, out = make.at(a, i * n), make.at(transpose, i * step), make.at(rows, i * step)
 
         def piece(at: Value) -> None:
             places = first + writer.splat(at, lanes)
             wide = writer.splat(i, lanes)
+            # Rows of `a` have no padding, so the last vector of a row reads only some lanes.
             count = (n - at).call("smax", 0).call("smin", lanes)
-            values = make.vector(make.at(here, at), count), make.vector(make.at(there, at))
-            is_named = writer.select(writer.splat(second, lanes), places <= wide, places >= wide)
-            value = writer.select(is_named, *values)
+            values = make.vector(make.at(line, at), count), make.vector(make.at(column, at))
+            is_given = writer.select(writer.splat(second, lanes), places <= wide, places >= wide)
+            value = writer.select(is_given, *values)
             value = writer.select(is_before(make, at, n), value, 0.0)
             make.put(value, make.at(out, at))
             best = writer.load(shape.vector, slot)
@@ -215,7 +222,10 @@ def mirrored_function(shape: Shape) -> str:
 
 
 def ordered_function(shape: Shape) -> str:
-    """Values d times `power`, ascending, to `w`, and rows of `width` in the same order to `out`."""
+    """Writes the values d times `power` to `w` in ascending order, and rows in this order to `out`.
+
+    The place of a value is the number of values before it. Equal ones keep their order.
+    """
     make = rows_maker(shape, Reals()).make
     writer, (d, rows, w, out, power_at) = make.writer, make.pointers("d rows w out power")
     (step, n, width), lanes = make.sizes("ld n width"), shape.lanes
@@ -249,15 +259,15 @@ def ordered_function(shape: Shape) -> str:
 
 
 def symmetric_function(shape: Shape) -> str:
-    """Eigenvalues and, where the job says so, vectors."""
+    """Eigenvalues and, depending on the job, eigenvectors."""
     task = task_maker("symmetric", SIGNATURE, shape, Reals())
-    make, writer, named = task.of.make, task.of.make.writer, task.named
-    a, w, v, matrix, work, n, step = (named[x] for x in ("a", "w", "v", "matrix", "work", "n", "ld"))
-    has_vectors = named["job"].equals(lapack.VECTORS)
+    make, writer, parameters = task.of.make, task.of.make.writer, task.parameters
+    a, w, v, matrix, work, n, step = (parameters[x] for x in ("a", "w", "v", "matrix", "work", "n", "ld"))
+    has_vectors = parameters["job"].equals(lapack.VECTORS)
     width = writer.select(has_vectors, n, 0)
-    is_lower = named["triangle"].equals(lapack.LOWER).cast("zext", "i64")
+    is_lower = parameters["triangle"].equals(lapack.LOWER).cast("zext", "i64")
     d, e, taus, p, x, y, power, other = (make.at(work, step * k) for k in range(8))
-    failed = task.reference(make.number(0))
+    failure = task.reference(make.number(0))
     no = Value(writer, "i1", "false")
 
     def one(number: Value) -> None:
@@ -282,9 +292,9 @@ def symmetric_function(shape: Shape) -> str:
             make.call("mirrored", source, other, matrix, power, step, n, is_lower)
             make.call("three_diagonals", matrix, d, e, taus, p, x, y, step, n)
             writer.either(has_vectors, basis)
-            writer.store(make.number(0), failed)
-            make.call("values", d, e, matrix, failed, n, step, width)
-            writer.either(writer.load("i64", failed).equals(0), put, spoil)
+            writer.store(make.number(0), failure)
+            make.call("values", d, e, matrix, failure, n, step, width)
+            writer.either(writer.load("i64", failure).equals(0), put, spoil)
 
         writer.either(task.is_finite(source, n * n), solve, spoil)
 

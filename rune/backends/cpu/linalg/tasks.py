@@ -1,4 +1,4 @@
-"""What a routine's arrays lead to: which function, of which sizes, and how the work is divided."""
+"""Chooses the function for a routine's arrays, its sizes, and the division of the work."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from rune.ops.linalg.dense import MOST_SMALL
 from rune.records import dataclass
 
 BLOCK = 32  # rows and columns of a diagonal block, a multiple of any vector's lanes
-PANEL = 64  # parts of the right sides that are solved together
+PANEL = 64  # the most parts of right sides that are solved at once
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a routine's arrays lead to: a function, its sizes, and how the work is divided."""
+    """The function for a routine's arrays, its sizes, and the division of the work."""
 
     function: str
     sizes: tuple[int, ...]
     total: int  # parts of the work
-    operations: int  # of a part, about
+    operations: int  # an estimate, for one part
 
 
 def task_of(factor: Factor, shape: Shape) -> Task:
     """The function for a factorisation of these sizes."""
     batch, (m, n, k) = factor.batch, (factor.rows, factor.columns, factor.sides)
+    # The last group ends with the last matrix, so lanes need at least one full vector of matrices.
     few = max(m, n, k) <= MOST_SMALL and batch >= shape.lanes
     groups = -(-batch // shape.lanes)
     match factor.routine:

@@ -1,14 +1,14 @@
 """X with A X = B for one triangular matrix, by blocks of rows, for panels of columns of B.
 
-An upper triangle is walked from its last element to the first, with steps turned around, so that
-what follows knows lower ones alone. Diagonal blocks are inverted first. A panel holds -X of the
-blocks that are done, so that the product of tiles, which adds, takes what is left of B:
-R = B + A (-X), and the block of -X is A⁻¹ (-R).
+An upper triangle is read from its last element to the first, with negative steps, so the rest of
+the code only needs to solve lower ones. Diagonal blocks are inverted first. A panel contains -X of
+the finished blocks, because the product of tiles adds: R = B + A (-X) is the remainder, and the
+next block of -X is A⁻¹ (-R).
 
-Zeros of an inverse are multiplied, too, and its elements may leave the range of numbers. So where a
-product has an element that is not finite, substitution solves for that block again.
+The product also multiplies zeros of an inverse, and an inverse may have elements that overflow. So
+if a product has an element that is not finite, substitution solves the block again.
 
-A single column is solved by substitution: sums of four rows over vectors, then these four in turn.
+A single column is solved by substitution: sums of four rows over vectors, then these four in order.
 Source: Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & Higham 1992,
         IMA J. Numer. Anal. 12(1).
 """
@@ -27,12 +27,12 @@ from rune.backends.cpu.linalg.rows import Right, rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
-TOGETHER = 4  # rows of a single column's sums
+TOGETHER = 4  # rows that are summed at once: vectors of the unknowns are read once for all of them
 
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """A lower triangle behind steps."""
+    """A matrix seen as a lower triangle, by its steps."""
 
     at: Value
     rows: Value  # step from row to row
@@ -40,9 +40,9 @@ class _Matrix:
 
 
 def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most: int) -> str:
-    """Panels begin..end of a batch: each `width` columns of one matrix of right sides.
+    """Solves the panels begin..end of a batch, each `width` columns of one matrix of right sides.
 
-    most: rows of a matrix, at most
+    most: the most rows of a matrix
     """
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
@@ -54,7 +54,10 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
     is_lower, flag, watch = lower.compare("ne", 0), unit.compare("ne", 0), make.watch_of(words)
 
     def turned(at: Value, columns: Value, is_both: bool) -> _Matrix:
-        """The array, or the same from its last row on; from its last column on, too, of both."""
+        """The array or, for an upper triangle, the array from its last row backwards.
+
+        is_both: columns are reversed, too
+        """
         back = at_end = (n - 1) * columns
         if is_both:
             at_end = back + (columns - 1)
@@ -69,27 +72,27 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
         b, out = (turned(of.at(x, matrix * n * k), k, False) for x in sources[1:])
         columns = least(k - first, width)
         zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
-        # Vectors of a panel are padded.
+        # The last vectors of a panel's rows are padded with zeros, which stay finite.
         writer.run("@llvm.memset.p0.i64", panel.at, zero, of.parts_of(n * (width * shape.bytes)), no)
         of.copied("copied", of.at(b.at, first), b.rows, panel.at, panel.step, n, columns)
-        padded = columns + (of.lanes - 1)
-        padded = padded - padded.binary("urem", padded, of.lanes)
+        panel_width = columns + (of.lanes - 1)
+        panel_width = panel_width - panel_width.binary("urem", panel_width, of.lanes)
 
         def rows(start: Value) -> None:
             height = least(n - start, block)
             lines, inverse = of.at(a.at, start * a.rows), of.at(inverses, start * block)
-            corner, here = of.at(lines, start * a.columns), of.at(panel.at, start * width)
+            corner, block_at = of.at(lines, start * a.columns), of.at(panel.at, start * width)
             step, zero = make.number(block), make.number(0)
             make.call("inverse", corner, a.rows, a.columns, inverse, step, zero, make.number(1), height, flag)
-            lhs, out = (lines, a.rows, a.columns), (here, panel.step)
-            writer.either(start > 0, partial(of.tiles, lhs, panel, out, (height, padded, start), True))
-            of.copied("negated", here, panel.step, right.at, right.step, height, padded)
-            of.turn(right, height, padded)
-            sizes = (height, padded, height)
+            lhs, out = (lines, a.rows, a.columns), (block_at, panel.step)
+            writer.either(start > 0, partial(of.tiles, lhs, panel, out, (height, panel_width, start), True))
+            of.copied("negated", block_at, panel.step, right.at, right.step, height, panel_width)
+            of.turn(right, height, panel_width)
+            sizes = (height, panel_width, height)
             of.tiles((inverse, step, make.number(1)), right, out, sizes, False)
-            again = (corner, a.rows, a.columns, right.at, here, panel.step, height, of.parts_of(padded), flag)
-            make.call("substitute_unless_finite", *again)
-            of.turn(Right(here, panel.step, panel.apart), height, padded)
+            triangle, vectors = (corner, a.rows, a.columns), (right.at, block_at, panel.step)
+            make.call("substitute_unless_finite", *triangle, *vectors, height, of.parts_of(panel_width), flag)
+            of.turn(Right(block_at, panel.step, panel.apart), height, panel_width)
 
         writer.count_up(make.number(0), n, block, make.watched(watch, rows))
         of.copied("negated", panel.at, panel.step, of.at(out.at, first), out.rows, n, columns)
@@ -99,15 +102,16 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
 
 
 def substitute_function(shape: Shape, numbers: Numbers) -> str:
-    """What solves the block `b` for a lower triangle, in place of an x that is not all finite.
+    """Solves the block `b` for a lower triangle, and replaces x, if x is not all finite.
 
-    Rows of b and x lie vs numbers apart and have `width` parts, which are whole vectors.
+    Rows of b and x are vs numbers apart and have `width` parts, which are whole vectors.
     """
     of = rows_maker(shape, numbers)
     make, writer = of.make, of.make.writer
     d, b, x = make.pointers("d b x")
     rs, cs, vs, count, width = make.sizes("rs cs vs count width")
-    # Zero times a number is zero, or NaN if it is not finite; of several rows one by one.
+    # x times zero is NaN if x is not finite, else zero. One sum for each of several rows, so that
+    # the products do not wait for each other.
     nothing = writer.constant(shape.vector, 0.0)
     products = [writer.allocate(shape.vector) for _ in range(TOGETHER)]
     for slot in products:
@@ -126,25 +130,25 @@ def substitute_function(shape: Shape, numbers: Numbers) -> str:
         vectors(add)
 
     def row(i: Value) -> None:
-        source, here = of.at(b, i * vs), of.at(x, i * vs)
-        vectors(lambda at: make.put(make.vector(make.at(source, at)), make.at(here, at)))
+        source, target = of.at(b, i * vs), of.at(x, i * vs)
+        vectors(lambda at: make.put(make.vector(make.at(source, at)), make.at(target, at)))
 
         def less(p: Value) -> None:
             factor = of.splats(of.negative(of.read(of.at(d, i * rs + p * cs))))
 
             def piece(at: Value) -> None:
                 turns = numbers.turns(make.vector(make.at(of.at(x, p * vs), at)))
-                place = make.at(here, at)
+                place = make.at(target, at)
                 make.put(of.plus(make.vector(place), factor, turns), place)
 
             vectors(piece)
 
         make.each(i, less)
-        writer.either(make.flag("unit").invert(), lambda: divide(i, here))
+        writer.either(make.flag("unit").invert(), lambda: divide(i, target))
 
-    def divide(i: Value, here: Value) -> None:
+    def divide(i: Value, target: Value) -> None:
         divisor = of.splats(numbers.divisor(of.read(of.at(d, i * (rs + cs)))))
-        vectors(lambda at: make.put(numbers.quotients(make.vector(make.at(here, at)), divisor), make.at(here, at)))
+        vectors(lambda at: make.put(numbers.quotients(make.vector(make.at(target, at)), divisor), make.at(target, at)))
 
     writer.count_up(make.number(0), count, TOGETHER, look)
     first, *others = (writer.load(shape.vector, slot) for slot in products)
@@ -155,7 +159,7 @@ def substitute_function(shape: Shape, numbers: Numbers) -> str:
 
 
 def solve_column_function(shape: Shape) -> str:
-    """Matrices begin..end of a batch, each with a single column."""
+    """Solves the matrices begin..end of a batch, each with a single column."""
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
     matrices, sides, target = (writer.load("ptr", make.at(words, k, "i64")) for k in range(3))
@@ -171,7 +175,7 @@ def solve_column_function(shape: Shape) -> str:
             return writer.select(is_lower, k, n - 1 - k)
 
         def several(start: Value) -> None:
-            """The next rows, in the order of solution; the unknowns before them are known."""
+            """The next rows, in the order of solution. The unknowns before them are solved."""
             count = least(n - start, TOGETHER)
             low = writer.select(is_lower, make.number(0), n - start)
             lines = [make.at(a, place(least(start + r, n - 1)) * n) for r in range(TOGETHER)]
@@ -198,16 +202,16 @@ def solve_column_function(shape: Shape) -> str:
 def _substitute(
     make: Maker, arrays: tuple[Value, Value, Value], rows: list[tuple[Value, Value]], sizes: tuple[Value, Value, Value]
 ) -> None:
-    """The unknowns of a few rows, one after the other, given the sums over what is known."""
+    """Solve a few rows, one after the other, given their sums over the unknowns before them."""
     writer, (a, b, x), (n, count, divides) = make.writer, arrays, sizes
 
     def solve_from(r: int) -> None:
-        here, total = rows[r]
-        difference = make.scalar(make.at(b, here)) - total
+        row, total = rows[r]
+        difference = make.scalar(make.at(b, row)) - total
         for before, _ in rows[:r]:
-            difference = (-make.scalar(make.at(a, here * n + before))).fma(make.scalar(make.at(x, before)), difference)
-        at = make.at(x, here)
-        pivot = make.at(a, here * n + here)
+            difference = (-make.scalar(make.at(a, row * n + before))).fma(make.scalar(make.at(x, before)), difference)
+        at = make.at(x, row)
+        pivot = make.at(a, row * n + row)
         writer.either(
             divides, lambda: writer.store(difference / make.scalar(pivot), at), lambda: writer.store(difference, at)
         )

@@ -1,12 +1,12 @@
-"""A symmetric matrix as three diagonals, and the product of the reflections that lead there.
+"""Reduces a symmetric matrix to three diagonals, and multiplies the reflections that do this.
 
-Row j, from the last to the second, is reflected onto its last element but the diagonal:
-A = Q T Qᵀ, Q = H_{n-1} ... H_1. Each reflection is one walk over the rows before it, in which what
-the reflection before changed is put right and the product of the next one is summed up. The whole
-matrix is held, not a triangle of it, so that vectors lie along rows. A reflection's vector stays in
-its row, with zeros behind it.
+Row j, from the last to the second, is reflected onto its element j - 1: A = Q T Qᵀ,
+Q = H_{n-1} ... H_1. Each reflection walks once over the rows before it. This walk applies the
+previous reflection to the rows, and at the same time sums the product for the next one, so memory
+is read once. The whole matrix is stored, not only a triangle, so that vectors are along rows. A
+reflection's vector stays in its row, followed by zeros.
 
-Rows lie `ld` apart, a multiple of all lanes and of TOGETHER; behind the last are TOGETHER rows of
+Rows are `ld` apart, a multiple of the lanes and of TOGETHER. After the last are TOGETHER rows of
 zeros. The greatest element is about 1.
 Source: Golub & Van Loan 4e, §8.3.1.
 """
@@ -24,19 +24,19 @@ from rune.backends.cpu.linalg.batches import padded_to
 from rune.backends.cpu.linalg.reflections import TINY, greatest_of_lanes
 from rune.lowering.codegen.llvm.ir.text import Value
 
-TOGETHER = 4  # rows of a walk, at most
-WIDTH = 2  # vectors along a row that are in registers
-# Sums of squares from which on their own roundings, below the range, are of no account.
+TOGETHER = 4  # the most rows that a walk changes at once
+WIDTH = 2  # vectors of a row that are in registers at once
+# For sums of squares of at least this size, errors of squares that underflow are negligible.
 LEAST = {k: TINY[k] / float(np.finfo(t).eps) ** 2 for k, t in (("float", np.float32), ("double", np.float64))}
 
 
 def pieces(make: Maker, end: Value, body: Callable[[Value], None]) -> None:
-    """body(first element) of each vector of a row that has elements before `end`."""
+    """body(first element) for each vector of a row that has elements before `end`."""
     make.writer.count_up(make.number(0), padded_to(end, make.shape.lanes), make.shape.lanes, body)
 
 
 def summed(make: Maker, end: Value, value: Callable[[Value], tuple[Value, Value]]) -> Value:
-    """The sum of the products of vectors, along a row."""
+    """The sum, along a row, of the products of two vectors."""
     writer, slot = make.writer, make.writer.allocate(make.shape.vector)
     writer.store(writer.constant(make.shape.vector, 0.0), slot)
 
@@ -49,15 +49,15 @@ def summed(make: Maker, end: Value, value: Callable[[Value], tuple[Value, Value]
 
 
 def is_before(make: Maker, at: Value, end: Value) -> Value:
-    """In which lanes the vector at `at` has elements before `end`."""
+    """The lanes in which the vector at `at` has elements before `end`."""
     lanes, writer = make.shape.lanes, make.writer
     return writer.iota(lanes, "i64") < writer.splat(end - at, lanes)
 
 
 def walk_function(shape: Shape, name: str, is_symmetric: bool) -> str:
-    """Rows less v wᵀ, or v wᵀ + w vᵀ, and their product y with x, of `count` rows and columns.
+    """Subtracts v wᵀ, or v wᵀ + w vᵀ, from rows, and gives their product y with x.
 
-    Elements of v, w and x are 0 from `count` on.
+    There are `count` rows and columns. Elements of v, w and x must be 0 from `count` on.
     """
     make = maker(shape)
     writer, (rows, v, w, x, y), (step, count) = make.writer, make.pointers("rows v w x y"), make.sizes("ld count")
@@ -73,7 +73,7 @@ def walk_function(shape: Shape, name: str, is_symmetric: bool) -> str:
         def some(begin: Value) -> None:
             for k, slots in enumerate(sums):
                 row = begin + k
-                minus, other, factor = (writer.splat(make.scalar(make.at(each, row)), lanes) for each in (v, w, x))
+                minus, other, factor = (writer.splat(make.scalar(make.at(vector, row)), lanes) for vector in (v, w, x))
                 line = make.at(rows, row * step)
                 for number, (at, slot) in enumerate(zip(places, slots, strict=True)):
                     value = (-minus).fma(along[1][number], make.vector(make.at(line, at)))
@@ -91,12 +91,14 @@ def walk_function(shape: Shape, name: str, is_symmetric: bool) -> str:
     across, wide = padded_to(count, lanes), WIDTH * lanes
     even = across - across.binary("urem", across, wide)
     writer.count_up(make.number(0), even, wide, lambda at: columns(at, WIDTH, TOGETHER // WIDTH))
+    # One vector remains: more rows at once give as many independent sums as two vectors do.
     writer.either(across > even, lambda: columns(even, 1, TOGETHER))
     return make.text(f"{name}(ptr %rows, ptr %v, ptr %w, ptr %x, ptr %y, i64 %ld, i64 %count)")
 
 
 def reflection_function(shape: Shape) -> str:
-    """The reflection of row j onto its element j - 1, which goes to `beta`: v, in `x`, and tau."""
+    """The reflection of row j onto its element j - 1: v in `x`, `tau`, and the element in
+    `beta`."""
     make = maker(shape)
     writer, (row, x, beta_at, tau_at), (step, j) = make.writer, make.pointers("row x beta tau"), make.sizes("ld j")
     last, one = j - 1, writer.constant(shape.scalar, 1.0)
@@ -130,19 +132,19 @@ def reflection_function(shape: Shape) -> str:
     writer.store(writer.select(is_done, head, beta) * size, beta_at)
     writer.store(writer.select(is_done, 0.0, -gap / beta), tau_at)
     scale = writer.splat(writer.select(is_done, 0.0, one / gap), shape.lanes)
-    here = writer.splat(last, shape.lanes)
+    head_place = writer.splat(last, shape.lanes)
 
     def normalise(at: Value) -> None:
         places = writer.iota(shape.lanes, "i64") + writer.splat(at, shape.lanes)
-        value = writer.select(places < here, make.vector(make.at(row, at)) * scale, 0.0)
-        make.put(writer.select(places.equals(here), 1.0, value), make.at(x, at))
+        value = writer.select(places < head_place, make.vector(make.at(row, at)) * scale, 0.0)
+        make.put(writer.select(places.equals(head_place), 1.0, value), make.at(x, at))
 
     pieces(make, step, normalise)
     return make.text("reflection(ptr %row, ptr %x, ptr %beta, ptr %tau, i64 %ld, i64 %j)")
 
 
 def _greatest(make: Maker, row: Value, end: Value) -> Value:
-    """The greatest absolute value in a row before `end`, no less than the range's first number."""
+    """The greatest absolute value in a row before `end`, or TINY if that is greater."""
     writer, shape, tiny = make.writer, make.shape, TINY[make.shape.scalar]
     slot = writer.allocate(shape.vector)
     writer.store(writer.constant(shape.vector, tiny), slot)
@@ -157,9 +159,9 @@ def _greatest(make: Maker, row: Value, end: Value) -> Value:
 
 
 def three_diagonals_function(shape: Shape) -> str:
-    """Diagonals d and e of the matrix `rows`, whose rows become vectors with factors `taus`.
+    """The diagonals d and e of the matrix `rows`. Its rows become vectors with factors `taus`.
 
-    w, x, y: memory of a row each
+    w, x, y: memory for one row each
     """
     make = maker(shape)
     writer, (rows, d, e, taus, w, x, y) = make.writer, make.pointers("rows d e taus w x y")
@@ -169,12 +171,13 @@ def three_diagonals_function(shape: Shape) -> str:
     def reflect(turn: Value) -> None:
         j = n - 1 - turn
         row, before = (make.at(rows, k * step) for k in (j, j + 1))
-        here, other = (writer.splat(make.scalar(make.at(each, j)), lanes) for each in (before, w))
+        factor, other = (writer.splat(make.scalar(make.at(vector, j)), lanes) for vector in (before, w))
 
         def renew(at: Value) -> None:
-            value = (-here).fma(make.vector(make.at(w, at)), make.vector(make.at(row, at)))
+            value = (-factor).fma(make.vector(make.at(w, at)), make.vector(make.at(row, at)))
             make.put((-other).fma(make.vector(make.at(before, at)), value), make.at(row, at))
 
+        # Only this row is brought up to date first; `walk` does the others on its way.
         pieces(make, j + 1, renew)
         writer.store(make.scalar(make.at(row, j)), make.at(d, j))
         tau_at = make.at(taus, j)
@@ -202,7 +205,7 @@ def three_diagonals_function(shape: Shape) -> str:
 
 
 def product_function(shape: Shape) -> str:
-    """Q in `out`, which holds zeros, of the vectors in `rows` and their factors."""
+    """Q of the vectors in `rows` and their factors, in `out`, which must contain zeros."""
     make = maker(shape)
     writer, (rows, taus, out, w, y) = make.writer, make.pointers("rows taus out w y")
     (step, n), one = make.sizes("ld n"), writer.constant(shape.scalar, 1.0)

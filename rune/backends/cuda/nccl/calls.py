@@ -1,13 +1,15 @@
-"""What each place of a group does in a collective, as calls of NCCL: data, which no driver sees.
+"""The NCCL calls of each place of a group in a collective, as data.
 
-NCCL knows flat memory, and puts what comes from many places one after the other. So it speaks of a
-collective along a first axis; along another one, the operand is laid out anew before (`before`) or
-what was received after (`after`), each by one kernel that swaps two axes. The plan knows nothing of
-it: a program is compiled alike, whichever way its devices then meet.
+NCCL knows flat memory, and concatenates what it receives from several places. So its collectives
+are along the first axis; along another one, the operand is transposed before the calls (`before`)
+or the received data after them (`after`), each by one kernel that swaps two axes. Plans do not
+depend on
+this: a program is compiled in the same way, however its devices exchange values.
 
-Sums of integers are of unsigned ones, which wrap around as NumPy's do; complex numbers are pairs of
-floats, and what is only moved is bytes. Extremes of floats are not known: NCCL does not say that
-they keep NaN. Nor are sums that NCCL has not (bool, 16-bit integers) or rounds otherwise (fp8).
+Integers are summed as unsigned ones, which wrap around as NumPy's do; complex numbers are pairs of
+floats; data that is only moved is bytes. Not supported are maxima and minima of floats, since NCCL
+does not promise to propagate NaN, and sums that NCCL lacks (bool, 16-bit integers) or rounds in
+another way (fp8).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from rune.core.types import ArrayType
 from rune.lowering.meetings import CollectiveCall, Params, axis_of
 from rune.records import dataclass
 
-# Of each dtype what NCCL adds up, and how many of them an element is.
+# By dtype: the type in which NCCL adds, and how many of its numbers make an element.
 SUMS: Mapping[np.dtype, tuple[DataType, int]] = {
     dtypes.i8: (DataType.UINT8, 1),
     dtypes.u8: (DataType.UINT8, 1),
@@ -55,7 +57,7 @@ OPERATIONS = {"pmax": Operation.MAX, "pmin": Operation.MIN}
 
 @dataclass(frozen=True, slots=True)
 class AllReduce:
-    """`count` numbers, combined for everyone."""
+    """`count` numbers, combined and given to every place."""
 
     count: int
     dtype: DataType
@@ -64,7 +66,7 @@ class AllReduce:
 
 @dataclass(frozen=True, slots=True)
 class ReduceScatter:
-    """`count` numbers for each place, added up."""
+    """Sums of `count` numbers for each place."""
 
     count: int
     dtype: DataType
@@ -72,7 +74,7 @@ class ReduceScatter:
 
 @dataclass(frozen=True, slots=True)
 class AllGather:
-    """`bytes` of each place, for everyone."""
+    """`bytes` of each place, concatenated for every place."""
 
     bytes: int
 
@@ -108,17 +110,17 @@ class Swap:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the elements lie otherwise afterwards."""
+        """Whether the swap changes the order of the elements."""
         return self.a > 1 and self.b > 1
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a place does for one operand.
+    """The calls of a place for one operand.
 
-    before:   how the operand is laid out to be sent; None where it lies as it should
-    after:    how what was received is laid out in the result; None where it is received there
-    is_empty: nobody sends to this place, which receives zeros
+    before:   the swap of the operand before it is sent; None to send it as it is
+    after:    the swap of the received data into the result; None to receive into the result
+    is_empty: no place sends to this one, whose result is zeros
     """
 
     calls: tuple[Call, ...]
@@ -128,20 +130,21 @@ class Part:
 
 
 def is_known(call: CollectiveCall, types: Sequence[ArrayType]) -> bool:
-    """Whether NCCL can do a collective on operands of these types."""
+    """Whether NCCL supports a collective on operands of these types."""
     kind = call.primitive.name
     return kind in MOVES or all(t.dtype in NUMBERS.get(kind, {}) for t in types)
 
 
 def groups(call: CollectiveCall, size: int) -> tuple[tuple[int, ...], ...]:
-    """The places along the axis that have to do with each other; `size` of them in all."""
-    listed = dict(call.params).get("groups") or (tuple(range(size)),)
-    assert isinstance(listed, tuple)
-    return listed
+    """The groups of places, among `size` along the axis, that exchange values with each other."""
+    places = dict(call.params).get("groups") or (tuple(range(size)),)
+    assert isinstance(places, tuple)
+    return places
 
 
 def part(call: CollectiveCall, type: ArrayType, place: int, size: int) -> Part:
-    """What a place of a group of this size does for an operand of this static type."""
+    """The calls of a place, in a group of this size, for an operand of this static type."""
+    # Every place of a group has the same type, so all of them skip the calls.
     if type.dtype.itemsize * math.prod(static_shape(type)) == 0:
         return Part(())
     kind, params = call.primitive.name, dict(call.params)
@@ -154,13 +157,13 @@ def part(call: CollectiveCall, type: ArrayType, place: int, size: int) -> Part:
             return _permuted(type, params, place)
         case "psum_scatter":
             return _scattered(type, axis_of(params, "scatter_axis"))
-    dtype, each = NUMBERS[kind][type.dtype]
-    count = each * math.prod(static_shape(type))
+    dtype, numbers_per_element = NUMBERS[kind][type.dtype]
+    count = numbers_per_element * math.prod(static_shape(type))
     return Part((AllReduce(count, dtype, OPERATIONS.get(kind, Operation.SUM)),))
 
 
 def _around(shape: Sequence[int], axis: int) -> tuple[int, int]:
-    """How many elements are before and behind a place between the axes."""
+    """The products of the extents before `axis`, and from it on."""
     return math.prod(shape[:axis]), math.prod(shape[axis:])
 
 
@@ -177,15 +180,15 @@ def _gathered(type: ArrayType, axis: int, size: int) -> Part:
 def _scattered(type: ArrayType, axis: int) -> Part:
     shape = static_shape(type)
     (outer, _), (_, inner) = _around(shape, axis), _around(shape, axis + 1)
-    dtype, each = SUMS[type.dtype]
+    dtype, numbers_per_element = SUMS[type.dtype]
     before = _needed(Swap(outer, shape[axis], inner * type.dtype.itemsize))
-    return Part((ReduceScatter(each * outer * inner, dtype),), before)
+    return Part((ReduceScatter(numbers_per_element * outer * inner, dtype),), before)
 
 
 def _exchanged(type: ArrayType, params: Params, size: int) -> Part:
     split, concat, item = axis_of(params, "split_axis"), axis_of(params, "concat_axis"), type.dtype.itemsize
     shape = static_shape(type)
-    shape = (*shape[:split], *shape[split + 1 :])  # of what one place has for another
+    shape = (*shape[:split], *shape[split + 1 :])  # the shape of what one place sends to another
     (first, second), (outer, inner) = _around(shape, split), _around(shape, concat)
     block = outer * inner * item
     calls = [kind(block, n * block, n) for n in range(size) for kind in (Send, Receive)]

@@ -1,8 +1,8 @@
-"""Communicators of NCCL: a clique for each group of devices that meets, made when it first does.
+"""NCCL's communicators: a clique for each group of devices, created for its first collective.
 
 A clique is the communicators of one group, in the order of its places. They belong to the process
-and live as long as it does, or until something goes wrong with one of them: then all are aborted,
-which ends whatever still runs on their devices, and the next meeting makes new ones.
+and live as long as it does, or until one of them fails: then all of them are aborted, which ends
+their pending collectives, and the next collective creates new ones.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clique:
-    """The communicators of a group. devices: their numbers, as CUDA counts them."""
+    """The communicators of a group. devices: CUDA's numbers of them."""
 
     library: Library
     devices: tuple[int, ...]
     handles: tuple[int, ...]
 
     def check(self) -> None:
-        """Errors: Refused where something went wrong on a device after the call that began it."""
+        """Errors: Refused if a collective has failed on a device after its call had returned."""
         for handle in self.handles:
             code = ctypes.c_int()
             self.library.call("ncclCommGetAsyncError", handle, ctypes.byref(code))
@@ -55,13 +55,13 @@ class Communicators:
         return Clique(self.library, devices, tuple(h or 0 for h in handles))
 
     def abort(self, clique: Clique) -> None:
-        """End what its devices still do for each other, and forget it."""
+        """Abort the clique's collectives, and forget the clique."""
         with self._lock:
             if self._cliques.get(clique.devices) is not clique:
-                return  # somebody has aborted it already
+                return  # another thread has aborted it: a communicator must not be aborted twice
             del self._cliques[clique.devices]
         for handle in clique.handles:
-            # Whatever it answers: the communicator is gone.
+            # Its status does not matter: the communicator cannot be used any more.
             self.library.functions["ncclCommAbort"](handle)
 
 

@@ -1,14 +1,14 @@
-"""A program on several CUDA devices, which one thread drives: they meet on their streams, by NCCL.
+"""One program on several CUDA devices, driven by one thread: they exchange values through NCCL.
 
 The thread enqueues the steps of one device up to its next collective, then those of another. When
-the last of a group has come there, the calls of all its devices are given to NCCL as one group. So
-no thread waits for another, devices that disagree are told so before anything is enqueued, and what
-was enqueued is whole: every stream comes to an end by itself unless its device is lost (losses.py).
-Nothing waits for a device but the number of a branch or the condition of a loop, and a collective
-that NCCL cannot do, for which the operands come to the host.
+the last device of a group has arrived, the calls of all its devices go to NCCL as one group. So no
+thread waits for another, disagreements are found before a collective is enqueued, and a collective
+is enqueued on all of its devices or on none: every stream ends by itself, unless a device is lost
+(losses.py). The host waits for a device only to read the index of a branch or the condition of a
+loop, and for collectives that NCCL does not support, whose operands are copied to the host.
 
-Invariant: on any two devices collectives are enqueued in one order, as all of a run are before the
-next run has the devices' turns.
+Invariant: any two devices get their collectives in the same order, because a run enqueues all of
+its own before the next run gets the devices' turns.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rune.records import dataclass
 
 
 def crew_for(executables: Sequence[Executable], grid: Grid) -> Crew | None:
-    """The devices of a grid as one crew; None where they cannot meet through NCCL."""
+    """The devices of a grid as one crew; None where NCCL cannot connect them."""
     parts = [e for e in executables if isinstance(e, CudaExecutable) and e.meter is None]
     if len(parts) < len(executables) or not all(_only_meets(e.plan) for e in parts):
         return None
@@ -45,12 +45,12 @@ def crew_for(executables: Sequence[Executable], grid: Grid) -> Crew | None:
 
 
 def _only_meets(plan: Plan) -> bool:
-    """Whether a plan calls no Python but for collectives."""
+    """Whether all calls of a plan are collectives: it calls no user's Python."""
     return all(_meeting(step) is not None for step in all_steps(plan) if isinstance(step, Call))
 
 
 def _meeting(step: Call) -> CollectiveCall | PlaceCall | None:
-    """The collective or the question for a place that a step is, if it is one."""
+    """The collective, or the query for the device's place, that a step makes; else None."""
     call = function_of(step).call if is_callback(step) else None
     call = call.call if isinstance(call, AsComplex) else call
     return call if isinstance(call, CollectiveCall | PlaceCall) else None
@@ -58,7 +58,7 @@ def _meeting(step: Call) -> CollectiveCall | PlaceCall | None:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A device at a collective: its operands' types as the program says them, and where all is."""
+    """A device's arrival at a collective: the operands' types in the program, and their places."""
 
     call: CollectiveCall
     operands: tuple[ArrayType, ...]
@@ -67,13 +67,13 @@ class Arrival:
 
     @property
     def types(self) -> str:
-        """Those of the operands, as errors show them."""
+        """The operands' types, as text for errors."""
         return ", ".join(f"{t.dtype}{list(t.shape)}" for t in self.operands)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A device in a run; `walker` and its `steps` are None where it walks by itself."""
+    """A device in a run. `walker` is None, and `steps` is empty, where a graph runs all steps."""
 
     part: CudaExecutable
     turn: Turn
@@ -86,20 +86,20 @@ class Crew:
 
     def __init__(self, parts: Sequence[CudaExecutable], grid: Grid, nccl: Communicators):
         self.parts, self.grid, self.nccl = parts, grid, nccl
-        # As everywhere, so that two callers cannot wait for each other.
+        # All callers take the devices' locks in this one order, so that none can deadlock.
         self._order = sorted(range(len(parts)), key=lambda n: grid.devices[n])
 
     def __call__(self, blocks: Sequence[Sequence[Buffer]], donated: Sequence[int] = ()) -> list[list[Buffer]]:
-        """The results of each device for its operands, enqueued; `donated` ones may be reused.
+        """Enqueue the run, and return each device's results; `donated` operands may be reused.
 
-        Errors: CollectiveError if they do not agree, or NCCL fails; OutOfMemory.
+        Errors: CollectiveError if the devices disagree or NCCL fails; OutOfMemory.
         """
         turns = [part.turn(operands, donated) for part, operands in zip(self.parts, blocks, strict=True)]
         self._run(turns, self._order)
         return [[*turn.results] for turn in turns]
 
     def _run(self, turns: Sequence[Turn], order: Sequence[int]) -> None:
-        """Run when it is the turn of these devices; it is that of the others."""
+        """Take the turns of the devices in `order`, one within the other, then run."""
         if not order:
             return Run(self.grid, self.nccl, [*map(_member, self.parts, turns)]).go()
         with self.parts[order[0]].backend.turns.lock:
@@ -111,7 +111,7 @@ class Crew:
 
 
 def _member(part: CudaExecutable, turn: Turn) -> Member:
-    with part.backend.entered:
+    with part.backend.in_context:
         walker = part.begin(turn.concrete, turn.memory)
     assert walker is None or isinstance(walker, Walker)
     return Member(part, turn, walker, iter(()) if walker is None else walk(turn.concrete.steps, walker))
@@ -143,7 +143,7 @@ class Run:
     def _next(self, number: int) -> Arrival | None:
         """Enqueue the steps of a device up to its next collective; None at the end."""
         member = self.members[number]
-        with member.part.backend.entered:
+        with member.part.backend.in_context:
             for step in member.steps:
                 assert member.walker is not None
                 meeting = _meeting(step.step) if isinstance(step.step, Call) else None
@@ -156,8 +156,9 @@ class Run:
         return None
 
     def _attend(self, number: int, arrival: Arrival) -> Sequence[int]:
-        """A device has come; whoever may go on. Errors: CollectiveError if it does not fit in."""
+        """Note an arrival; return the devices that can continue. Errors: CollectiveError."""
         group = self.grid.group(number, arrival.call.axis_name)
+        # Checked at each arrival, so that the error names the first two devices that disagree.
         for other in group:
             if other in self.waiting and self.waiting[other].call.axis_name == arrival.call.axis_name:
                 self._check_agreement(number, arrival, other, self.waiting[other])
@@ -171,21 +172,21 @@ class Run:
             self._meet_on_host(group, arrivals)
         return group
 
-    def _check_agreement(self, number: int, arrival: Arrival, other: int, theirs: Arrival) -> None:
-        if arrival.call != theirs.call:
-            raise self.grid.disagreement(number, arrival.call, other, theirs.call)
-        if arrival.operands != theirs.operands:
-            raise self.grid.mismatch(number, arrival.call, arrival.types, other, theirs.types)
+    def _check_agreement(self, number: int, arrival: Arrival, other: int, other_arrival: Arrival) -> None:
+        if arrival.call != other_arrival.call:
+            raise self.grid.disagreement(number, arrival.call, other, other_arrival.call)
+        if arrival.operands != other_arrival.operands:
+            raise self.grid.mismatch(number, arrival.call, arrival.types, other, other_arrival.types)
 
     def _standstill(self) -> CollectiveError:
-        """The error of devices that wait for others, which have ended or wait elsewhere."""
+        """The error for devices that wait for others that have ended or wait elsewhere."""
         present: dict[tuple[Hashable, int], list[int]] = {}
         for n, arrival in sorted(self.waiting.items()):
             axis = arrival.call.axis_name
             present.setdefault((axis, self.grid.group(n, axis)[0]), []).append(n)
         return self.grid.standstill(
-            (self.waiting[here[0]].call, here, [n for n in self.grid.group(first, axis) if n not in here])
-            for (axis, first), here in present.items()
+            (self.waiting[members[0]].call, members, [n for n in self.grid.group(first, axis) if n not in members])
+            for (axis, first), members in present.items()
         )
 
     # --- meetings
@@ -205,7 +206,7 @@ class Run:
             raise self._broken(call, error) from error
 
     def _posts(self, number: int, arrival: Arrival, clique: Clique, place: int) -> Iterator[Post]:
-        """What a device does: one thing for each operand."""
+        """A device's posts, one for each operand."""
         member, size = self.members[number], len(clique.devices)
         assert member.walker is not None
         for type, source, target in zip(arrival.operands, arrival.inputs, arrival.outputs, strict=True):
@@ -214,9 +215,10 @@ class Run:
             yield Post(member.part.backend, clique, place, part, *places, source.bytes, target.bytes)
 
     def _broken(self, call: CollectiveCall, error: library.Refused) -> CollectiveError:
-        """The error of a meeting that NCCL refuses; no device of the run waits any longer."""
+        """The error for a collective that NCCL refuses. Aborts those that the run has enqueued."""
         for member in self.members:
-            settle(member.part.backend)  # earlier runs are whole, and end by themselves
+            # Earlier runs end by themselves, and must not be aborted.
+            settle(member.part.backend)
         for clique in self.cliques:
             self.nccl.abort(clique)
         self.cliques.clear()
@@ -226,7 +228,7 @@ class Run:
         )
 
     def _meet_on_host(self, group: Sequence[int], arrivals: dict[int, Arrival]) -> None:
-        """The same by way of the host, which waits for the devices."""
+        """The devices of a group exchange values through the host, which waits for them."""
         first = arrivals[group[0]]
         operands = [self._fetched(n, arrivals[n]) for n in group]
         for n, results in zip(group, first.call.among(operands, first.operands), strict=True):
@@ -235,21 +237,21 @@ class Run:
     def _fetched(self, number: int, arrival: Arrival) -> list[np.ndarray]:
         member = self.members[number]
         assert member.walker is not None
-        with member.part.backend.entered:
+        with member.part.backend.in_context:
             hosts = [member.walker.fetch(p) if p.bytes else np.empty(0, np.uint8) for p in arrival.inputs]
         return [h.view(t.dtype).reshape(static_shape(t)) for h, t in zip(hosts, arrival.operands, strict=True)]
 
     def _send(self, number: int, arrival: Arrival, results: Sequence[np.ndarray]) -> None:
         member = self.members[number]
         assert member.walker is not None
-        with member.part.backend.entered:
+        with member.part.backend.in_context:
             for place, result in zip(arrival.outputs, results, strict=True):
                 if place.bytes:
                     member.walker.send(place, np.ascontiguousarray(result).reshape(-1).view(np.uint8))
 
 
 def _arrival(call: CollectiveCall, step: ConcreteStep, member: Member) -> Arrival:
-    """A device at the step of a collective."""
+    """The arrival of a device at the step of a collective."""
     assert isinstance(step.step, Call)
     function, sizes = function_of(step.step), member.turn.concrete.sizes
     inner = function.call

@@ -1,7 +1,7 @@
-"""The C interface of libnccl, as far as rune calls it.
+"""The C interface of libnccl, as far as rune uses it.
 
-A call that NCCL refuses is a `Refused` with its own words. Calls for several devices stand in a
-group, which NCCL starts as a whole.
+A call that NCCL refuses raises `Refused` with NCCL's message. Calls for several devices form a
+group, which NCCL starts as one.
 
 Source: nccl.h of NCCL 2.32 and the NCCL user guide, "API" and "Types". The numbers below are part
 of the binary interface, and the same in every release from 2.10 on.
@@ -21,13 +21,13 @@ from importlib import import_module
 from rune import locks
 
 OLDEST = 21000  # 2.10, the first that adds up bf16
-# Sums in the switches of NVLink (NVLS) may differ from call to call, as NCCL's maintainers say
-# (NVIDIA/nccl, issue 1497). Who sets the variable decides otherwise.
+# Sums computed in NVLink's switches (NVLS) may differ from call to call, according to NCCL's
+# maintainers (NVIDIA/nccl, issue 1497). A variable that the user has set is not changed.
 _SAME_EVERY_TIME = ("NCCL_NVLS_ENABLE", "0")
 
 
 class Result(IntEnum):
-    """ncclResult_t: what a call answers, but for the errors, which have a text."""
+    """ncclResult_t, without its errors, which ncclGetErrorString describes."""
 
     SUCCESS = 0
     IN_PROGRESS = 7
@@ -57,7 +57,7 @@ class Operation(IntEnum):
 
 
 _PEER = (c_void_p, c_size_t, c_int, c_int, c_void_p, c_void_p)  # buffer, count, dtype, peer, comm, stream
-# Of each function the type of its result, then those of its parameters.
+# By function: the type of its result, then those of its parameters.
 SIGNATURES = {
     "ncclGetVersion": (c_int, POINTER(c_int)),
     "ncclCommInitAll": (c_int, POINTER(c_void_p), c_int, POINTER(c_int)),
@@ -78,7 +78,7 @@ class Refused(Exception):
 
 
 class Library:
-    """The functions of a libnccl. error_text: its ncclGetErrorString. path: where it is."""
+    """The functions of a libnccl. error_text: its ncclGetErrorString. path: of the file."""
 
     def __init__(self, functions: Mapping[str, Callable[..., int]], error_text: Callable[[int], bytes], path: str):
         self.functions, self.path = functions, path
@@ -91,23 +91,24 @@ class Library:
             raise Refused(f"{name}: {self.text(code)}")
 
     def text(self, code: int) -> str:
-        """What a code of ncclResult_t means."""
+        """NCCL's description of an ncclResult_t."""
         return self._error_text(code).decode()
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """All calls within are started as one, at the end."""
+        """Calls inside the block start together at its end."""
         self.call("ncclGroupStart")
         try:
             yield
         except BaseException:
-            self.functions["ncclGroupEnd"]()  # the group has to be left; the first error says more
+            # The group must be ended, or later calls would join it. The first error says more.
+            self.functions["ncclGroupEnd"]()
             raise
         self.call("ncclGroupEnd")
 
     @functools.cached_property
     def version(self) -> int:
-        """2.32.3 is 23203."""
+        """NCCL's version as a number: 23203 is 2.32.3."""
         number = c_int()
         self.call("ncclGetVersion", ctypes.byref(number))
         return number.value
@@ -118,12 +119,12 @@ class Library:
 
 
 def _load() -> Library:
-    """The library on this machine. Errors: whatever finding and loading it raises."""
+    """The installed library. Errors: those of finding and loading it."""
     path = import_module("cuda.pathfinder").load_nvidia_dynamic_lib("nccl").abs_path
     os.environ.setdefault(*_SAME_EVERY_TIME)
-    loaded = ctypes.CDLL(path)
-    functions = {name: ctypes.CFUNCTYPE(*types)((name, loaded)) for name, types in SIGNATURES.items()}
-    error_text = ctypes.CFUNCTYPE(c_char_p, c_int)(("ncclGetErrorString", loaded))
+    dll = ctypes.CDLL(path)
+    functions = {name: ctypes.CFUNCTYPE(*types)((name, dll)) for name, types in SIGNATURES.items()}
+    error_text = ctypes.CFUNCTYPE(c_char_p, c_int)(("ncclGetErrorString", dll))
     return Library(functions, error_text, path)
 
 
@@ -142,6 +143,7 @@ def _search() -> Library | str:
 
 
 def find() -> Library | str:
-    """The library, loaded on first use, or why there is none."""
+    """The library, loaded on first use, or the reason why there is none."""
+    # `functools.cache` alone would let two threads load it at once.
     with _lock:
         return _search()

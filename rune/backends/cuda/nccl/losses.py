@@ -1,10 +1,10 @@
-"""Devices that are lost while others wait for them: nobody waits for ever.
+"""Ends waits for devices that were lost in a collective, so that no caller waits for ever.
 
-A collective on a stream ends when all devices of its group have come to it. One that is lost, by
-the fault of a kernel, never comes; the driver does not tell the others. So whoever waits for a
-device that may still be in a collective looks at the others now and then, and at NCCL. Where
-something went wrong, the communicators are aborted, which ends what waits; the devices that did
-wait are lost too, since what stands behind the collective on their streams comes from nothing.
+A collective on a stream ends when all devices of its group have reached it. A device that is lost,
+by a kernel's fault, never does, and the driver does not tell the others. So a thread that waits for
+a device in a collective also polls the other devices and NCCL. If one of them has failed, the
+communicators are aborted, which ends the collective; the devices that waited in it count as lost
+too, because later work on their streams would read results that were never written.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from rune.errors import DeviceError
 from rune.lowering.codegen.target import Target
 from rune.records import dataclass
 
-PAUSE = 5e-5  # between two looks [s]
+PAUSE = 5e-5  # between two polls [s]
 
 
 class Peer(Protocol):
-    """The part of a device that this is about."""
+    """The part of a device that this module uses."""
 
     target: Target
-    lost: str | None
+    loss: str | None
     exchanges: Exchanges
 
     def marker(self) -> Callable[[], bool]:
-        """The question whether all that was enqueued until now has ended."""
+        """A function that says whether all work enqueued until now has ended."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """The collectives of one run. markers: whether they have ended, for each device."""
+    """The collectives of one run. markers: for each device, whether it has ended them."""
 
     devices: Sequence[Peer]
     markers: Sequence[Callable[[], bool]]
@@ -47,17 +47,17 @@ class Exchange:
 
     @staticmethod
     def watch(devices: Sequence[Peer], cliques: Sequence[Clique], nccl: Communicators) -> None:
-        """From now on look at the devices, which have what the run is for them on their streams."""
+        """Add a run to the exchanges of its devices, after all of its steps are enqueued."""
         exchange = Exchange(devices, [d.marker() for d in devices], cliques, nccl)
         for device in devices:
             device.exchanges.add(device, exchange)
 
     def has_ended(self, device: Peer) -> bool:
-        """Whether it has for this device."""
+        """Whether this device has ended all collectives of the run."""
         return self.markers[self.devices.index(device)]()
 
     def look(self, device: Peer) -> None:
-        """Errors: DeviceError where the device waits for another in vain."""
+        """Errors: DeviceError if another device is lost, or a collective has failed."""
         for other, has_ended in zip(self.devices, self.markers, strict=True):
             if other is not device:
                 try:
@@ -71,12 +71,12 @@ class Exchange:
             raise self._lost(f"a collective that it waits for has failed: {error}") from error
 
     def _lost(self, why: str) -> DeviceError:
-        """Give up all devices that wait, and end their waits."""
-        waiting = [d for d in self.devices if d.lost is None and not self.has_ended(d)]
+        """Mark the waiting devices as lost, and abort their collectives."""
+        waiting = [d for d in self.devices if d.loss is None and not self.has_ended(d)]
         for clique in self.cliques:
             self.nccl.abort(clique)
         for device in waiting:
-            device.lost = why
+            device.loss = why
         names = ", ".join(d.target.name for d in waiting)
         return DeviceError(
             f"{names}: cannot go on ({why})",
@@ -85,28 +85,29 @@ class Exchange:
 
 
 class Exchanges:
-    """The exchanges of a device that are not known to have ended, for any number of threads."""
+    """The exchanges of a device that are not known to have ended. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = locks.lock()
-        self._listed: deque[Exchange] = deque()
+        self._exchanges: deque[Exchange] = deque()
 
     def add(self, device: Peer, exchange: Exchange) -> None:
-        """One more; few are kept, as they end in their order."""
-        self.oldest(device)
+        """Add one."""
+        self.oldest(device)  # drops those that have ended, so that the list stays short
         with self._lock:
-            self._listed.append(exchange)
+            self._exchanges.append(exchange)
 
     def oldest(self, device: Peer) -> Exchange | None:
-        """The one that ends next; None if all have."""
+        """The exchange that ends next; None if all have ended."""
         with self._lock:
-            while self._listed and self._listed[0].has_ended(device):
-                self._listed.popleft()
-            return self._listed[0] if self._listed else None
+            while self._exchanges and self._exchanges[0].has_ended(device):
+                self._exchanges.popleft()
+            return self._exchanges[0] if self._exchanges else None
 
 
 def settle(device: Peer) -> None:
-    """Wait until the device is in no exchange. Errors: DeviceError if one will never end."""
+    """Wait until all of its exchanges have ended. Errors: DeviceError if one never will."""
+    # By polling, and not by waiting for the stream: that wait could never end.
     while (exchange := device.exchanges.oldest(device)) is not None:
         exchange.look(device)
         time.sleep(PAUSE)

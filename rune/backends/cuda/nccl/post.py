@@ -1,7 +1,7 @@
-"""What a device does in a meeting, put on its stream: before, NCCL's calls, and after.
+"""Enqueues a device's part of a collective: the swap before, NCCL's calls, the swap after.
 
-All calls of a meeting are one group of NCCL. What is laid out anew lies in memory of the pool,
-which may serve again at once: whoever takes it next is behind this on the stream.
+All calls of a collective are one NCCL group. Swapped data lies in memory of the pool, which returns
+to it at once: work that uses the memory next comes later on the same stream.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNITS = (16, 8, 4, 1)  # bytes that a thread moves at once
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Post:
-    """The part of a device for one operand, and where operand and result are."""
+    """A device's part for one operand, and the addresses of operand and result."""
 
     backend: CudaQueue
     clique: Clique
@@ -36,10 +36,11 @@ class Post:
 
 
 def enqueue(library: Library, posts: Sequence[Post]) -> None:
-    """Put everything on the streams. Errors: Refused by NCCL; DeviceError; OutOfMemory."""
+    """Enqueue all posts on their streams. Errors: Refused by NCCL; DeviceError; OutOfMemory."""
+    # Swaps before the group: inside it, NCCL only collects calls and starts them at its end.
     blocks = [_Laid(post) for post in posts]
-    # NCCL leaves the context as it was; it needs one to look at.
-    with posts[0].backend.entered, library.grouped():
+    # NCCL needs some context to be current, and makes it current again at the end.
+    with posts[0].backend.in_context, library.grouped():
         for block in blocks:
             for call in block.post.part.calls:
                 _enqueue(library, call, block)
@@ -48,7 +49,7 @@ def enqueue(library: Library, posts: Sequence[Post]) -> None:
 
 
 class _Laid:
-    """A post whose operand lies as NCCL takes it. source, target: addresses for NCCL."""
+    """A post whose operand has NCCL's layout. source, target: addresses for NCCL."""
 
     def __init__(self, post: Post):
         self.post = post
@@ -56,7 +57,7 @@ class _Laid:
         self.source, self.target = post.source, post.target
         if post.part.before is not None:
             self.source = self._room(post.source_bytes)
-            with post.backend.entered:
+            with post.backend.in_context:
                 _swap(post.backend, post.part.before, self.source, post.source)
         if post.part.after is not None:
             self.target = self._room(post.target_bytes)
@@ -67,13 +68,13 @@ class _Laid:
         return address(block)
 
     def finish(self) -> None:
-        """Lay out what was received, or zeros."""
+        """Swap the received data into the result, or fill it with zeros."""
         post = self.post
         if post.part.is_empty:
-            with post.backend.entered:
+            with post.backend.in_context:
                 post.backend.driver.memset_d8_async(post.target, 0, post.target_bytes, post.backend.stream)
         if post.part.after is not None:
-            with post.backend.entered:
+            with post.backend.in_context:
                 _swap(post.backend, post.part.after, post.target, self.target)
 
 
@@ -82,11 +83,11 @@ def _swap(backend: CudaQueue, swap: Swap, target: int, source: int) -> None:
     pieces = swap.bytes // unit
     blocks = -(-swap.a * swap.b * pieces // _THREADS)
     words = target, source, swap.a, swap.b, pieces, unit
-    start(backend.own.function("rune_swap"), (line(blocks), line(_THREADS)), words, backend.stream.handle)
+    start(backend.step_kernels.function("rune_swap"), (line(blocks), line(_THREADS)), words, backend.stream.handle)
 
 
 def _enqueue(library: Library, call: Call, block: _Laid) -> None:
-    """Give NCCL one call."""
+    """Make one call of NCCL."""
     post, source, target = block.post, block.source, block.target
     where = post.clique.handles[post.place], post.backend.stream.handle
     match call:

@@ -1,4 +1,4 @@
-"""A Vulkan device from its opening until it is lost; a backend may open it anew."""
+"""A session: a Vulkan device from its opening until it is lost. A backend may open it again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rune.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class Opened:
+class Session:
     """A device from its opening until it is lost."""
 
     device: VulkanDevice
     memory: VulkanMemory
     pipelines: Pipelines
-    aside: Aside | None  # None: the host writes arrays, or there is no queue for it
+    aside: Aside | None  # None if the host writes arrays, or there is no second queue
