@@ -8,6 +8,7 @@ an error.
 Arrays and arenas of the CPU stand between bytes that nobody may write, which is looked after;
 RUNE_TEST_GUARDS=after or =before has pages there that nobody may touch, `none` nothing.
 RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
+RUNE_TEST_OPTIMISED=1 has drivers of processors optimise kernels, which most tests need not.
 RUNE_TEST_CUDA_EMULATOR=1 has a CUDA device whose driver is emulated: `-k cuda` is what runs there.
 RUNE_TEST_REFERENCE=1 has whatever is compiled for the CPU run on `reference` as well, where it is
 small: its checks stay silent.
@@ -41,7 +42,11 @@ if "RUNE_TEST_ALL" in os.environ:
     os.environ.setdefault("RUNE_VULKAN_VALIDATION", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests.support.drivers import OPTIMISED, compile_quickly
 from tests.support.processors import compile_for
+
+if not {OPTIMISED, "RUNE_TEST_WHOLE"} & os.environ.keys():
+    compile_quickly()
 
 if "RUNE_TEST_PROCESSOR" in os.environ:  # before anything is compiled
     compile_for(os.environ["RUNE_TEST_PROCESSOR"])
