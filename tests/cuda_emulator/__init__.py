@@ -80,7 +80,7 @@ def _driver() -> Path:
 
 @functools.cache
 def _header() -> None:
-    """What every kernel includes, as the compiler keeps it: read anew, it takes most of its time."""
+    """What every kernel includes, compiled once: to read it takes most of a kernel's time."""
     header = _driver().parent / "kernels.h.gch"
     if not header.exists():
         _compiled([*_OF_KERNELS, "-x", "c++-header", str(HERE / "kernels.h")], header)
