@@ -1,6 +1,6 @@
 """A sample of laws where drivers of processors optimise kernels, as they do for users.
 
-Elsewhere they do not (tests/support/drivers.py). Here are functions of floats, in which an optimiser
+Elsewhere they do not (tests/support/drivers.py). Here are functions of floats, which an optimiser
 could round otherwise, sums, scans and products in every dtype, and attention. Mesa asks once in a
 process, so it is a process of its own.
 """
