@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -47,7 +48,8 @@ def keys(node: ast.AST) -> Iterator[ast.expr | None]:
 @functools.cache  # the tests of all parameters read the same files
 def named(source: Source) -> set[str]:
     """The parameters that hold programs which a file names as keys."""
-    return texts(source.tree) & set(OWNERS)
+    is_named = re.search(rf"""["'](?:{"|".join(OWNERS)})["']""", source.text)
+    return texts(source.tree) & set(OWNERS) if is_named else set()
 
 
 def texts(tree: ast.AST) -> set[str]:

@@ -144,7 +144,8 @@ HANDLERS = {"Handler", "Each", "Recorder", "Stream"}
 
 
 def test_a_handler_is_short():
-    classes = [n for s in sources("rune") for n in s.tree.body if isinstance(n, ast.ClassDef)]
+    files = [s for s in sources("rune") if "Handler" in s.text]
+    classes = [n for s in files for n in s.tree.body if isinstance(n, ast.ClassDef)]
     handlers = [
         n for n in classes if n.name == "Handler" or {*map(ast.unparse, n.bases)} & {"Handler", "effects.Handler"}
     ]

@@ -23,7 +23,7 @@ from rune.lowering.codegen.source_kernels import ENTRY
 
 HERE = Path(__file__).parent
 SWITCH = "RUNE_TEST_CUDA_EMULATOR"
-_FLAGS = ("-O1", "-w", "-std=gnu++17", "-shared", "-fPIC")
+_FLAGS = ("-O1", "-w", "-std=gnu++17", "-fPIC")
 # Arithmetic as written; functions of constants are called too, as g++ would round them otherwise.
 _OF_KERNELS = ("-ffp-contract=off", "-fno-builtin", "-fno-strict-aliasing", "-fwrapv")
 # What is written for the device's own instructions, and the same for the host's.
@@ -72,20 +72,28 @@ def _driver() -> Path:
     library = folder / "libcuda.so.1"
     if not library.exists():
         sources = [str(HERE / name) for name in ("driver.cpp", "blocks.cpp")]
-        partial = folder / f"{os.getpid()}.so"
         # Nothing of C++ is for others to see: NVRTC has its own, and would take ours.
         alone = ("-fvisibility=hidden", "-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL")
-        _compiled([*sources, *alone, "-Wl,-soname,libcuda.so.1", "-pthread", "-ldl"], partial)
-        partial.rename(library)
+        _compiled(["-shared", *sources, *alone, "-Wl,-soname,libcuda.so.1", "-pthread", "-ldl"], library)
     return library
+
+
+@functools.cache
+def _header() -> None:
+    """What every kernel includes, compiled once: to read it takes most of a kernel's time."""
+    header = _driver().parent / "kernels.h.gch"
+    if not header.exists():
+        _compiled([*_OF_KERNELS, "-x", "c++-header", str(HERE / "kernels.h")], header)
 
 
 def compile_source(source: str, name: str, arch: str) -> bytes:
     """CUDA C as a library of the host, in place of NVRTC's machine code."""
+    _header()
     folder = _driver().parent
     image, text = folder / f"kernels-{os.getpid()}.so", folder / f"kernels-{os.getpid()}.cpp"
     text.write_text(host_source(source))
-    _compiled([str(text), *_OF_KERNELS, "-I", str(HERE), "-L", str(folder), "-l:libcuda.so.1"], image)
+    folders = ("-I", str(folder), "-I", str(HERE), "-L", str(folder))
+    _compiled(["-shared", str(text), *_OF_KERNELS, *folders, "-l:libcuda.so.1"], image)
     return image.read_bytes()
 
 
@@ -118,8 +126,10 @@ def _record(source: str, kernel: re.Match[str]) -> str:
     )
 
 
-def _compiled(arguments: list[str], library: Path) -> None:
-    command = ["g++", *_FLAGS, *arguments, "-o", str(library)]
-    process = subprocess.run(command, capture_output=True, text=True)
+def _compiled(arguments: list[str], result: Path) -> None:
+    """Build a file, which other processes see once it is complete."""
+    partial = result.with_name(f"{os.getpid()}-{result.name}")
+    process = subprocess.run(["g++", *_FLAGS, *arguments, "-o", str(partial)], capture_output=True, text=True)
     if process.returncode:
         raise RuntimeError(f"g++ cannot build the emulated device:\n{process.stderr[:4000]}")
+    partial.rename(result)

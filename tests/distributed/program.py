@@ -1,4 +1,4 @@
-"""What processes under test run: `python -m tests.distributed.program NAME [STEP]`."""
+"""What processes under test run: `python -m tests.distributed.program NAME…`, or `FAULT STEP`."""
 
 from __future__ import annotations
 
@@ -182,8 +182,9 @@ def with_fault(name: str, at: int) -> None:
 
 if __name__ == "__main__":
     distributed.initialize(deadline=DEADLINE)
-    program, *step = sys.argv[1:]
-    if program in FAULTS:
-        with_fault(program, int(*step))
+    first, *others = sys.argv[1:]
+    if first in FAULTS:
+        with_fault(first, int(*others))
     else:
-        PROGRAMS[program]()
+        for program in (first, *others):
+            PROGRAMS[program]()

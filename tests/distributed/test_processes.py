@@ -11,9 +11,8 @@ from tests.distributed.program import PROGRAMS
 pytestmark = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip install 'rune-ml[distributed]'")
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_processes_do_together_what_each_expects(program: str):
-    done = run((1, 1, 1), "program", program)
+def test_processes_do_together_what_each_expects():
+    done = run((1, 1, 1), "program", *PROGRAMS)
 
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -95,9 +95,9 @@ def fitting(chosen: Sequence[Sample], transformation: str) -> list[Sample]:
     return [s for s in chosen if not any(t.dtype in dtypes.COMPLEX for t in (*s.types, result(s)))]
 
 
-# One in ten of what derives each primitive on each device, in each way.
+# One in twenty of what derives each primitive on each device, in each way.
 EVERY = itertools.product([p.name for p in DIFFERENTIABLE], IN_F64, TRANSFORMATIONS)
-DERIVED = one_in(10, list(EVERY))
+DERIVED = one_in(20, list(EVERY))
 
 
 @pytest.mark.parametrize(("name", "device", "transformation"), DERIVED)

@@ -364,7 +364,7 @@ def schedules(kernel: Kernel, device: Target) -> list[Schedule]:
 
 
 # Tried for each case on a target; the 44 cases try different ones.
-KINDS = 16 if IS_WHOLE else 5
+KINDS = 16 if IS_WHOLE else 3
 
 
 @pytest.fixture(scope="module")

@@ -12,4 +12,4 @@ from tests.support.surface_second import SecondOrder
 
 class TestNumPy(SecondOrder):
     cases = CASES
-    sample = 4
+    sample = 8

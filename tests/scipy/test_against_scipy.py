@@ -12,5 +12,5 @@ from tests.support.surface_second import SecondOrder
 
 class TestSciPy(SecondOrder):
     cases = CASES
-    sample = 32  # to compile these takes seconds each
-    derived = 3
+    sample = 64  # to compile these takes seconds each
+    derived = 6

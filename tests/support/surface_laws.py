@@ -224,7 +224,7 @@ _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "case": lambda room: room.cases,
     "smooth": lambda room: one_in(room.derived, smooth(room.cases)),
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
-    "compiled": lambda room: one_in(16, dynamic(room.cases)),
+    "compiled": lambda room: one_in(32, dynamic(room.cases)),
     "placed": lambda room: one_in(128, placed(room.cases)),
     "batched": lambda room: one_in(512, placed(dynamic(room.cases))),
     "derived": lambda room: one_in(256, placed(smooth(room.cases))),

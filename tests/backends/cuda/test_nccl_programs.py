@@ -1,7 +1,7 @@
 """Programs on a mesh of eight CUDA devices that do not exist, against JAX: NCCL's calls add up.
 
 The programs and the stored results are those of tests/sharding; the machine and the NCCL are
-stand-ins (fake_machine.py, fake_nccl.py), of which the latter checks every call. A third of the
+stand-ins (fake_machine.py, fake_nccl.py), of which the latter checks every call. A sixth of the
 programs runs here; on devices of the processor all do.
 """
 
@@ -45,7 +45,7 @@ def parts() -> Iterator[tuple[FakeNccl, Any]]:
         )
 
 
-@pytest.mark.parametrize("name", one_in(3, list(PROGRAMS)))
+@pytest.mark.parametrize("name", one_in(6, list(PROGRAMS)))
 def test_a_program_on_cuda_devices_computes_what_jax_computes(parts: tuple[FakeNccl, Any], name: str):
     nccl, library = parts
 

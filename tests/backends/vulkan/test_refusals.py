@@ -37,7 +37,7 @@ def backend() -> Iterator[vulkan.VulkanBackend]:
 
 @pytest.fixture
 def device(backend: vulkan.VulkanBackend) -> VulkanDevice:
-    return backend.opened().device
+    return backend.session().device
 
 
 def refusing(name: str) -> Callable[..., int]:
@@ -90,12 +90,12 @@ def test_every_use_of_a_lost_device_says_when_it_was_lost(device: VulkanDevice, 
 
 
 def test_work_that_the_driver_does_not_take_is_not_counted(device: VulkanDevice, monkeypatch: pytest.MonkeyPatch):
-    before = device.submitted
+    before = device.submissions
     monkeypatch.setattr(device.vk, "vkQueueSubmit", refusing("VK_ERROR_UNKNOWN"))
 
     with pytest.raises(DeviceError, match=r"vulkan: vulkan:0 cannot submit work \(VK_ERROR_UNKNOWN\)"):
         device.submit(device.submission(c_array("VkCommandBuffer", [])))
-    assert device.submitted == before
+    assert device.submissions == before
 
 
 def test_work_that_cannot_be_waited_for_after_an_interrupt_is_an_error(
@@ -112,21 +112,21 @@ def test_progress_that_the_driver_does_not_tell_is_an_error(device: VulkanDevice
     monkeypatch.setattr(Clock, "ask", refusing("VK_ERROR_UNKNOWN"))
 
     with pytest.raises(DeviceError, match=r"cannot ask for its progress \(VK_ERROR_UNKNOWN\)"):
-        device.is_done(device.submitted + 1)
+        device.is_done(device.submissions + 1)
 
 
 def test_a_wait_that_fails_is_an_error(device: VulkanDevice, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(device.vk, "vkWaitSemaphores", refusing("VK_ERROR_UNKNOWN"))
 
     with pytest.raises(DeviceError, match=r"cannot wait for its work \(VK_ERROR_UNKNOWN\)"):
-        device.wait(device.submitted + 1)
+        device.wait(device.submissions + 1)
 
 
 def test_commands_that_cannot_be_recorded_are_an_error_of_the_call(
     backend: vulkan.VulkanBackend, monkeypatch: pytest.MonkeyPatch
 ):
     executable, x = backend.record(chain(2)), backend.copy_in(X)
-    monkeypatch.setattr(backend.opened().device.vk, "vkBeginCommandBuffer", refusing("VK_ERROR_UNKNOWN"))
+    monkeypatch.setattr(backend.session().device.vk, "vkBeginCommandBuffer", refusing("VK_ERROR_UNKNOWN"))
 
     with pytest.raises(DeviceError, match=r"cannot record commands \(VK_ERROR_UNKNOWN\)"):
         executable([x])
@@ -145,7 +145,7 @@ def test_a_launch_is_recorded_and_never_a_part_of_the_host():
 def test_a_buffer_that_the_driver_has_no_room_for_is_out_of_memory(
     backend: vulkan.VulkanBackend, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(backend.opened().device.vk, "vkCreateBuffer", refusing("VK_ERROR_OUT_OF_DEVICE_MEMORY"))
+    monkeypatch.setattr(backend.session().device.vk, "vkCreateBuffer", refusing("VK_ERROR_OUT_OF_DEVICE_MEMORY"))
 
     with pytest.raises(OutOfMemory, match="cannot allocate 400000000 B"):
         backend.alloc(ArrayType((100_000_000,), dtypes.f32))
