@@ -56,8 +56,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 
-# Small blocks are cut from raw ones of this size (shared/pool.py). 2 MiB: cuMemAlloc reserves
-# device memory in units of this size, so separate small blocks would waste most of theirs.
+# Small blocks are cut from raw ones (shared/pool.py) of 2 MiB, the unit of cuMemAlloc.
 _SLAB_BYTES = 1 << 21
 _INSTALL_NCCL = "pip install 'rune-ml[nccl]'"
 _loaded = Loaded("cuda")
@@ -117,7 +116,6 @@ class _Entered:
         try:
             backend.context.pop()
         except backend.driver.Error:
-            # A lost context may refuse even this; the error raised below says more.
             if backend.loss is None:
                 raise
         if is_refusal:
@@ -218,8 +216,7 @@ class CudaBackend(Sharing, QueuedBackend):
             self.staging.send(address(block) + offset, data)
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
-        """The array on the device, by a copy on another stream; the join makes programs wait for
-        it."""
+        """The array on the device, by a copy on another stream, for which programs wait (the join)."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if not array.size:
             return buffer, Join()
@@ -280,9 +277,7 @@ class CudaBackend(Sharing, QueuedBackend):
         return self._gate
 
     def pinned_table(self, nbytes: int) -> int:
-        """Pinned memory for a table, to be copied before the next one is taken. Errors:
-        DeviceError."""
-        # The usual case needs no driver, and making the context current costs two calls of it.
+        """Pinned memory for one table, copied before the next is taken. Errors: DeviceError."""
         if self.staging.has_table(nbytes):
             return self.staging.table(nbytes)
         with self.in_context:
@@ -306,7 +301,6 @@ class CudaBackend(Sharing, QueuedBackend):
 
     def marker(self) -> Callable[[], bool]:
         """A function that says whether all work enqueued until now has ended."""
-        # A lost device runs nothing any more, and refuses to record events.
         if self.loss is not None:
             return lambda: True
         with self.in_context:
@@ -315,7 +309,6 @@ class CudaBackend(Sharing, QueuedBackend):
         def has_ended() -> bool:
             if waiting:  # else it has ended, even if the device was lost since
                 with self.in_context:
-                    # Checked again: another thread may have cleared the list meanwhile.
                     if waiting and waiting[0].query():
                         waiting.clear()
             return not waiting
@@ -342,8 +335,7 @@ class CudaBackend(Sharing, QueuedBackend):
         return executable.on(self) if replace(executable.backend.target, name=self.target.name) == self.target else None
 
     def is_brief(self, executable: Executable) -> bool:
-        """False: a call usually returns at once, but it may wait for pinned memory or for a
-        number."""
+        """False: a call may have to wait for pinned memory, or for a number."""
         return False
 
     def meetings(self) -> str:
@@ -352,8 +344,7 @@ class CudaBackend(Sharing, QueuedBackend):
         return f"through the host ({nccl}; {_INSTALL_NCCL})" if isinstance(nccl, str) else f"through {nccl}"
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
-        """The executables as a crew whose collectives go through NCCL; None where that cannot
-        be."""
+        """The executables as a crew that meets through NCCL, if all are of CUDA devices."""
         return crew_for(executables, grid)
 
     def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program, Sources[Program]]:

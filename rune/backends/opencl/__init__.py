@@ -45,7 +45,6 @@ from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
 from rune.lowering.plan import Plan
 
-# OpenCL 1.2 has all of these on every device; doubles are an extension.
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
 _SMALLEST = "__kernel void smallest(__global int *x) { x[get_global_id(0)] = 0; }"
@@ -105,11 +104,9 @@ class OfPlatform(Protocol):
 def _fault(device: OfPlatform) -> str | None:
     """Why no kernel can be built for the device; None where one can.
 
-    A driver may list a processor for which its compiler is too old: PoCL 3.0 has LLVM 14, which
-    does not know AMD Zen 5. The trial costs 10 to 20 ms in each process, since PoCL keeps it on
-    disk.
+    A driver may list a processor that its compiler is too old for: PoCL 3.0 has LLVM 14, which does
+    not know AMD Zen 5. The trial costs 10 to 20 ms in each process, since PoCL keeps it on disk.
     """
-    # The declarations were tried in a program of their own, so no second trial is needed.
     return None if _header(device) is DECLARED else _build_error(device, _SMALLEST, ["-w"])
 
 
@@ -143,7 +140,6 @@ def _parts(device: Any, count: int) -> list[object]:
     units = device.max_compute_units // max(1, count)
     if count <= 1 or units == 0 or kind not in device.partition_properties:
         return []
-    # Where the units do not divide evenly, there may be more parts than that.
     return device.create_sub_devices([kind, units])[:count]
 
 
@@ -281,8 +277,7 @@ class OpenCLBackend(QueuedBackend):
             self.staging.send(block, offset, data)
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
-        """The array on the device, by a copy in another queue; the join makes programs wait for
-        it."""
+        """The array on the device, by a copy in another queue. Programs wait for it by the join."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if not array.size:
             return buffer, Join()
@@ -397,7 +392,6 @@ class OpenCLBackend(QueuedBackend):
 
     def _from_source(self, key: bytes, source: str, options: list[str]) -> Any:
         cl: Any = self.cl
-        # Without pyopencl's own cache, which compares only a hash.
         program = cl.Program(self.context, source).build(options, cache_dir=False)
         is_kept = self.device.platform.name in CACHING
         if disk_cache.current() is not None and not is_kept:

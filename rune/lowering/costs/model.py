@@ -127,8 +127,8 @@ class _Model:
             sums.request_cycles += SPILLED_REQUESTS * max(0, used - record.thread_registers) / record.cycle_requests
         prints = self._footprints()
         through = self._bytes_through(prints, block, launch, held)
-        moved = self._with_starts(through, prints, block, launch, held)
-        parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, moved)}
+        traffic = self._with_starts(through, prints, block, launch, held)
+        parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, traffic)}
         # A core goes ahead of what it waits for.
         if not record.is_processor:
             starts = START_CYCLES + START_SUBGROUP_CYCLES * _subgroups_of_group(launch, record)

@@ -16,6 +16,7 @@ weights: every frequency but 0 and n/2 stands for two.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def _reference(x: np.ndarray, *, kind: str, axes: Axes, odd: bool) -> np.ndarray
 
 
 _NUMPY: dict[str, Any] = {"fft": np.fft.fft, "ifft": np.fft.ifft, "rfft": np.fft.rfft, "irfft": np.fft.irfft}
-_NUMPY_OF_AXES: dict[str, Any] = {kind: getattr(np.fft, f"{kind}n") for kind in _NUMPY}
+_NUMPY_OF_AXES: dict[str, Callable[..., np.ndarray]] = {kind: getattr(np.fft, f"{kind}n") for kind in _NUMPY}
 
 
 def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:

@@ -155,9 +155,9 @@ def _of_others(shape: Shape, cores: int, product: Product) -> set[str]:
     counts = range(1, shape.vectors + 1) if n is None else vector_counts(shape, cores, m, n)
     packs = _packs(walks["b_inner"], walks["b_columns"]) if walks else {*PACKS, "square"}
     is_plain = walks and _is_plain(walks["a_rows"], walks["a_inner"])
-    left = set[str]() if is_plain else {"pack_left"}
+    left_packs = set[str]() if is_plain else {"pack_left"}
     tiles = {"tiles", *(f"tile{v}" for v in counts)} | rows_alone(shape, counts, m)
-    return {"view_block", "pack_right", *packs, *left} | tiles
+    return {"view_block", "pack_right", *packs, *left_packs} | tiles
 
 
 def _packs(inner: Digits, outer: Digits) -> set[str]:

@@ -9,7 +9,7 @@ Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -46,6 +46,22 @@ def greatest_of_lanes(value: Value) -> Value:
     return writer.lane(value, 0)
 
 
+def _size(of: Rows, head: Sequence[Value], greatest: Value) -> Value:
+    """What a column is divided by, so that squares neither overflow nor underflow.
+
+    greatest: the greatest part below the head of the column
+    """
+    writer, scalar = of.make.writer, of.make.shape.scalar
+    size, tiny = greatest, TINY[scalar]
+    for part in head:
+        size = writer.select(part.abs() > size, part.abs(), size)
+    size = writer.select(size > tiny, size, tiny)
+    is_finite = size <= GREATEST[scalar]
+    size = writer.select(size < 1 / tiny, size, 1 / tiny)
+    # Beside an infinity the other numbers must not become 0, or the column would seem reflected.
+    return writer.select(is_finite, size, tiny)
+
+
 def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
     """Reflects column j of `width` columns, each with `height` numbers, and the columns after it.
 
@@ -75,15 +91,7 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
         return writer.select(value.abs() > best, value.abs(), best)
 
     head = of.read(of.at(x, j))
-    size = greatest_of_lanes(reduced(greater))
-    for part in head:
-        size = writer.select(part.abs() > size, part.abs(), size)
-    tiny = TINY[shape.scalar]
-    size = writer.select(size > tiny, size, tiny)
-    is_finite = size <= GREATEST[shape.scalar]
-    size = writer.select(size < 1 / tiny, size, 1 / tiny)
-    # Beside an infinity the other numbers must not become 0, or the column would seem reflected.
-    size = writer.select(is_finite, size, tiny)
+    size = _size(of, head, greatest_of_lanes(reduced(greater)))
     inverse = size.like(1.0) / size
     wide = writer.splat(inverse, shape.lanes)
     squares = sum_of_lanes(reduced(lambda value, total: (value * wide).fma(value * wide, total)))
