@@ -216,7 +216,7 @@ class CudaBackend(Sharing, QueuedBackend):
             self.staging.send(address(block) + offset, data)
 
     def copy_in_aside(self, array: np.ndarray) -> tuple[DeviceBuffer, Join]:
-        """The array on the device, by a copy on another stream, for which programs wait (the join)."""
+        """The array on the device, by a copy on another stream; the join makes programs wait."""
         buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
         if not array.size:
             return buffer, Join()
