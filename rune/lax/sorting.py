@@ -69,8 +69,10 @@ def sort_key_val(
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     """The k largest elements along an axis, the largest first, and their positions as i32.
 
-    Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Equal elements keep their order; NaN counts as
-            the largest.
+    The order is IEEE 754's totalOrder (2019, section 5.10): 0.0 is larger than -0.0, NaN larger
+    than all numbers, and a NaN whose sign bit is set smaller. Equal elements keep their order.
+
+    Shapes: operand [*A, N, *B] -> twice [*A, k, *B].
     Types:  that of `operand`, and i32.
     Errors: ArgumentError for k below 0 or over N.
 

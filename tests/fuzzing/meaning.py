@@ -115,8 +115,8 @@ def associative_scan(combine: Callable[..., Any], x: Any, reverse: bool = False)
 
 
 def top_k(x: Any, k: int) -> tuple[Any, Any]:
-    """The largest of the last axis, earlier ones first among equals."""
-    order = np.argsort(-x, axis=-1, stable=True)[..., :k]
+    """The largest of the last axis, 0.0 before -0.0, earlier ones first among equals."""
+    order = np.lexsort((np.signbit(x), -x), axis=-1)[..., :k]
     return np.take_along_axis(x, order, -1), order
 
 

@@ -146,6 +146,38 @@ def test_top_k_takes_the_first_of_tied_elements_and_puts_nan_first(device: Any):
     np.testing.assert_array_equal(x[[2, 1, 3, 0]], values)
 
 
+# The bits of 1, -NaN, -0, 0, NaN, 2, -inf, inf, the least numbers below and above 0, and -1; and
+# the positions that top_k of jax 0.10.2 gives for them.
+BITS = {
+    np.float32: "3f800000 ffc00000 80000000 0 7fc00000 40000000 ff800000 7f800000 80000001 1 bf800000",
+    np.float16: "3c00 fe00 8000 0 7e00 4000 fc00 7c00 8001 1 bc00",
+}
+ORDER_OF_JAX = [4, 7, 5, 0, 9, 3, 2, 8, 10, 6, 1]
+
+
+def hard_numbers(dtype: Any, repeats: int) -> np.ndarray:
+    words = [int(word, 16) for word in BITS[dtype].split()]
+    return np.tile(np.array(words, f"u{np.dtype(dtype).itemsize}").view(dtype), repeats)
+
+
+@each_device
+@pytest.mark.parametrize("repeats", [1, 29], ids=["short", "long"])
+@pytest.mark.parametrize("dtype", BITS)
+def test_top_k_goes_by_every_bit_as_jax_does(device: Any, dtype: Any, repeats: int):
+    x = hard_numbers(dtype, repeats)
+    expected = [k + len(ORDER_OF_JAX) * n for k in ORDER_OF_JAX for n in range(repeats)]
+
+    _, positions = rune.jit(lambda v: ops.top_k(v, k=x.size - 1), device=device.name)(x)
+
+    assert np.asarray(positions).tolist() == expected[:-1]
+
+
+@pytest.mark.parametrize("dtype", BITS)
+def test_an_eager_top_k_goes_by_every_bit(dtype: Any):
+    assert order.largest(hard_numbers(dtype, 1), 11).tolist() == ORDER_OF_JAX
+    assert order.largest(hard_numbers(dtype, 1).astype(np.float64), 11).tolist() == ORDER_OF_JAX
+
+
 @pytest.mark.parametrize("k", [1, 10, 999, 1000])
 def test_the_reference_of_top_k_takes_the_last_elements_of_the_order_in_reverse(k: int):
     x = np.random.default_rng(k).integers(0, 50, 1000)

@@ -31,7 +31,7 @@ from rune.ops.family import broadcast
 from rune.ops.movement import slice_
 from rune.ops.reduction import reduce_sum
 from rune.ops.sorting import positions_like
-from rune.ops.sorting.keys import less, ordered, reversed_order, take_last
+from rune.ops.sorting.keys import less, ordered, reversed_order, take_last, totally_ordered
 
 SHORT = 256  # elements of a row that are compared all with all, at most
 
@@ -62,9 +62,9 @@ def _words_of(x: Value, how: Tiles) -> list[Word]:
 
 
 def largest(target: Target, x: Value, k: int) -> list[Value]:
-    """What the target does in place of `top_k`."""
+    """What the target does in place of `top_k`, which goes by every bit of a float."""
     how = tiles(target)
-    keys = [reversed_order(key) for key in ordered(x)]
+    keys = [reversed_order(key) for key in totally_ordered(x)]
     if _is_short(x):
         order = _order_of_short(keys)
     else:

@@ -2,10 +2,12 @@
 
     sort     operands of one shape -> the same, their rows permuted alike so that the first
              `num_keys` are in lexicographic order; equal elements keep their order
-    top_k    x, k -> the k last elements in that order, the last one first, and their positions
+    top_k    x, k -> the k last elements in total order, the last one first, and their positions
 
-The order is total: NaN after all numbers, -0 equal to 0, complex numbers by real and then by
-imaginary part, False before True. Tangents move with their elements.
+`sort` has NaN after all numbers and -0 equal to 0; `top_k` goes by every bit, as IEEE 754's
+totalOrder and JAX do: -0 before 0, and a NaN whose sign bit is set before all numbers. Complex
+numbers are ordered by real and then by imaginary part, False before True. Tangents move with their
+elements.
 
 order.py has the order in NumPy, which is the meaning; keys.py the order in integers, for devices,
 whose way of sorting is in lowering/sorting; searching.py the search in sorted rows.

@@ -1,7 +1,8 @@
 """Keys as integers that compare in the same order, most significant first, and their comparison.
 
-NaN is after all numbers, -0 equal to 0; complex numbers compare by real and then by imaginary
-part. lowering/sorting has the ways in which devices sort by these integers.
+For `sort`, NaN is after all numbers and -0 equal to 0; complex numbers compare by real and then by
+imaginary part. `top_k` goes by every bit. lowering/sorting has the ways in which devices sort by
+these integers.
 """
 
 from __future__ import annotations
@@ -53,11 +54,32 @@ def _float_order(x: Value, integer: np.dtype) -> Array:
     most = np.iinfo(integer).max
     # Not by comparing floats: some devices flush the smallest ones to 0.
     is_zero = eq(logical_and(bits, literal_like(most, bits)), zero_like(bits))
-    bits = select(is_zero, zero_like(bits), bits)
-    # The bits of negative numbers grow with the magnitude: all but the sign are inverted.
-    inverted_bits = logical_xor(bits, literal_like(most, bits))
-    order = select(lt(bits, zero_like(bits)), inverted_bits, bits)
+    order = _signed_order(select(is_zero, zero_like(bits), bits))
     return select(ne(x, x), literal_like(most, bits), order)
+
+
+def _signed_order(bits: Value) -> Array:
+    """Bits of floats, read as integers, that compare as the floats do."""
+    # The bits of negative numbers grow with the magnitude: all but the sign are inverted.
+    most = np.iinfo(type_of(bits).dtype).max
+    inverted_bits = logical_xor(bits, literal_like(most, bits))
+    return select(lt(bits, zero_like(bits)), inverted_bits, bits)
+
+
+def totally_ordered(key: Value) -> Sequence[Value]:
+    """Integers, as of `ordered`, that compare as IEEE 754's totalOrder has it.
+
+    -0 is before 0, a NaN with its sign bit set before all numbers, and any other after them.
+    Source: IEEE 754-2019, section 5.10.
+    """
+    dtype = type_of(key).dtype
+    if dtype in dtypes.COMPLEX:
+        return [*totally_ordered(real(key)), *totally_ordered(imag(key))]
+    if dtype not in dtypes.FLOATING:
+        return ordered(key)
+    wide = dtype == dtypes.f64
+    number = cast(key, dtypes.f64 if wide else dtypes.f32)
+    return [_signed_order(bitcast(number, dtype=dtypes.i64 if wide else dtypes.i32))]
 
 
 def reversed_order(key: Value) -> Value:

@@ -10,7 +10,7 @@ Source: least significant digit first, Knuth, The Art of Computer Programming 3,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -46,16 +46,34 @@ def permutation(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def largest(x: np.ndarray, k: int) -> np.ndarray:
-    """The positions of the k last elements in order, the last first; of a tie, the first comes
-    first.
+    """The positions of the k last elements in total order, the last first; of a tie, the first
+    comes first.
     """
-    words = [~w for w in words_of(x)]
+    words = [~w for w in total_words_of(x)]
     if len(words) > 1:
         return permutation(words)[..., :k]
     packed = _packed(words[0])
     if 0 < k < packed.shape[-1]:
         packed = np.partition(packed, k - 1, axis=-1)[..., :k]
     return _positions(np.sort(packed, axis=-1))[..., :k]
+
+
+def total_words_of(key: np.ndarray) -> list[np.ndarray]:
+    """u32 arrays, as of `words_of`, that compare as IEEE 754's totalOrder has it: by every bit."""
+    if key.dtype in dtypes.COMPLEX:
+        return _words_of_parts(key, total_words_of)
+    if key.dtype not in dtypes.FLOATING:
+        return words_of(key)
+    number = key if key.dtype == dtypes.f64 else key.astype(np.float32)
+    bits = np.ascontiguousarray(number).view(f"i{number.itemsize}")
+    # The bits of negative numbers grow with the magnitude: all but the sign are inverted.
+    return words_of(bits ^ (bits >> (8 * number.itemsize - 1) & np.iinfo(bits.dtype).max))
+
+
+def _words_of_parts(key: np.ndarray, words: Callable[[np.ndarray], list[np.ndarray]]) -> list[np.ndarray]:
+    """The words of the real parts, and those of the imaginary parts."""
+    both = words(np.ascontiguousarray(key[..., None]).view(PART[key.dtype]))
+    return [word[..., part] for part in (0, 1) for word in both]
 
 
 def search_keys(x: np.ndarray) -> np.ndarray:
@@ -75,9 +93,7 @@ def search_keys(x: np.ndarray) -> np.ndarray:
 def words_of(key: np.ndarray) -> list[np.ndarray]:
     """u32 arrays, most significant first, that compare as the elements of `key` do."""
     if key.dtype in dtypes.COMPLEX:
-        parts = np.ascontiguousarray(key[..., None]).view(PART[key.dtype])
-        words = words_of(parts)
-        return [word[..., part] for part in (0, 1) for word in words]
+        return _words_of_parts(key, words_of)
     if key.dtype in (dtypes.f64, dtypes.i64, dtypes.u64):
         wide = _ordered_bits(key, np.dtype(np.uint64))
         return [(wide >> _HALF).astype(np.uint32), wide.astype(np.uint32)]
