@@ -28,13 +28,11 @@ from rune.backends.shared.join import Join
 from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work, WorkStats
-from rune.backends.vulkan.aside import Aside
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, Physical, instance, no_such_device, physical_devices
-from rune.backends.vulkan.memory import VulkanMemory, address_of
-from rune.backends.vulkan.pipeline import Pipelines
+from rune.backends.vulkan.memory import address_of
 from rune.backends.vulkan.replay import VulkanBuffer, VulkanExecutable
-from rune.backends.vulkan.session import Session
+from rune.backends.vulkan.session import Session, session_on
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
@@ -177,10 +175,7 @@ class VulkanBackend:
 
     def _open(self) -> Session:
         try:
-            device = VulkanDevice(self.physical, self.target.name)
-            memory, copies = VulkanMemory(device), device.copies
-            aside = Aside(device, memory, copies) if copies and not memory.is_shared else None
-            return Session(device, memory, Pipelines(device), aside)
+            return session_on(VulkanDevice(self.physical, self.target.name))
         except Failure as failure:
             name = self.target.name
             raise DeviceError(f"device: cannot open {name} ({failure})") from failure

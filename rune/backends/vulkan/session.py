@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rune.backends.vulkan.aside import Aside
 from rune.backends.vulkan.device import VulkanDevice
+from rune.backends.vulkan.driver import Failure
 from rune.backends.vulkan.memory import VulkanMemory
 from rune.backends.vulkan.pipeline import Pipelines
 from rune.records import dataclass
@@ -17,3 +18,17 @@ class Session:
     memory: VulkanMemory
     pipelines: Pipelines
     aside: Aside | None  # None if the host writes arrays, or there is no second queue
+
+
+def session_on(device: VulkanDevice) -> Session:
+    """The session of an opened device, which is closed if a part of it cannot be made.
+
+    Errors: Failure if the driver refuses one.
+    """
+    try:
+        memory, copies = VulkanMemory(device), device.copies
+        aside = Aside(device, memory, copies) if copies and not memory.is_shared else None
+        return Session(device, memory, Pipelines(device), aside)
+    except Failure:
+        device.close()
+        raise

@@ -15,7 +15,7 @@ import pytest
 from rune import dtypes
 from rune.backends import vulkan
 from rune.backends.vulkan import device as vulkan_device
-from rune.backends.vulkan import items, record
+from rune.backends.vulkan import items, record, session
 from rune.backends.vulkan.clock import Clock
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import Failure, api, c_array
@@ -57,14 +57,20 @@ def test_a_device_that_the_driver_does_not_open_is_named_with_the_code(monkeypat
         VulkanDevice(physical(), "vulkan:0")
 
 
-def test_a_device_that_lacks_a_handle_when_it_is_opened_is_named_with_the_call(monkeypatch: pytest.MonkeyPatch):
-    def refuse(device: object) -> None:
+def test_a_device_that_lacks_a_handle_when_it_is_opened_is_named_with_the_call_and_closed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    devices: list[VulkanDevice] = []
+
+    def refuse(device: VulkanDevice) -> None:
+        devices.append(device)
         raise Failure(api().VK_ERROR_OUT_OF_HOST_MEMORY, "vkCreatePipelineLayout")
 
-    monkeypatch.setattr(vulkan, "Pipelines", refuse)
+    monkeypatch.setattr(session, "Pipelines", refuse)
 
     with pytest.raises(DeviceError, match=r"vulkan:0 \(vkCreatePipelineLayout: VK_ERROR_OUT_OF_HOST_MEMORY\)"):
         vulkan.VulkanBackend(TARGETS[0], physical())
+    assert [device.handle for device in devices] == [None]
 
 
 # --- a device that is lost --------------------------------------------------------------------
