@@ -75,7 +75,7 @@ def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
 
     in_tree:   a tree of arrays, of the same types in all processes.
     is_source: whether it is this process that sends: one of them. By default process 0 does.
-    Shapes:    any, kept. Types: those of arrays, as in process_allgather.
+    Shapes:    any, unchanged. Types: those of arrays, as in process_allgather.
     Errors:    DistributedError if types or calls differ, and unless one process sends.
 
     >>> import rune, numpy as np

@@ -166,7 +166,7 @@ def _leaf(name: str, note: object) -> Leaf:
 def structure(nodes: Sequence[object]) -> tuple[TreeDef, list[str]]:
     """The structure that is noted, and the names of its leaves.
 
-    Errors: Unreadable for nodes that do not fit together; Foreign for a class of somebody's.
+    Errors: Unreadable for inconsistent nodes; Foreign for a class defined outside rune.
     """
     built: list[TreeDef] = []
     for node in reversed(nodes):

@@ -128,7 +128,7 @@ def psum(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: that of `x`; bools become i32.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -145,7 +145,7 @@ def pmean(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None)
     """The mean over all lanes, in every lane.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -163,7 +163,7 @@ def pmax(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
     """The largest value over all lanes, in every lane. Not differentiable.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: real, that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -178,7 +178,7 @@ def pmin(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
     """The smallest value over all lanes, in every lane. Not differentiable.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: real, that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -350,7 +350,7 @@ def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     """Sends each lane's value to another lane; lanes that receive nothing get zeros.
 
     perm:    pairs (lane that sends, lane that receives).
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors:  ArgumentError where a lane sends or receives twice, or does not exist.
 
     >>> import rune, rune.numpy as rnp
@@ -378,7 +378,7 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Size) -> None:
 def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
     """Lane i receives the value of lane perm[i].
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if perm is not a
             permutation of the lanes.
 
@@ -394,7 +394,7 @@ def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups
     """Exchanges the lanes with an axis of as many elements.
 
     axis_index_groups:  as for all_to_all.
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ShapeError for an axis whose size is
             not the number of lanes.
 
@@ -412,7 +412,7 @@ def pvary(x: T, axis_name: Name) -> T:
 
     It changes no numbers: where types say along which axes values vary (`rune.shard_map`), the
     result varies along this one too, and each device has its own gradient. Elsewhere it is `x`.
-    Shapes: any, kept. Types: that of `x`, varying along the axis.
+    Shapes: any, unchanged. Types: that of `x`, varying along the axis.
     Errors: UnboundAxisError if no enclosing axis has the name.
 
     >>> import rune, rune.numpy as rnp
@@ -430,7 +430,7 @@ def pvary(x: T, axis_name: Name) -> T:
 def pcast(x: T, axis_name: Name, *, to: str) -> T:
     """`pvary`, under JAX's name: `to` is "varying".
 
-    Shapes: any, kept. Types: that of `x`, varying along the axis.
+    Shapes: any, unchanged. Types: that of `x`, varying along the axis.
     Errors: ArgumentError for another `to`, as deferred sums ("reduced") are not supported, and for
             a value that already varies along the axis; UnboundAxisError if no enclosing axis has
             the name.
@@ -453,7 +453,7 @@ def pcast(x: T, axis_name: Name, *, to: str) -> T:
 def pbroadcast(x: T, axis_name: Name, source: int) -> T:
     """The value of one lane, in every lane.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError for a lane that the
             axis does not have.
 

@@ -60,7 +60,7 @@ def conv_general_dilated(
             makes no NaN (as long as the product of lhs_dilation is at most 16).
     Types:  one numeric dtype; operands are converted to `preferred_element_type`. Half types
             accumulate in f32.
-    Errors: ArgumentError, ShapeError for parameters that do not fit.
+    Errors: ArgumentError or ShapeError for inconsistent parameters.
     Source: the definition of XLA's ConvGeneralDilated; derivatives in ops/convolution.py.
 
     >>> import rune, rune.numpy as rnp
@@ -108,7 +108,7 @@ def conv(
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
     Types:  numeric, promoted together.
     Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
-            ShapeError for shapes that do not fit.
+            ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.conv(rnp.ones((1, 1, 3)), rnp.ones((1, 1, 2)), (1,), "SAME")
@@ -131,7 +131,7 @@ def conv_with_general_padding(
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
     Types:  numeric, promoted together.
-    Errors: DtypeError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: DtypeError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 2)), rnp.ones((1, 1, 2))
@@ -170,7 +170,7 @@ def conv_transpose(
     Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
     Types:  numeric, promoted together.
     Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
-            ShapeError for shapes that do not fit.
+            ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 2, 1)), rnp.ones((2, 1, 1))
@@ -288,7 +288,7 @@ def conv_general_dilated_local(
             the order of `conv_general_dilated_patches`.
     Types:  bools and integers become floats.
     Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
-            ShapeError for shapes that do not fit.
+            ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 3)), rnp.array([[[1.0, 2.0], [1.0, 2.0]]])

@@ -185,7 +185,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     """Matrices times matrices; the leading axes are the batch axes of both.
 
     Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: as dot_general.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -34,7 +34,7 @@ def relu(x: ArrayLike) -> Array:
     """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
 
     Shapes: any, unchanged.
-    Types:  real, kept; bools become i32.
+    Types:  real, unchanged; bools become i32.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp

@@ -49,7 +49,7 @@ def dot_product_attention(
     query_seq_lengths, key_value_seq_lengths: i32[B], how many there are; results beyond are 0.
     local_window_size: how many keys to the left and to the right a query sees.
     return_residual: also log Σ exp of the scores, [B, T, N], a constant of differentiation.
-    Errors: ShapeError, DtypeError, ArgumentError for arguments that do not fit.
+    Errors: ShapeError, DtypeError or ArgumentError for arguments that are inconsistent.
     Source: Vaswani et al. 2017, arXiv:1706.03762; groups, Ainslie et al. 2023, arXiv:2305.13245.
 
     >>> import rune.nn as nn, rune.numpy as rnp

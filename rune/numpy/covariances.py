@@ -74,7 +74,7 @@ def cov(
             variable gives a scalar. `y` adds variables; weights are [K].
     Types:  bools and integers become floats.
     ddof:   subtracted from the number of observations; 1, or 0 if `bias`.
-    Errors: ShapeError above rank 2 or for weights that do not fit; DtypeError for fweights that
+    Errors: ShapeError above rank 2 or for weights of another shape; DtypeError for fweights that
             are not integers; ArgumentError for a ddof that is not an integer.
 
     >>> import rune.numpy as rnp

@@ -281,7 +281,7 @@ def _two(name: str, axes: Any) -> Any:
     return axes
 
 
-# --- what they share ----------------------------------------------------------------------------
+# --- shared helpers -----------------------------------------------------------------------------
 
 
 def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str | None) -> Array:

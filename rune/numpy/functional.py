@@ -108,7 +108,7 @@ def piecewise(
     everywhere; where a function is not chosen it contributes no derivative, not even a NaN.
 
     Shapes: x [*A], conditions that broadcast to it -> [*A]. Types: as x.
-    Errors: ArgumentError when the counts do not fit.
+    Errors: ArgumentError for too few or too many functions.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.array([-2.0, 0.0, 3.0])

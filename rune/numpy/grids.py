@@ -356,7 +356,7 @@ class _Joined:
 
     A leading string is NumPy's directive: "axis", "axis,rank" or "axis,rank,place of the new axes".
     Shapes: rows [N] and numbers -> r_ [total length], c_ [N, number of parts]. Types: promoted.
-    Errors: ArgumentError for another string; ShapeError for parts that do not fit.
+    Errors: ArgumentError for another string; ShapeError if the parts do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.r_[1.0, 2:4], rnp.c_[rnp.zeros(1), rnp.ones(1)].shape

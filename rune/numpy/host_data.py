@@ -242,8 +242,8 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
             since arrays are immutable.
     device: where the array should be; by default where x is.
     copy:   True always copies, False never.
-    Errors: ArgumentError if x has no such methods, or where copy=False cannot be kept;
-            memory of devices that rune does not have, and for CUDA memory that is not dense.
+    Errors: ArgumentError if x has no such methods, or if copy=False would need a copy; DeviceError
+            for memory of a device that rune does not have, and for CUDA memory that is not dense.
 
     >>> import numpy as np, rune.numpy as rnp
     >>> rnp.from_dlpack(np.arange(3, dtype="f4"))

@@ -104,7 +104,7 @@ def _masked(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above diagonal `k` of the last two axes.
 
-    Shapes: m [*B, M, N], kept. Types: that of `m`.
+    Shapes: m [*B, M, N], unchanged. Types: that of `m`.
     Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
@@ -119,7 +119,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below diagonal `k` of the last two axes.
 
-    Shapes: m [*B, M, N], kept. Types: that of `m`.
+    Shapes: m [*B, M, N], unchanged. Types: that of `m`.
     Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp

@@ -397,7 +397,7 @@ def cumulative_sum(
 ) -> Array:
     """Running sum, starting with 0 if `include_initial`.
 
-    Shapes: x [*A, N, *B], kept; N + 1 if include_initial. Types: as `sum`.
+    Shapes: x [*A, N, *B], unchanged; N + 1 if include_initial. Types: as `sum`.
     Errors: ArgumentError without axis, except for rank 1.
 
     >>> import rune.numpy as rnp

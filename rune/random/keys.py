@@ -301,7 +301,7 @@ def key_dtype(impl_spec: object = None) -> KeyDtype:
 def clone(key: KeyLike) -> Array:
     """The same key, marked as unused: the check for reuse accepts it.
 
-    Shapes: keys of any shape, kept.
+    Shapes: keys of any shape, unchanged.
     Types:  keys of the same generator.
     Errors: ArgumentError if it is not a key.
 

@@ -138,7 +138,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
     The first and the last may be vectors.
     Shapes: [M, K], [K, L], …, [P, N] -> [M, N]; a vector at an end has no such axis.
     Types:  promoted together.
-    Errors: ArgumentError for fewer than two; ShapeError where sizes or ranks do not fit.
+    Errors: ArgumentError for fewer than two; ShapeError where sizes or ranks do not match.
     Source: Cormen et al., Introduction to Algorithms 3e, §15.2.
 
     >>> import rune.numpy as rnp

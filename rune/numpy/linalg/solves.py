@@ -28,7 +28,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x with a x = b.
 
     Shapes: a [*B, N, N]; b [N] -> [*B, N], b [*B, N, K] -> [*B, N, K]; leading axes broadcast.
-    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
     Errors: ShapeError unless `a` is square and `b` has as many rows. A singular `a` gives
             infinities or NaN.
     Source: LU with partial pivoting, Golub & Van Loan 4e, §3.4; derivative: Giles 2008, §2.2.
@@ -56,7 +56,7 @@ def inv(a: ArrayLike) -> Array:
     """The inverse of square matrices.
 
     Shapes: [*B, N, N] -> [*B, N, N].
-    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square. A singular matrix gives infinities or NaN.
     Source: LU with partial pivoting, Golub & Van Loan 4e, §3.4.
 
