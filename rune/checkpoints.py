@@ -139,7 +139,7 @@ class Manager:
         self._prune()
 
     def wait(self) -> None:
-        """Wait until the checkpoint is written. Errors: one from writing that was not raised yet."""
+        """Wait until the checkpoint is written. Errors: a writing error that was not raised yet."""
         with self._lock:
             self._finish()
 
