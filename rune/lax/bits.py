@@ -31,7 +31,7 @@ def _as_unsigned(x: Array, signed: bool) -> Array:
 
 
 def _shift_right(x: Array, y: Array, arithmetic: bool) -> Array:
-    """Through bits of the other signedness, where x's own shift is not the one asked for."""
+    """Shifts right; reinterprets x with the other signedness if its own shift is the other kind."""
     dtype = type_of(x).dtype
     if (dtype in dtypes.SIGNED) == arithmetic:
         return ops.shr(x, y)
@@ -134,9 +134,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     Above the range of the exponent they become infinite, below it zero, as in XLA. Tangents are
     rounded likewise.
     Shapes: any, unchanged. Types: floating, that of `operand`.
-    Errors: ArgumentError if an argument is not an array; DtypeError for anything but floats as
-            `operand`, anything but integers and bools as `exponent_bits` and anything but integers
-            and bools as `mantissa_bits`.
+    Errors: ArgumentError if an argument is not an array; DtypeError unless `operand` is floating,
+            and unless `exponent_bits` and `mantissa_bits` are integers or bools.
 
     >>> from rune import lax
     >>> lax.reduce_precision(1.2345678, 8, 7)

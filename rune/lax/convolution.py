@@ -158,14 +158,13 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """A convolution over an array whose elements are spread `strides` apart:
+    """Upsampling: a convolution over an array whose elements are spread `strides` apart.
 
-    upsampling.
     dimension_numbers: None means channels last, ("NHWC", "HWIO", "NHWC") and the like.
     transpose_kernel:  the kernel is flipped and its features swapped, so that the result is the
                        gradient of a convolution with that kernel.
-    padding: names mean the padding of the convolution that this one undoes. Pairs pad the input of
-             this one or, with `use_consistent_padding`, are those of the undone one.
+    padding: a name stands for the padding of the convolution that this one undoes. Pairs pad the
+             input of this one or, with `use_consistent_padding`, belong to the undone convolution.
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
     Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
     Types:  numeric, promoted together.

@@ -1,7 +1,7 @@
 """Elementwise functions on operands of one dtype: arithmetic, comparisons, functions of reals.
 
 Nothing is promoted: integers stay integers (`div` of integers truncates), and functions of reals
-refuse them. Source: XLA operation semantics, elementwise operations.
+reject integers. Source: XLA operation semantics, elementwise operations.
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ def triangular_solve(
     is_vector = type_of(y).ndim == type_of(x).ndim - 1
     y = c.expand_dims(y, -1 if left_side else -2) if is_vector else y
     x = conjugate(x) if conjugate_a else x
-    # X op(a) = b is op(a)ᵀ Xᵀ = bᵀ.
+    # X op(a) = b is equivalent to op(a)ᵀ Xᵀ = bᵀ.
     if transpose_a == left_side:
         x, lower = swapped(x), not lower
     y = y if left_side else swapped(y)

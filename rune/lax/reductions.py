@@ -155,7 +155,7 @@ def _rows(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _over_arrays(computation: Callable[..., Array], treedef: TreeDef) -> Callable[..., list[Array]]:
-    """The function of scalars applied to whole arrays, flat."""
+    """The function of scalars, as a function of two flat lists of whole arrays."""
 
     def combine(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> list[Array]:
         shape = type_of(first[0]).shape

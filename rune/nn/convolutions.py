@@ -3,8 +3,8 @@
     conv1d x [N, C, L]    conv2d x [N, C, H, W]    conv3d x [N, C, D, H, W]
     weight [O, C / groups, *K], transposed [C, O / groups, *K];  bias [O]
 
-The meaning and the arguments are torch's; a number stands for every axis. A kernel is not flipped.
-`rune.lax.conv_general_dilated` has every layout.
+Functions and arguments are those of torch; a single number applies to every axis. The kernel is not
+flipped. For other layouts use `rune.lax.conv_general_dilated`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ signals         convolve, interp, gradient, unwrap, …     polynomials     poly
 windows         hanning, kaiser, i0, …
 types           float32, bfloat16, result_type, finfo, issubdtype, …
 
-Missing from NumPy: anything that writes in place (out=, fill), and memory order.
+Not supported: anything that writes in place (out=, fill), and memory order.
 Results whose shape depends on values (nonzero, unique) need `size=` under transformations.
 """
 

@@ -171,7 +171,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def mask_indices(n: int, mask_func: Callable[..., Any], k: object = 0, *, size: int | None = None) -> tuple[Array, ...]:
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
 
-    Shapes: n -> rows [K], columns [K]; K is `size`, where given, filled up with 0. Types: i32.
+    Shapes: n -> rows [K], columns [K]; K is `size` if given, padded with 0. Types: i32.
     Errors: ArgumentError if `n` is not an integer.
 
     >>> import rune.numpy as rnp

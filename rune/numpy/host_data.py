@@ -1,7 +1,7 @@
 """Arrays from and to other data: bytes, text, iterators and files.
 
-Files have NumPy's own formats (.npy, .npz, text), and nothing is pickled. Dtypes that those cannot
-name (bf16, fp8, int4) are refused, never stored as bare bytes.
+Files have NumPy's own formats (.npy, .npz, text), and nothing is pickled. Dtypes that these
+formats cannot name (bf16, fp8, int4) are refused, never stored as raw bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 def _made(data: np.ndarray, dtype: DTypeLike) -> Array:
-    """Host data as an array; an explicit dtype is kept, otherwise 64 bits become 32."""
+    """Host data as an array, in an explicit dtype; without one, 64 bits become 32."""
     return as_array(data, None if dtype is None else dtypes.available(dtypes.named(dtype)))
 
 
@@ -141,7 +141,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
 
     allow_pickle: nothing is pickled either way, since there are no arrays of objects.
     Shapes: any, stored. Types: stored.
-    Errors: DtypeError for dtypes that the format does not know (bf16, fp8, int4).
+    Errors: DtypeError for dtypes that the format does not have (bf16, fp8, int4).
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Distributions with a closed-form inverse: each takes one uniform number.
+"""Distributions with a closed-form inverse: each sample uses one uniform number.
 
 The samplers follow JAX in how they keep the uniform number away from points where the formula is
 infinite.
