@@ -207,7 +207,7 @@ def all_gather(
     Shapes: x [*S] of L lanes -> [*S] with L inserted at `axis`; `tiled`, that axis L times as long.
     Types:  that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
-            an array, and for another `to`.
+            an array, and for an unknown `to`.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.all_gather(x, "i"), axis_name="i")(rnp.arange(2.0))
@@ -258,7 +258,7 @@ def psum_scatter(
     Types:  numeric, that of `x`.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
                         separately: L is the size of a group.
-    Errors:             ShapeError for another size of that axis.
+    Errors:             ShapeError for any other size of that axis.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.psum_scatter(x, "i"), axis_name="i")(rnp.ones((2, 2)))
@@ -431,7 +431,7 @@ def pcast(x: T, axis_name: Name, *, to: str) -> T:
     """`pvary`, under the newer name in JAX; `to` must be "varying".
 
     Shapes: any, unchanged. Types: that of `x`, varying along the axis.
-    Errors: ArgumentError for another `to`, as deferred sums ("reduced") are not supported, and for
+    Errors: ArgumentError for an unknown `to` (deferred sums, "reduced", are not supported), and for
             a value that already varies along the axis; UnboundAxisError if no enclosing axis has
             the name.
 

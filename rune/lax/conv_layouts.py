@@ -84,7 +84,7 @@ def padtype_to_pads(
 
     padding: "VALID": none; "SAME": enough for ceil(size / stride) windows, the odd element at the
              end; "SAME_LOWER": the same with the odd element at the start.
-    Errors: ArgumentError for another name.
+    Errors: ArgumentError for any other name.
 
     >>> import rune
     >>> rune.lax.padtype_to_pads((8,), (4,), (1,), "SAME")

@@ -107,7 +107,7 @@ def conv(
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
     Types:  numeric, promoted together.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array;
             ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
@@ -168,7 +168,7 @@ def conv_transpose(
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
     Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
     Types:  numeric, promoted together.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array;
             ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
@@ -234,8 +234,8 @@ def conv_general_dilated_patches(
     Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,
             of the window in feature c.
     Types:  that of `lhs`.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array or is
-            boolean; ShapeError for another rank.
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array or is
+            boolean; ShapeError for any other rank.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.arange(3.0).reshape(1, 1, 3)
@@ -286,7 +286,7 @@ def conv_general_dilated_local(
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
             the order of `conv_general_dilated_patches`.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array;
             ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
@@ -328,7 +328,7 @@ def conv_shape_tuple(
 ) -> Shape:
     """The shape of a convolution in the order NCHW, OIHW.
 
-    Errors: ArgumentError for another `pads`.
+    Errors: ArgumentError for invalid `pads`.
 
     >>> import rune
     >>> rune.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), "SAME")
@@ -351,7 +351,7 @@ def conv_general_shape_tuple(
 ) -> Shape:
     """The shape of a convolution whose axes `dimension_numbers` names.
 
-    Errors: ArgumentError for another `padding`.
+    Errors: ArgumentError for an unknown `padding`.
 
     >>> import rune
     >>> layout = ("NWC", "WIO", "NWC")
@@ -373,7 +373,7 @@ def conv_transpose_shape_tuple(
 ) -> Shape:
     """The shape of `conv_transpose`, axes named by `dimension_numbers`.
 
-    Errors: ArgumentError for another `padding`.
+    Errors: ArgumentError for an unknown `padding`.
 
     >>> import rune
     >>> layout = ("NWC", "WIO", "NWC")

@@ -48,7 +48,7 @@ def dynamic_slice(
     allow_negative_indices: whether starts below 0 count from the end; otherwise they count as 0.
     Shapes: operand [*S], start_indices int[] of each axis -> slice_sizes.
     Types:  that of `operand`.
-    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for any other rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -162,7 +162,7 @@ def dynamic_update_index_in_dim(
     Shapes: operand [*A, N, *B], update [*A, 1, *B] or [*A, *B] -> that of `operand`.
     Types:  that of `operand`, into which the update is converted.
     Errors: ArgumentError if an argument is not an array or `index` is not an integer; ShapeError
-            for another rank; AxisError for an axis out of range.
+            for any other rank; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

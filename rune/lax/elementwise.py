@@ -130,8 +130,8 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 
     Shapes: any, unchanged.
     Types:  floating, that of `x`.
-    Errors: ArgumentError if an argument is not an array or the method is unknown; DtypeError for
-            anything but floats.
+    Errors: ArgumentError if an argument is not an array or the method is unknown; DtypeError unless
+            `x` is floating.
 
     >>> from rune import lax
     >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)

@@ -330,7 +330,7 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
     Shapes: N elements along an axis -> low + N + (N - 1)·interior + high; padding_value [].
     Types:  one dtype, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for another rank.
+            dtypes; ShapeError for any other rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

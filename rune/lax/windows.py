@@ -153,7 +153,7 @@ def reduce_window_shape_tuple(
 ) -> Shape:
     """The shape of `reduce_window`.
 
-    Errors: ArgumentError for another `padding`.
+    Errors: ArgumentError for an unknown `padding`.
 
     >>> import rune
     >>> rune.lax.reduce_window_shape_tuple((5, 5), (2, 2), (2, 1), "VALID")

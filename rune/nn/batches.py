@@ -41,8 +41,8 @@ def batch_norm_state(channels: int, dtype: DTypeLike = "f32") -> BatchNormState:
     """The state before the first batch: mean 0, variance 1.
 
     Shapes: mean and var [channels], count []. Types: `dtype`; the count i32.
-    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
-            an unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype, and
+            unless `channels` is an integer.
 
     >>> import rune.nn as nn
     >>> nn.batch_norm_state(2).var

@@ -104,7 +104,7 @@ def rnn_cell(params: CellParams, x: ArrayLike, h: ArrayLike, nonlinearity: Liter
 
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `nonlinearity`; DtypeError for complex numbers; ShapeError
+    Errors: ArgumentError for an unknown `nonlinearity`; DtypeError for complex numbers; ShapeError
             if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp

@@ -122,7 +122,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, d
     NaN for a variable that does not vary.
     Shapes: as `cov`. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype;
-            ShapeError for another rank.
+            ShapeError for any other rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.corrcoef(rnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -144,7 +144,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`tril_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for any other rank.
 
     >>> import rune.numpy as rnp
     >>> len(rnp.tril_indices_from(rnp.zeros((3, 3)))[0])
@@ -158,7 +158,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`triu_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for any other rank.
 
     >>> import rune.numpy as rnp
     >>> len(rnp.triu_indices_from(rnp.zeros((3, 3)), 1)[0])
@@ -356,7 +356,7 @@ class _Joined:
 
     A leading string is NumPy's directive: "axis", "axis,rank" or "axis,rank,place of the new axes".
     Shapes: rows [N] and numbers -> r_ [total length], c_ [N, number of parts]. Types: promoted.
-    Errors: ArgumentError for another string; ShapeError if the parts do not match.
+    Errors: ArgumentError for any other string; ShapeError if the parts do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.r_[1.0, 2:4], rnp.c_[rnp.zeros(1), rnp.ones(1)].shape

@@ -184,7 +184,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     Shapes: any -> of the same rank. Types: that of `filt`.
     trim:   "f" for the front, "b" for the back, "fb" for both.
     axis:   the axes to trim; all for None.
-    Errors: ArgumentError for another `trim`; ConcretizationTypeError for a traced array.
+    Errors: ArgumentError for an unknown `trim`; ConcretizationTypeError for a traced array.
 
     >>> import rune.numpy as rnp
     >>> rnp.trim_zeros(rnp.array([0, 0, 3, 0, 4, 0]))

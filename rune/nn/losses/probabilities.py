@@ -88,7 +88,7 @@ def kl_div(
     Source: Kullback & Leibler 1951.
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `reduction`; DtypeError if an argument is not an array or
+    Errors: ArgumentError for an unknown `reduction`; DtypeError if an argument is not an array or
             `targets` is complex; ShapeError if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp

@@ -91,7 +91,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors with 3 components along `axis`.
 
     Shapes: broadcast together, 3 along `axis`. Types: promoted together.
-    Errors: ShapeError for another number of components.
+    Errors: ShapeError for any other number of components.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.cross(rnp.array([1, 0, 0]), rnp.array([0, 1, 0]))

@@ -1,7 +1,7 @@
 """Linear systems: solve, inv, and their tensor forms.
 
 `solve` and `inv` use an LU factorisation, which is never differentiated: their derivative is
-implicit: one more solve with the same factors. A singular matrix gives infinities or NaN;
+implicit, one more solve with the same factors. A singular matrix gives infinities or NaN;
 nothing is raised, so that a program behaves the same under jit.
 """
 
