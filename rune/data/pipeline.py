@@ -136,7 +136,7 @@ class Pipeline:
     def enumerate(self) -> Pipeline:
         """Pairs of an element's number and the element; numbers continue across epochs.
 
-        `rune.random.fold_in(key, number)` gives each element a key that no worker or order changes.
+        `rune.random.fold_in(key, number)` gives each element a key that does not depend on workers.
 
         Errors: none.
 

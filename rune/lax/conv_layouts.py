@@ -105,7 +105,7 @@ def padtype_to_pads(
 
 def _same_total(size: Size, window: Size, stride: int) -> Size:
     if stride == 1:
-        return window - 1  # whatever the size, which may be symbolic
+        return window - 1  # for any size, even a symbolic one
     count = -(-size // stride)
     total = (count - 1) * stride + window - size
     return total if not isinstance(total, int) else max(total, 0)

@@ -59,8 +59,8 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
 def optimization_barrier(operand: T) -> T:
     """The tree unchanged; NumPy data are copied into arrays.
 
-    No pass of rune changes what a program computes, so there is nothing to prevent; the name exists
-    for programs that call it. `rune.checkpoint` keeps recomputations separate by itself.
+    No pass of rune changes what a program computes, so no barrier is needed; the name exists for
+    programs that call it. `rune.checkpoint` keeps recomputations separate by itself.
     Shapes: any, unchanged. Types: any, unchanged.
     Errors: none.
 
@@ -72,7 +72,7 @@ def optimization_barrier(operand: T) -> T:
 
 
 def dtype(x: ArrayLike) -> np.dtype:
-    """The dtype of an array or number; a dtype is returned as it is.
+    """The dtype of an array or number; a dtype is returned unchanged.
 
     Shapes: any; the result is a NumPy dtype.
     Errors: ArgumentError if an argument is not an array.

@@ -149,7 +149,7 @@ def reshape(
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.
-    Shapes: any -> new_sizes, of as many elements.
+    Shapes: any -> new_sizes, with the same number of elements.
     Types:  that of `operand`.
     Errors: ArgumentError if an argument is not an array; ShapeError if the shape does not match;
             AxisError for an axis out of range.

@@ -157,7 +157,7 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The product of vectors and matrices, or what `dimension_numbers` say.
+    """The product of vectors and matrices, or the one that `dimension_numbers` describe.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].

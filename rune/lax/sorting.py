@@ -28,7 +28,7 @@ def sort(
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array | tuple[Array, ...]:
     """An array sorted along a dimension; or arrays, all permuted by the first `num_keys` of them.
 
-    Shapes: all equal, unchanged. Ties keep their order, whatever is_stable says.
+    Shapes: all equal, unchanged. Ties always keep their order, even if is_stable is false.
     Types:  any, unchanged.
     Errors: ShapeError where shapes differ; ArgumentError for more keys than arrays.
 

@@ -24,7 +24,7 @@ Padding = str | int | Sequence[Any]
 
 
 def each(name: str, parameter: str, value: Each, rank: int) -> tuple[int, ...]:
-    """A whole number for every axis. Errors: ArgumentError for too many or too few, and others."""
+    """A whole number per axis. Errors: ArgumentError for a wrong count, or other values."""
     numbers = (value,) * rank if isinstance(value, int) else whole(name, parameter, value)
     if len(numbers) != rank:
         raise ArgumentError(f"{name}: cannot use {parameter} {numbers} ({rank} numbers required)")
@@ -32,7 +32,7 @@ def each(name: str, parameter: str, value: Each, rank: int) -> tuple[int, ...]:
 
 
 def whole(name: str, parameter: str, values: Any) -> tuple[Any, ...]:
-    """The values, which are whole numbers or symbolic sizes. Errors: ArgumentError for others."""
+    """Whole numbers or symbolic sizes, unchanged. Errors: ArgumentError for other values."""
     is_many = isinstance(values, Sequence) and not isinstance(values, str)
     if not is_many or any(isinstance(v, float | str) or v is None for v in values):
         raise ArgumentError(f"{name}: cannot use {parameter} {values!r} (whole numbers required)")

@@ -1,4 +1,4 @@
-"""Pooling over one primitive, reduce_window, in as many dimensions as the window has.
+"""Pooling over one primitive, reduce_window, with windows of any number of dimensions.
 
 The window's axes are the last ones of x; all before them are batches and channels. Fractional
 pooling chooses regions of varying size at random (by a key), so that the result has any size.
@@ -111,8 +111,8 @@ def avg_pool(
 
     count_include_pad: padding counts as elements that are 0; else only elements of x count.
     divisor: divides all sums instead of the count of elements.
-    window, stride, padding, ceil_mode: as for `max_pool`; what `ceil_mode` reaches beyond the
-            padding never counts.
+    window, stride, padding, ceil_mode: as for `max_pool`; places that `ceil_mode` adds beyond
+            the padding never count.
     Shapes: x [*B, *S] -> [*B, *T].
     Types:  bools and integers become floats.
     Errors: ArgumentError if `window` is not an integer; DtypeError if an argument is not an
@@ -135,7 +135,7 @@ def avg_pool(
 
 
 def _counts(x: Any, slide: Slide, beyond: tuple[Size, ...], include_pad: bool) -> Array:
-    """How many elements count in every window: the same for all batches and channels."""
+    """The number of elements that count in each window, for all batches and channels."""
     outer = x.ndim - len(beyond)
     inside = rnp.ones((*(1,) * outer, *x.shape[outer:]), x.dtype)
     pads = list(slide.padding)

@@ -144,7 +144,7 @@ def refuse(name: str, **arguments: object) -> None:
 
 
 def refuse_order(name: str, order: str | None) -> None:
-    """Errors: ArgumentError for a memory order other than the row-major one."""
+    """Errors: ArgumentError for any memory order other than row-major."""
     if order not in (None, "K", "C"):
         refuse(name, order=order)
 
@@ -184,7 +184,7 @@ _ADDRESSES = 1 << 47  # the most bytes that a process can address
 
 
 def static_size(name: str, parameter: str, x: Size) -> Size:
-    """A Python integer, or a symbolic size as it is. Errors: as static_int."""
+    """A Python integer; symbolic sizes pass through. Errors: as static_int."""
     return x if isinstance(x, Dim) else static_int(name, parameter, x)
 
 
@@ -210,7 +210,7 @@ def static_sizes(name: str, parameter: str, xs: object) -> tuple[Size, ...]:
 
 
 def listed(name: str, parameter: str, xs: Any) -> list[Any]:
-    """The members of a sequence, whatever they are. Errors: ArgumentError if it has none."""
+    """The members of a sequence, of any type. Errors: ArgumentError if it is not iterable."""
     try:
         return list(xs)
     except TypeError:

@@ -339,7 +339,7 @@ def _as_complex(name: str, a: ArrayLike) -> Array:
 
 
 def _axes(name: str, x: ArrayLike, s: object, axes: Any) -> tuple[int, ...]:
-    """The axes, from the front; by default all, or as many at the end as there are sizes."""
+    """Axes counted from the front; by default all, or the last ones, one for each size."""
     x_type = type_of(x)
     if s is None:
         return c.normalised_axes(name, axes, x_type)

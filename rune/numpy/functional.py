@@ -170,7 +170,7 @@ def vectorize(
     Shapes:    core shapes by the signature, [] without one; the axes before them broadcast.
     Types:     those of the function's results.
     signature: like "(n,m),(m)->(n)", as for NumPy's generalised ufuncs.
-    excluded:  positions and names of arguments that are passed on as they are.
+    excluded:  positions and names of arguments that are passed on unchanged.
     Errors:    ShapeError when core sizes disagree; ArgumentError for an invalid signature.
 
     >>> import rune.numpy as rnp

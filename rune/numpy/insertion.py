@@ -375,7 +375,7 @@ def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
 
-    Shapes: arr any, mask with as many elements, vals any -> that of `arr`. Types: that of `arr`.
+    Shapes: arr any, mask of equal size, vals any -> that of `arr`. Types: that of `arr`.
     Errors: ArgumentError unless inplace=False; ShapeError where the sizes differ.
 
     >>> import rune.numpy as rnp

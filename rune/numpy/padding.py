@@ -60,7 +60,7 @@ def pad(array: ArrayLike, pad_width: object, mode: str | Callable[..., Array] = 
 
     Shapes:    N along an axis becomes before + N + after.
     Types:     that of `array`.
-    pad_width: an integer, (before, after), such a pair per axis, or a dict from axes to these.
+    pad_width: an integer, (before, after), one such pair per axis, or a dict from axes to these.
     mode:      constant (constant_values=0), edge, empty (zeros, here), linear_ramp (end_values=0),
                maximum, mean, median, minimum (stat_length=None: how many elements from the end),
                reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap;

@@ -98,7 +98,7 @@ def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Ar
 
 
 def _or_first(elements: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
-    """Chosen elements, then the first of them or the given fill where the mask has no more."""
+    """Selected elements; past the last of them, the first one or the given fill value."""
     count = type_of(elements).shape[0]
     if fill_value is not None or count == 0 or type_of(mask).shape[0] == 0:
         return elements
@@ -193,8 +193,8 @@ def unique(
 
     On request, the result is a tuple of the values and: the first position of each, the number of
     the value of every element, and the count of each.
-    size:   the size of the result, required under transformations; fill_value pads it, by default
-            with the first value. All NaNs are one value, or all distinct if equal_nan is false.
+    size:   the size of the result, required under transformations. fill_value: its padding, by
+            default the first value. NaNs are all equal, or all distinct if equal_nan is false.
     Shapes: ar [*A] -> values [U], positions [U], numbers [*A] ([N] along an axis), counts [U].
     Types:  that of `ar`; positions, numbers and counts i32.
     Errors: TracerArrayConversionError for a traced array without size; ArgumentError where a size

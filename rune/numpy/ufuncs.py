@@ -259,7 +259,7 @@ class ufunc:
     def reduceat(
         self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
-        """The elements from each index up to the next combined; one element where there is no more.
+        """Combine the elements from each index up to the next one; at least one element each.
 
         Shapes: a [*A, N, *B], indices [K] -> [*A, K, *B].
         """

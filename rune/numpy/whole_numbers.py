@@ -156,7 +156,7 @@ def _packed_by_numpy(x: Array, bitorder: str) -> Array:
 
 
 def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Array:
-    """The sums of as many neighbours along an axis as there are weights, which these multiply."""
+    """Weighted sums of groups of neighbours along an axis, one neighbour for each weight."""
     shape, row = type_of(x).shape, _row(weights)
     groups = ops.reshape(x, shape=(*shape[:axis], count, len(weights), *shape[axis + 1 :]))
     column = c.reshape(row, (len(weights), *(1,) * (len(shape) - axis - 1)))

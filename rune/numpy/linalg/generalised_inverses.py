@@ -103,7 +103,7 @@ class _Truncated(NamedTuple):
 
     inverse: P, its Moore–Penrose inverse, [*B, N, M]
     sizes:   all of its singular values, [*B, N]
-    across:  the projector onto what was cut off, [*B, N, N]
+    across:  the projector onto the part that was cut off, [*B, N, N]
     v:       the right singular vectors, [*B, N, N]
     weights: 1 / (1 - s_i² / s_j²) where s_i was cut off and s_j was not, else 1, [*B, N, N]
 

@@ -61,7 +61,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
 
 @tiered
 def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
-    """A norm of vectors, with all of the axes taken together as one; arguments as for `norm`.
+    """A norm of vectors, with all of the axes treated as one; arguments as for `norm`.
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.

@@ -29,7 +29,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
     Shapes: a [*B, N, N]; b [N] -> [*B, N], b [*B, N, K] -> [*B, N, K]; leading axes broadcast.
     Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
-    Errors: ShapeError unless `a` is square and `b` has as many rows. A singular `a` gives
+    Errors: ShapeError unless `a` is square and `b` has N rows. A singular `a` gives
             infinities or NaN.
     Source: LU with partial pivoting, Golub & Van Loan 4e, §3.4; derivative: Giles 2008, §2.2.
 
@@ -76,7 +76,7 @@ def inv(a: ArrayLike) -> Array:
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of `a` as a map from its last axes to its first `ind` axes.
 
-    Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P, and as many elements in P as in Q.
+    Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P; P and Q have equally many elements.
     Types:  bools and integers become floats.
     Errors: ArgumentError for ind < 1; ShapeError where the two sides differ in size.
     Source: one `solve` of the reshaped system.
@@ -102,7 +102,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """x with tensordot(a, x, x.ndim) = b. The axes `axes` of `a` are moved to the end first.
 
-    Shapes: a [*B, *Q], b [*B] -> [*Q], and as many elements in B as in Q.
+    Shapes: a [*B, *Q], b [*B] -> [*Q]; B and Q have equally many elements.
     Types:  bools and integers become floats.
     Errors: ShapeError where the two sides differ in size.
     Source: one `solve` of the reshaped system.
