@@ -12,10 +12,10 @@
 
 sources  arrays, file, sequence, iterable, folder
 stages   methods of Pipeline: shuffle, shard, repeat, map, enumerate, batch, prefetch
-runs     iter(pipeline) is an Iterator: state, close; pipeline.restore(state) goes on from there
+runs     iter(pipeline) is an Iterator: state, close; pipeline.restore(state) continues there
 
-Order is decided by numbers and keys alone: the same pipeline gives the same elements, however many
-workers it has, and wherever a run of it begins.
+Only keys and the numbers of elements decide their order: a pipeline gives the same elements,
+however many workers it has and wherever a run starts.
 """
 
 from rune.data.iterator import Iterator as Iterator

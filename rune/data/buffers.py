@@ -1,7 +1,7 @@
-"""A shuffle of a stream: some of the next elements wait in a buffer, and one of them is drawn.
+"""Shuffle of a stream: the next elements wait in a buffer, from which each result is drawn.
 
-Source: the buffered shuffle of tf.data, whose documentation says how little it mixes: an element
-        comes out at most a buffer's length early, and nearly always within a few lengths.
+Source: the buffered shuffle of tf.data; its documentation explains how little it mixes: an element
+        comes out at most one buffer length early, and nearly always at most a few lengths late.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rune.data.permutation import hashes
 
 
 def shuffled(items: Iterator[object], words: tuple[int, ...], buffer: int) -> Iterator[object]:
-    """The items in an order that the words of a key and the number of each draw decide."""
+    """The items in an order that depends only on the words of a key and the number of each draw."""
     waiting = list(islice(items, buffer))
     draws = _draws(words)
     for item in items:
@@ -29,6 +29,6 @@ def shuffled(items: Iterator[object], words: tuple[int, ...], buffer: int) -> It
 
 
 def _draws(words: tuple[int, ...]) -> Iterator[int]:
-    """Words of 63 bits, by a counter."""
+    """Random words of 63 bits, from a counter."""
     for block in count():
         yield from (hashes((*words, block), 1024) >> np.uint64(1)).tolist()

@@ -1,4 +1,4 @@
-"""What a pipeline prints as: the calls that made it, and what a row is; never its data.
+"""The text of a pipeline: the calls that made it and the types of a row, but never its data.
 
 Pipeline(46 elements: file('x.npz', label i64[], signal f32[257]).shuffle().batch(128, 'drop'))
 """
@@ -29,11 +29,11 @@ from rune.data.stages import (
 )
 from rune.transforms.arguments import function_name
 
-LEAVES = 6  # of a row, which are shown
+LEAVES = 6  # the most leaves of a row that are shown
 
 
 def pipeline_text(stage: Node) -> str:
-    """How many elements, and the calls in their order."""
+    """The number of elements, and the calls in the order in which they were made."""
     size = length(stage)
     count = "a stream" if size is None else "endless" if size == ENDLESS else f"{int(size)} element{'s' * (size != 1)}"
     return f"{count}: {'.'.join(reversed([*_calls(stage)]))}"

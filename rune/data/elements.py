@@ -1,7 +1,7 @@
-"""Elements by their numbers: made by one thread, from the source through all stages.
+"""Elements by number, computed by one thread from the source through all stages.
 
-A batch of rows whose stages between are all of order is read from the arrays at once; any other is
-made of its elements, one by one.
+If only reordering stages lie between the rows of arrays and a batch, the batch is read from the
+arrays in one step; otherwise its elements are computed one by one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rune.transforms.tree_difference import paths
 
 
 def element(stage: Node, number: int) -> object:
-    """One element. What stages before it have to do elsewhere, or ahead, is done here."""
+    """One element. Ignores workers and read-ahead of earlier stages: this thread does it all."""
     return next(each(stage, np.array([number])))
 
 
 def each(stage: Node, numbers: np.ndarray) -> Iterator[object]:
-    """Elements, made one by one as they are asked for."""
+    """Elements, each computed when the iterator reaches it."""
     match stage:
         case Rows(arrays, size):
             return (tree.map(lambda a, n=n: a[n], arrays) for n in (numbers % size).tolist())
@@ -45,7 +45,7 @@ def each(stage: Node, numbers: np.ndarray) -> Iterator[object]:
 
 
 def applied(stage: Map, x: object) -> object:
-    """The function's result. Its errors say where the user passed it to `map`."""
+    """The function's result. Adds to its errors a note of where the user called `map`."""
     try:
         return stage.function(x)
     except Exception as error:
@@ -66,14 +66,14 @@ def _batch(stage: Batch, numbers: np.ndarray) -> object:
 
 
 def _slice(indices: np.ndarray) -> slice | np.ndarray:
-    """Neighbours as a slice, which copies nothing."""
+    """Consecutive indices as a slice, for which NumPy copies nothing."""
     first, count = int(indices[0]), len(indices)
     is_dense = int(indices[-1]) - first == count - 1 and (count < 3 or bool((np.diff(indices) == 1).all()))
     return slice(first, first + count) if is_dense else indices
 
 
 def batch_of(stage: Batch, rows: Sequence[object]) -> object:
-    """The elements as one. Errors: ShapeError if they do not stack; ArgumentError for masks."""
+    """The elements stacked. Errors: ShapeError if they do not stack; ArgumentError for masks."""
     leaves, treedef = tree.flatten(rows[0])
     columns = [leaves] + [_same_leaves(stage, n, x, treedef) for n, x in enumerate(rows[1:], 1)]
     stacked = [_stack(stage.line, paths(treedef)[k], column) for k, column in enumerate(zip(*columns))]
@@ -105,7 +105,7 @@ def _stack(line: Frame | None, path: str, column: Sequence[object]) -> np.ndarra
 
 
 def filled(stage: Batch, batch: object, count: int) -> object:
-    """The batch according to its remainder: with "pad" a pair of a full batch and its mask."""
+    """The batch; if the remainder is "pad", a pair of the padded batch and its mask."""
     if stage.remainder != "pad":
         return batch
     missing = stage.size - count

@@ -15,12 +15,12 @@ from rune.errors import DataError
 
 
 class Iterator(AbstractContextManager["Iterator"]):
-    """A run of a pipeline, from an element on. Workers begin with the first `next`.
+    """A run of a pipeline, starting at some element. Workers start with the first `next`.
 
-    It ends with the last element, with an error, with `close` or a `with` block, and then no
-    thread, process or memory of it remains. Once it is no longer referenced, its workers stop after
-    their current elements. After an error, or Ctrl-C, it does not silently continue:
-    `pipeline.restore(iterator.state())` does.
+    It ends with the last element, with an error, with `close` or at the end of a `with` block, and
+    leaves no thread, process or shared memory behind. When it is no longer referenced, its workers
+    stop after their current elements. After an error or Ctrl-C it does not silently continue; use
+    `pipeline.restore(iterator.state())`.
 
     Errors: none by itself; `next` raises those of the functions, and DataError after an error.
 
@@ -71,7 +71,7 @@ class Iterator(AbstractContextManager["Iterator"]):
         return self._number
 
     def state(self) -> dict[str, int]:
-        """The position of the run, as two numbers, not counting elements read ahead.
+        """The position of the run, as two numbers; elements that were only read ahead do not count.
 
         >>> from rune import data
         >>> letters = iter(data.sequence("abc"))
@@ -81,7 +81,7 @@ class Iterator(AbstractContextManager["Iterator"]):
         return {"element": self._number, "order": fingerprint(self._stage)}
 
     def close(self) -> None:
-        """End the run: its workers finish what they are doing, and are waited for."""
+        """End the run, and wait until its workers have finished their current elements."""
         self._scope.is_awaited = True
         self._elements.close()
 

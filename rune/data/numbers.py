@@ -1,10 +1,10 @@
-"""Which elements, by number: lengths of epochs, and of what an element is made.
+"""Numbers of elements: the lengths of epochs, and the source elements of each element.
 
-Numbers count on from one epoch to the next: of a source of 10, number 23 is item 3 of epoch 2.
+Numbers continue from one epoch to the next: with 10 items, number 23 is item 3 of epoch 2.
 
     shuffle    23 of 10  ->  20 + permutation of epoch 2 at 3
     shard      23        ->  23 · count + index, from the beginning of its epoch
-    batch       5 of 3   ->  14, 15, 16, 17, 18, 19: the last one of epoch 1, if 10 go by fours
+    batch       5 of 3   ->  18, 19: the last batch of epoch 1, for 10 elements in batches of 4
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _length_after(stage: Stage, before: int | float) -> int | float:
 
 
 def order(stage: Node) -> str:
-    """What decides which elements come in which order, in words: what a state has to fit."""
+    """A text of all that determines the order of elements; a state is valid for one such text."""
     match stage:
         case Rows():
             return f"arrays[{stage.size}]"
@@ -83,12 +83,12 @@ def order(stage: Node) -> str:
 
 
 def fingerprint(stage: Node) -> int:
-    """A number below 2³¹ for the order: two orders have one by a chance of 2⁻³¹."""
+    """A number below 2³¹ for the order; two orders share it with a probability of 2⁻³¹."""
     return zlib.crc32(order(stage).encode()) >> 1
 
 
 def sources(stage: Shuffle | Shard | Repeat, numbers: np.ndarray) -> np.ndarray:
-    """The numbers of the elements before the stage that have these numbers (i64) behind it."""
+    """The numbers before the stage of the elements that have these numbers (i64) after it."""
     match stage:
         case Repeat():
             return numbers
@@ -104,7 +104,7 @@ def sources(stage: Shuffle | Shard | Repeat, numbers: np.ndarray) -> np.ndarray:
 def _in_epochs(
     numbers: np.ndarray, size: int | float, size_before: int | float, place: Callable[[np.ndarray, int], np.ndarray]
 ) -> np.ndarray:
-    """The numbers in epochs of another size, each at its place of its epoch."""
+    """The numbers before a stage whose epochs have another size; `place` maps those in an epoch."""
     if size == ENDLESS:
         return place(numbers, 0)
     epochs, places = np.divmod(numbers, size)

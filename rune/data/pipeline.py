@@ -1,12 +1,12 @@
-"""Pipelines: what is read, in which order, what is done to it, and where it goes.
+"""Pipelines: where elements come from, their order, the work on them, and the device they go to.
 
-A pipeline is a chain of frozen stages (stages.py), and methods add one. Nothing happens until it
+A pipeline is a chain of frozen stages (stages.py); each method adds one. No work is done until it
 is iterated; an `Iterator` is one run of it, with a position.
 
-Where the source knows its length, a pipeline is a function of an element's number: numbers count
-on from one pass over the source (an epoch) to the next, and a stage says which numbers of the
-stage before it an element is made of (numbers.py). So a run can start anywhere, and its state is
-a number. A source that can only be iterated makes a stream, whose state is how much of it was used.
+If the source has a length, a pipeline is a function of an element's number: numbers continue from
+one pass over the source (an epoch) to the next, and each stage computes which elements of the
+stage before it an element is made of (numbers.py). So a run can start anywhere, and its state is a
+number. A source that can only be iterated is a stream; its state is how much of it has been used.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, repr=False)
 class Pipeline:
-    """Elements of a source, and what is done to them on the way. Its methods give longer ones.
+    """Elements of a source, and the stages that they pass through. Each method appends a stage.
 
-    stage:  the last one
-    Errors: none; a pipeline is made by `rune.data.arrays` and its neighbours.
+    stage:  the last stage
+    Errors: none; `rune.data.arrays` and the other sources make pipelines.
 
     >>> from rune import data
     >>> batches = data.sequence(range(5)).map(lambda x: x * 10).batch(2)
@@ -64,10 +64,10 @@ class Pipeline:
     def shuffle(self, key: int | Array, buffer: int | None = None) -> Pipeline:
         """The same elements in an order drawn by the key, different in each epoch.
 
-        key:    of `rune.random`, or the number that makes one
-        buffer: for streams, whose elements come from so many that wait at a time
-        Errors: ArgumentError if it is not a key, for a stream without a buffer, and for a buffer of
-                anything else.
+        key:    a key of `rune.random`, or the seed of one
+        buffer: for streams, the number of waiting elements from which the next one is drawn
+        Errors: ArgumentError if `key` is not a key, for a stream without `buffer`, and for `buffer`
+                with any other source.
 
         >>> from rune import data
         >>> sorted(data.sequence(range(5)).shuffle(0))
@@ -83,8 +83,8 @@ class Pipeline:
     def shard(self, index: int | None = None, count: int | None = None) -> Pipeline:
         """The part of one process: every `count`-th element, beginning with `index`.
 
-        All parts have the same length, so up to `count` - 1 elements at the end are in none.
-        Without arguments it is that of this process of `rune.distributed`.
+        All parts have the same length, so up to `count` - 1 elements at the end are left out.
+        Without arguments it is the part of this process of `rune.distributed`.
 
         Errors: ArgumentError if the index is not in 0 .. count - 1.
 
@@ -99,9 +99,9 @@ class Pipeline:
         return Pipeline(Shard(self.stage, index, count, line=user_frame()))
 
     def repeat(self, epochs: int | None = None) -> Pipeline:
-        """Several passes, one after another; None: without end.
+        """Several passes over the elements, one after another; None repeats without end.
 
-        Errors: ArgumentError if the number is not at least 1.
+        Errors: ArgumentError if `epochs` is not at least 1.
 
         >>> from rune import data
         >>> list(data.sequence("ab").repeat(2))
@@ -116,11 +116,11 @@ class Pipeline:
     def map(self, function: Callable[[Any], Any], workers: int | Workers | None = None) -> Pipeline:
         """`function(element)` for each element, in order.
 
-        workers: None, in the thread that iterates; a number of threads, `Threads(n)` or
-                 `Processes(n)`. They also do what comes before, from reading the source on, and
-                 the `batch` right behind; each batch is one task.
-        Errors:  those of the function, in whose notes are this line and the element; ArgumentError
-                 if the number of workers is not at least 1.
+        workers: None runs it in the thread that iterates; otherwise a number of threads,
+                 `Threads(n)` or `Processes(n)`. Workers also run all earlier stages, including
+                 reading the source, and a `batch` that follows directly; a batch is then one task.
+        Errors:  those of the function, with a note that names the line that called `map`;
+                 ArgumentError if the number of workers is not at least 1.
 
         >>> from rune import data
         >>> [b.tolist() for b in data.sequence(range(4)).map(lambda x: -x, workers=2).batch(2)]
@@ -134,9 +134,9 @@ class Pipeline:
         return Pipeline(Map(self.stage, function, crew, line=user_frame()))
 
     def enumerate(self) -> Pipeline:
-        """Pairs of an element's number and the element; numbers count on over the epochs.
+        """Pairs of an element's number and the element; numbers continue across epochs.
 
-        `rune.random.fold_in(key, number)` is a key for each element, whoever computes it and when.
+        `rune.random.fold_in(key, number)` gives each element a key that does not depend on workers.
 
         Errors: none.
 
@@ -149,13 +149,13 @@ class Pipeline:
     def batch(self, size: int, remainder: Remainder = "keep") -> Pipeline:
         """Elements in batches of `size`: trees of NumPy arrays with a new leading axis.
 
-        remainder: of an epoch, what becomes of the last elements, if they are less than `size`:
-                   "keep", a smaller batch, for which a function with a symbolic size (`dims`) is
-                   not compiled again; "drop", nothing; "pad", a batch of `size` whose missing
-                   elements are zeros. With "pad" each batch is a pair of it and of bool[size],
-                   which is True for the elements.
-        Errors:    ArgumentError if the size is not at least 1, and for another remainder;
-                   ShapeError if elements do not stack, when that is tried.
+        remainder: what to do with fewer than `size` elements at the end of an epoch: "keep" makes
+                   a smaller batch, for which a function with a symbolic size (`dims`) is not
+                   compiled again; "drop" leaves them out; "pad" fills the batch up with zeros. With
+                   "pad" every batch is a pair of the batch and a mask bool[size], which is True for
+                   elements and False for padding.
+        Errors:    ArgumentError if the size is not at least 1, and for an unknown remainder;
+                   ShapeError, during iteration, if elements do not stack.
 
         >>> from rune import data
         >>> pairs = data.sequence([1.0, 2.0, 3.0]).batch(2, remainder="pad")
@@ -168,14 +168,14 @@ class Pipeline:
         return Pipeline(Batch(self.stage, size, remainder, line=user_frame()))
 
     def prefetch(self, device: Where = None, depth: int = 2) -> Pipeline:
-        """The same elements, as arrays on a device, made ready by other threads meanwhile.
+        """The same elements as arrays on a device, prepared ahead of their use by other threads.
 
-        device: a device, its name, or a Sharding, for which each process brings its own rows;
-                None: the default device, to which arrays are not committed. Leaves that are not
-                numbers stay as they are. On CUDA devices the copies pass through pinned memory, on
-                a stream of their own, while programs run.
-        depth:  how many elements may be ready on the device while one is in use; one thread reads
-                the next one meanwhile, another sends it
+        device: a device, its name, or a Sharding, to which each process contributes its own rows;
+                None means the default device, without committing arrays to it. Leaves that are not
+                numbers stay as they are. On CUDA devices, copies go through pinned memory on a
+                separate stream, while programs run.
+        depth:  how many elements may be ready on the device while one is in use; meanwhile one
+                thread reads the next element and another sends it
         Errors: ArgumentError if the depth is not at least 1; DeviceError for an unknown device.
 
         >>> from rune import data
@@ -191,13 +191,13 @@ class Pipeline:
         return Iterator(self.stage, 0)
 
     def restore(self, state: Mapping[str, SupportsInt]) -> Iterator:
-        """A run that continues where the run that gave this state was.
+        """A run that continues at the position that `Iterator.state` returned.
 
-        The pipeline has to be one of the same order: of the source, its length, shuffles, shards,
-        batches and epochs. Functions, workers and devices may be others. A stream is read again up
-        to that place; mapped functions before a shuffle or a repetition of it are called again.
+        The pipeline must produce the same order: the same kind of source, length, shuffles, shards,
+        batches and epochs. Functions, workers and devices may differ. A stream is read again up to
+        that position; functions mapped before a shuffle or repetition of it are called again.
 
-        Errors: ArgumentError for a state of another order, or for anything else.
+        Errors: ArgumentError for the state of a pipeline with another order, or if it is no state.
 
         >>> from rune import data
         >>> letters = iter(data.sequence("abc"))
@@ -221,7 +221,7 @@ class Pipeline:
         return int(size)
 
     def __getitem__(self, number: int) -> Any:
-        """An element by its number; those past the length are of later epochs."""
+        """An element by its number; numbers past the length belong to later epochs."""
         if length(self.stage) is None:
             raise ArgumentError(f"pipeline: cannot find element {number} of a stream (it can be iterated only)")
         if length(self.stage) == 0 or number < 0:
@@ -232,7 +232,7 @@ class Pipeline:
 
     @property
     def dims(self) -> dict[str, tuple[int, int]]:
-        """The sizes of batches, as `rune.jit` takes them for its `dims`.
+        """The range of batch sizes, in the form that `rune.jit` takes as `dims`.
 
         Errors: ArgumentError if the pipeline makes no batches.
 

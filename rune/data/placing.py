@@ -1,7 +1,7 @@
-"""Elements onto devices: their numbers become arrays there, and everything else stays.
+"""Moves elements to devices: numbers become arrays there; all other leaves stay as they are.
 
-A device with a queue of its own for copies gets them there while its programs run; those wait for
-the copy of an element when it is taken, and not before.
+A device with a separate queue for copies receives them while its programs run. Programs wait for
+the copy of an element only once the element is taken.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rune.transforms.sharding.assemble import make_array_from_process_local_data
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An element on its way: its arrays may be used or dropped once all of `joins` were called.
+    """An element on its way to a device. Call all of `joins` before using or dropping its arrays.
 
-    sharding: over several processes, who put their parts together when the element is taken: what
-              they do together, all of them do in the order of the program
+    sharding: a sharding over several processes, which assemble their parts only when the element is
+              taken: all processes must run collective steps in the order of the program
     """
 
     element: object
@@ -46,7 +46,7 @@ def destination(where: Where) -> Where:
 
 
 def sent(element: object, where: Where) -> Arrival:
-    """The element with its numbers on their way to a device."""
+    """Start copying the numbers of an element to a device."""
     if isinstance(where, NamedSharding) and where.mesh.is_multi_process:
         return Arrival(element, sharding=where)
     joins: list[Callable[[], None]] = []
@@ -56,7 +56,7 @@ def sent(element: object, where: Where) -> Arrival:
 
 
 def taken_over(arrival: Arrival) -> object:
-    """The element; programs of the device wait until it is there, the host does not."""
+    """The element; programs of the device wait until the copy ends, the host does not."""
     join(arrival)
     sharding = arrival.sharding
     if sharding is None:
@@ -65,7 +65,7 @@ def taken_over(arrival: Arrival) -> object:
 
 
 def join(arrival: Arrival) -> None:
-    """Let programs of the device wait until the element is there."""
+    """Make programs of the device wait until the copy of the element ends."""
     for wait in arrival.joins:
         wait()
 
@@ -94,14 +94,14 @@ def _sent(leaf: object, where: Where, joins: list[Callable[[], None]]) -> object
 
 
 def _is_on_host(array: Array) -> bool:
-    """Whether the host reads its numbers where they are."""
+    """Whether the host can read the array's numbers in place."""
     return array.place.device is None and array.dtype in dtypes.ANY
 
 
 def _numbers(leaf: object) -> np.ndarray | None:
-    """The leaf as NumPy's, with the dtype that its array has; None if it is not of numbers.
+    """The leaf as a NumPy array of the dtype that its rune array has; None if it is not numeric.
 
-    Tensors of others come by DLPack, by which all of their dtypes do.
+    Tensors of other libraries are read by DLPack, which supports all of their dtypes.
     Errors: those of `rune.numpy.asarray`.
     """
     if type(leaf) is Array:
@@ -115,5 +115,5 @@ def _numbers(leaf: object) -> np.ndarray | None:
     is_ready = isinstance(leaf, np.ndarray) and host.dtype in dtypes.ANY and host.dtype == dtypes.canonical(host.dtype)
     if is_ready:
         return host
-    with configure(device="cpu"):  # where it is converted
+    with configure(device="cpu"):  # the device that converts it
         return as_array(leaf).numpy()

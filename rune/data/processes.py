@@ -1,11 +1,11 @@
-"""Work done by processes: a function of each task, in order and some tasks ahead.
+"""Runs a function on tasks in worker processes: results come in order, with some tasks ahead.
 
-Tasks go round: worker w has the tasks w, w + count, ..., some of them at a time, and answers in
-order, so results are read from the pipes in turn and nothing has to be sorted. Long arrays of a
-result come through shared memory: a slot for each task under way, which is made longer when a
-result did not fit. What does not fit comes through the pipe.
-Errors of a worker are raised here, with its traceback in a note; a worker that dies is an error.
-Invariant: a worker reads its tasks in a thread, so that giving one never waits for it.
+Tasks are dealt out in turn: worker w gets tasks w, w + count, ..., a few at a time, and answers in
+order, so the pipes are read in turn and results need no sorting. Long arrays of a result travel
+through shared memory: each task in progress has a slot, replaced by a larger one when a result did
+not fit. Arrays that do not fit are sent through the pipe.
+Errors of a worker are raised here, with its traceback in a note; so is the death of a worker.
+Invariant: a worker reads its tasks in a thread, so that sending a task never blocks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rune.tracebacks import users_frames
 
 START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _END = b""
-_STOP_S = 10.0  # a worker that goes on for so long after it was told to stop is killed
+_STOP_S = 10.0  # how long a worker may continue after it was told to stop, before it is killed
 
 T = TypeVar("T")  # a task
 R = TypeVar("R")  # a result
@@ -54,7 +54,7 @@ Function = Callable[[T], R]
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What to apply the function to, and the path of the memory for long arrays of the result."""
+    """The function's argument, and the path of the shared memory for long arrays of the result."""
 
     argument: object
     slot: str | None
@@ -62,7 +62,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A pickled result. Its long arrays are at `spans` of the slot, or follow in the pipe."""
+    """A pickled result. Its long arrays are at `spans` in the slot, or follow in the pipe."""
 
     data: bytes
     spans: Spans
@@ -71,7 +71,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error of a worker, None if pickle cannot send it; what it says, and the user's lines."""
+    """A worker's error (None if pickle cannot send it), its text and the user's traceback."""
 
     error: BaseException | None
     text: str
@@ -82,10 +82,10 @@ class _Failure:
 
 
 def serve(pipe: Connection, load: Callable[[], Function]) -> None:
-    """What a worker does: apply the function that `load` gives to each task, until the end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that iterates
+    """The main loop of a worker: apply the function that `load` returns to each task."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that iterates handles Ctrl-C
     tasks: SimpleQueue[bytes] = SimpleQueue()
-    ended: list[bool] = []  # filled when the other side has hung up; no lock, as this process may fork
+    ended: list[bool] = []  # filled when the other side hangs up; no lock, as this process may fork
     threading.Thread(target=_receive, args=(pipe, tasks, ended), daemon=True).start()
     slots: dict[str, Slot] = {}
     function: Function | None = None
@@ -101,11 +101,11 @@ def serve(pipe: Connection, load: Callable[[], Function]) -> None:
                 _send(pipe, *answer, None if task.slot is None else _slot(slots, task.slot))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # at once: slots are mapped, and arrays of the function may lie in them
+    os._exit(0)  # without cleaning up: slots are mapped, and arrays of the function may lie in them
 
 
 def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: list[bool]) -> None:
-    """Put tasks into the queue, and an end when the other side has hung up."""
+    """Put tasks into the queue, and an end mark once the other side hangs up."""
     parent = multiprocessing.parent_process()
     with suppress(EOFError, OSError):
         while pipe in wait([pipe] if parent is None else [pipe, parent.sentinel]):
@@ -115,7 +115,7 @@ def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: list[bool]) -> 
 
 
 def _slot(slots: dict[str, Slot], path: str) -> Slot | None:
-    """The memory by its path; None if it has been released, when the result is no longer wanted."""
+    """The slot at a path; None if it was removed because the result is no longer needed."""
     if path not in slots:
         with suppress(OSError):
             slots[path] = opened(path)
@@ -139,14 +139,14 @@ def _failure(error: BaseException) -> bytes:
     lines = "" if trace is None or is_passed_over(trace.tb_frame) else "".join(traceback.format_tb(trace))
     try:
         message = pickle.dumps(_Failure(error, text, lines))
-        pickle.loads(message)  # some errors can be sent, and not be made again
+        pickle.loads(message)  # some errors can be pickled but not unpickled
     except Exception:
         message = pickle.dumps(_Failure(None, text, lines))
     return message
 
 
 def _loaded(data: bytes, path: str | None, spans: Spans) -> Function:
-    """The function that was pickled, with its long arrays where they are."""
+    """The unpickled function, whose long arrays are views of the shared memory."""
     return pickle.loads(data, buffers=[] if path is None else views(opened(path), spans))
 
 
@@ -155,7 +155,7 @@ def _loaded(data: bytes, path: str | None, spans: Spans) -> Function:
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """A process, its pipe, the slots of its tasks in order, and the slots that are free."""
+    """A process, its pipe, the slots of its tasks in order, and its free slots."""
 
     process: BaseProcess
     pipe: Connection
@@ -165,13 +165,13 @@ class _Worker:
 
 @dataclass(slots=True, eq=False)
 class _Crew:
-    """The workers. `shared` is memory of the function, `line` the user's for errors.
+    """The workers. `shared` is memory for the function, `line` the user's line for errors.
 
-    is_over: an interrupt may end the crew while another thread still starts workers, who see it
+    is_over: tells the thread that starts workers that an interrupt has ended the crew meanwhile
     """
 
     line: Frame | None
-    process: int = field(default_factory=os.getpid)  # whose they are
+    process: int = field(default_factory=os.getpid)  # the process that started them
     workers: list[_Worker] = field(default_factory=list)
     shared: Slot | None = None
     is_over: bool = False
@@ -180,10 +180,10 @@ class _Crew:
 def in_processes(
     count: int, start: str | None, function: Callable[[T], R], tasks: Iterable[T], line: Frame | None, scope: Scope
 ) -> Generator[R, None, None]:
-    """`function(task)` of each task, in order. Tasks are asked for by whoever iterates.
+    """`function(task)` for each task, in order. The thread that iterates draws the tasks.
 
-    start:  as `multiprocessing` says it
-    line:   of the user's, for errors
+    start:  a start method of `multiprocessing`
+    line:   the user's line, for errors
     Errors: those of the function; DataError if a worker dies, or pickle cannot send the function.
     """
     crew, is_dropped = _Crew(line), False
@@ -214,9 +214,9 @@ def _begin(crew: _Crew, count: int, start: str, function: Function) -> None:
             hint="give the inner pipeline threads: map(f, workers=4)",
             frame=crew.line,
         )
-    # A copy of this process has the function.
+    # A forked process already has the function.
     load = partial(_itself, function) if start == "fork" else _sendable(crew, function, start)
-    # The main thread hears interrupts, and must not hear one amid a fork.
+    # The main thread receives interrupts, and must not receive one in the middle of a fork.
     with ThreadPoolExecutor(1) as starter:
         starter.submit(_start, crew, count, multiprocessing.get_context(start), load).result()
 
@@ -239,7 +239,7 @@ def _itself(function: Function) -> Function:
 
 
 def _sendable(crew: _Crew, function: Callable[[T], R], start: str) -> Callable[[], Function]:
-    """What gives the function in another process. Errors: DataError if pickle cannot send it."""
+    """A loader of the function for workers. Errors: DataError if pickle cannot send it."""
     try:
         data, buffers = pickled(function)
     except Exception as error:
@@ -280,7 +280,7 @@ def _result(crew: _Crew, worker: _Worker) -> Any:
 
 
 def _buffers(worker: _Worker, answer: _Answer, slot: Slot | None) -> list[object]:
-    """The long arrays' bytes, in memory of this process."""
+    """The bytes of the long arrays, copied into memory of this process."""
     if not answer.is_in_slot:
         return [bytearray(worker.pipe.recv_bytes()) for _ in answer.spans]
     assert slot is not None
@@ -289,7 +289,7 @@ def _buffers(worker: _Worker, answer: _Answer, slot: Slot | None) -> list[object
 
 
 def _keep_slot(worker: _Worker, slot: Slot | None, nbytes: int) -> None:
-    """A slot for the next task, in which a result like this one has room."""
+    """Keep a slot for the next task that is large enough for another result like this one."""
     if slot is not None and nbytes > slot.size:
         remove(slot.path)
         slot = None
@@ -327,9 +327,9 @@ def _death(crew: _Crew, worker: _Worker) -> DataError:
 
 
 def _end(crew: _Crew) -> None:
-    """Let all workers end, and give the memory back."""
+    """Tell all workers to end, and release the shared memory."""
     if crew.process != os.getpid():
-        return  # a fork has copied the run
+        return  # this is a fork, and the workers are its parent's
     crew.is_over = True
     for worker in crew.workers:
         _hang_up(worker.pipe)
@@ -341,7 +341,7 @@ def _end(crew: _Crew) -> None:
 
 
 def _wait_for(crew: _Crew) -> None:
-    """Until all workers have ended; they are killed if they go on."""
+    """Wait until all workers have ended; kill those that do not."""
     if crew.process != os.getpid():
         return
     last = time.monotonic() + _STOP_S
@@ -354,7 +354,7 @@ def _wait_for(crew: _Crew) -> None:
 
 
 def _hang_up(pipe: Connection) -> None:
-    """End both directions, also where a process that was forked since has a copy of this end."""
+    """Close both directions, even if a process forked since then has a copy of this end."""
     with suppress(OSError), socket.socket(fileno=os.dup(pipe.fileno())) as line:
         line.shutdown(socket.SHUT_RDWR)
     pipe.close()

@@ -18,13 +18,12 @@ T = TypeVar("T")
 
 
 def progress(elements: Iterable[T], description: str | None = None) -> Progress[T]:
-    """The same elements, with a bar that shows how many there were, how many will be, and how fast.
+    """The same elements, with a bar that shows how many are done, how many there are, and the rate.
 
-    A run that was restored shows where it began, and one that is left, by `break` say, how many
-    elements there were. `set_postfix` shows numbers behind the bar. Without a terminal nothing is
-    shown.
+    The bar of a restored run starts at its position; after a `break` the bar still shows the count
+    at that point. `set_postfix` shows numbers after the bar. Without a terminal nothing is shown.
 
-    elements: a pipeline, a run of one, or whatever can be iterated
+    elements: a pipeline, a run of one, or any iterable
     Errors:   ArgumentError if tqdm is not installed.
 
     >>> from rune import data
@@ -43,7 +42,7 @@ def progress(elements: Iterable[T], description: str | None = None) -> Progress[
 
 
 class _Bar(Protocol):
-    """What is used of a bar of tqdm."""
+    """The methods of a tqdm bar that are used here."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
@@ -52,21 +51,21 @@ class _Bar(Protocol):
 
 
 class Progress(Generic[T]):
-    """Elements that move a bar, once."""
+    """Elements that advance a bar; can be iterated only once."""
 
     def __init__(self, elements: Iterable[T], bar: _Bar):
         self._elements, self._bar = elements, bar
 
     def __iter__(self) -> Iteration[T]:
-        # tqdm's own loop does not count the element at which it is left, and turns an endless bar
-        # red.
+        # tqdm's own loop does not count the element at which a `break` leaves it, and colours a
+        # bar without a total red.
         with self._bar:
             for x in self._elements:
                 self._bar.update()
                 yield x
 
     def set_postfix(self, **values: object) -> None:
-        """Show values behind the bar; an array with one element is shown as that number.
+        """Show values after the bar; an array with one element is shown as a number.
 
         >>> from rune import data
         >>> for x in (bar := data.progress([1, 2])):

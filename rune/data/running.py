@@ -1,9 +1,9 @@
-"""Runs of a pipeline: elements in order, with the workers and readers of its stages at work.
+"""Runs of a pipeline: elements in order, computed by the workers and readers of its stages.
 
 `run` is for sources of known length: groups of numbers go up to the source, elements come down.
-`stream` is for the others: it begins by skipping what was used, as near to the source as it can.
-Workers and readers are ended by the scope: a generator that waits in the frame of an
-error's traceback would else live, and they with it, as long as somebody holds the error.
+`stream` is for all others: it first skips used elements, as close to the source as possible.
+The scope ends workers and readers. Otherwise a generator suspended in a frame of an error's
+traceback would keep them alive for as long as a variable holds the error.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from rune.data.threads import Scope, in_threads, read_ahead
 T = TypeVar("T")  # a task
 S = TypeVar("S", bound=Stage)
 
-GROUP = 256  # numbers that are asked for together
+GROUP = 256  # numbers in a group
 
 
 def elements(stage: Node, start: int, scope: Scope) -> Generator[object, None, None]:
-    """All elements from the one of this number on, in order."""
+    """All elements from number `start` on, in order."""
     size = length(stage)
     with scope:
         try:
@@ -95,7 +95,7 @@ def _noted(groups: Iterable[np.ndarray], numbers: deque[int]) -> Iterator[np.nda
 
 
 def _is_ahead(stage: Node) -> bool:
-    """Whether some stage has workers, or reads ahead."""
+    """Whether this stage or an earlier one has workers or reads ahead."""
     while isinstance(stage, Stage):
         if isinstance(stage, Prefetch) or (isinstance(stage, Map) and stage.workers is not None):
             return True
@@ -104,7 +104,7 @@ def _is_ahead(stage: Node) -> bool:
 
 
 def _batches(stage: Batch, groups: Iterable[np.ndarray], scope: Scope) -> Iterator[object]:
-    """Batches of elements that others make ahead."""
+    """Batches of elements that other threads or processes compute ahead."""
     counts: deque[int] = deque()
 
     def numbers() -> Iterator[np.ndarray]:
@@ -131,11 +131,11 @@ def _worked(
 
 
 def _prefetched(read: Callable[[Scope], Iterator[object]], device: Where, depth: int, scope: Scope) -> Iterator[object]:
-    """One thread reads elements, another sends them: a step waits for the slower one."""
+    """One thread reads elements, another copies them; iteration waits for the slower one."""
 
     def elements() -> Generator[object, None, None]:
         with Scope() as inner:
-            inner.is_awaited = True  # the thread that reads ends it
+            inner.is_awaited = True  # the thread that reads also ends this scope, and may wait
             yield from read(inner)
 
     def arrivals() -> Generator[Arrival, None, None]:
@@ -152,7 +152,7 @@ def _prefetched(read: Callable[[Scope], Iterator[object]], device: Where, depth:
 
 
 def stream(stage: Node, skip: int, scope: Scope) -> Iterator[object]:
-    """The elements of a source whose length is not known, but for the first ones."""
+    """The elements of a source of unknown length, without the first `skip`."""
     match stage:
         case Stream(iterable):
             return islice(iter(iterable), skip, None)
@@ -181,7 +181,7 @@ def stream(stage: Node, skip: int, scope: Scope) -> Iterator[object]:
 
 
 def _parts(items: Iterator[object], size: int) -> Iterator[list[object]]:
-    """Lists of so many items; the last one has what remains."""
+    """Lists of `size` items; the last one may be shorter."""
     while part := list(islice(items, size)):
         yield part
 
@@ -191,7 +191,7 @@ def _parts_of(stage: Batch, items: Iterator[object]) -> Iterator[list[object]]:
 
 
 def _alone(stage: S) -> S:
-    """The stage without what is before it, which a process need not have."""
+    """The stage without earlier stages, which a worker process does not need."""
     return replace(stage, upstream=Stream(()))
 
 

@@ -1,7 +1,7 @@
-"""Memory that processes share: a file in memory, mapped by all, whose name is soon removed.
+"""Memory that processes share: a file in memory that all of them map and whose name soon goes.
 
-`multiprocessing.shared_memory` is not used, as it counts what is shared in a process of its own and
-complains of what a worker opened last; and where the system's share is full, writing there kills.
+`multiprocessing.shared_memory` is not used: its tracker process warns about memory that a worker
+still had open, and when /dev/shm is full, a write to it kills the process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 
 from rune.records import dataclass
 
-LONG = 1 << 15  # bytes of an array that are worth it
-_MOUNT = "/dev/shm"  # of Linux; elsewhere the folder of temporary files
+LONG = 1 << 15  # from this many bytes on, an array goes through shared memory
+_MOUNT = "/dev/shm"  # on Linux; other systems use the folder of temporary files
 _ALIGNED = 64  # bytes
 
-Spans = tuple[tuple[int, int], ...]  # where each buffer begins, and its bytes
+Spans = tuple[tuple[int, int], ...]  # start and number of bytes of each buffer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Slot:
 
 
 def new_slot(nbytes: int) -> Slot | None:
-    """Shared memory of at least so many bytes; None if the system has no room for it."""
+    """Shared memory of this many bytes; None if the system has no room for it."""
     file, path = tempfile.mkstemp(prefix="rune-data-", dir=_MOUNT if os.path.isdir(_MOUNT) else None)
     try:
         _reserve(file, nbytes)
@@ -50,7 +50,7 @@ def new_slot(nbytes: int) -> Slot | None:
 
 
 def _reserve(file: int, nbytes: int) -> None:
-    """Errors: OSError if there is no room: setting the size of a file does not reserve it."""
+    """Reserve the memory; setting a size alone would not. Errors: OSError if there is no room."""
     reserve = getattr(os, "posix_fallocate", None)
     if reserve is None:
         os.ftruncate(file, nbytes)
@@ -59,19 +59,19 @@ def _reserve(file: int, nbytes: int) -> None:
 
 
 def opened(path: str) -> Slot:
-    """The memory that another process made. Errors: OSError if it has been given back."""
+    """The memory that another process made. Errors: OSError if it has been removed."""
     with open(path, "r+b") as file:
         return Slot(path, mmap.mmap(file.fileno(), 0))
 
 
 def remove(path: str) -> None:
-    """From now on it cannot be opened; processes that have it open keep it."""
+    """Remove the name, so that no process can open it; those that have it open keep it."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 
 
 def pickled(value: object) -> tuple[bytes, list[memoryview]]:
-    """The value, and the bytes of its long arrays apart. Errors: those of pickle."""
+    """The pickled value without its long arrays, and their bytes. Errors: those of pickle."""
     buffers: list[memoryview] = []
 
     def is_short(buffer: pickle.PickleBuffer) -> bool:
@@ -84,7 +84,7 @@ def pickled(value: object) -> tuple[bytes, list[memoryview]]:
 
 
 def spans_of(buffers: Iterable[memoryview]) -> Spans:
-    """Places for the buffers, one after another."""
+    """Aligned places for the buffers, one after another."""
     spans, at = [], 0
     for buffer in buffers:
         spans.append((at, buffer.nbytes))
@@ -93,16 +93,16 @@ def spans_of(buffers: Iterable[memoryview]) -> Spans:
 
 
 def extent(spans: Spans) -> int:
-    """The bytes that these places take."""
+    """The number of bytes from the start to the end of the last place."""
     return sum(spans[-1]) if spans else 0
 
 
 def write(slot: Slot, buffers: Sequence[memoryview], spans: Spans) -> None:
-    """Copy the buffers there; NumPy frees the interpreter meanwhile."""
+    """Copy the buffers to their places; NumPy releases the interpreter lock meanwhile."""
     for buffer, (at, size) in zip(buffers, spans, strict=True):
         np.frombuffer(slot.memory, np.uint8, size, at)[...] = np.frombuffer(buffer, np.uint8)
 
 
 def views(slot: Slot, spans: Spans) -> list[np.ndarray]:
-    """The buffers (u8) as they are there."""
+    """The buffers (u8), as views of the shared memory."""
     return [np.frombuffer(slot.memory, np.uint8, size, at) for at, size in spans]

@@ -1,4 +1,4 @@
-"""Where elements come from: arrays, files of arrays, sequences, iterables, folders."""
+"""Sources of elements: arrays, files of arrays, sequences, iterables, folders."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def arrays(values: object) -> Pipeline:
 def file(path: str | os.PathLike[str]) -> Pipeline:
     """The rows of the arrays of a file, which is mapped into memory: only rows in use are read.
 
-    path:   of an array, .npy; or of arrays by name, .npz or .safetensors: a dict of rows. Arrays
-            of an .npz that are compressed are read whole.
+    path:   a .npy file with one array, or a .npz or .safetensors file with arrays by name, whose
+            elements are dicts. Compressed arrays of a .npz file are read whole.
     Errors: OSError if it cannot be read; FileError if it is damaged, or of another format;
-            ShapeError if leading axes differ or an array has none.
+            ShapeError if leading axes differ or an array has no axis.
 
     >>> import numpy as np, os, tempfile
     >>> from rune import data
@@ -53,12 +53,12 @@ def file(path: str | os.PathLike[str]) -> Pipeline:
 
 
 def sequence(items: Indexed) -> Pipeline:
-    """The items of whatever has a length and gives an item by its number.
+    """The items of an object that has a length and can be indexed by number.
 
-    Lists, ranges, data sets of other libraries (torch's map-style ones, those of Hugging Face), and
-    other pipelines.
+    Examples are lists, ranges, other pipelines and data sets of other libraries (map-style ones of
+    torch, those of Hugging Face).
 
-    Errors: ArgumentError if it has no length, or no items by number.
+    Errors: ArgumentError if `items` has no length or cannot be indexed by number.
 
     >>> from rune import data
     >>> list(data.sequence("abc"))
@@ -73,27 +73,27 @@ def sequence(items: Indexed) -> Pipeline:
 
 
 def iterable(items: Iterable[object]) -> Pipeline:
-    """The items of whatever can be iterated, whose length is not known: a stream.
+    """The items of any iterable, as a stream: its length is not known.
 
-    Loaders of other libraries as well: `data.iterable(loader).prefetch("cuda:0")`. An iterator, as
-    opposed to an iterable, can be used only once.
+    This includes loaders of other libraries: `data.iterable(loader).prefetch("cuda:0")`. If `items`
+    is an iterator, the pipeline can be iterated only once.
 
-    Errors: ArgumentError if it cannot be iterated.
+    Errors: ArgumentError if `items` cannot be iterated.
 
     >>> from rune import data
     >>> list(data.iterable(x * x for x in range(4)).batch(2))
     [array([0, 1]), array([4, 9])]
     """
-    # Python iterates over items by number as well, until an IndexError.
+    # Python also iterates over objects with only __getitem__, until an IndexError.
     if not isinstance(items, Iterable) and not hasattr(items, "__getitem__"):
         raise ArgumentError(f"iterable: cannot read {type(items).__name__} (it cannot be iterated)")
     return Pipeline(Stream(items))
 
 
 def folder(path: str | os.PathLike[str], pattern: str = "**/*") -> Pipeline:
-    """The paths of the files of a folder, sorted; a `map` with workers reads them.
+    """The sorted paths of the files in a folder; read them with `map` and workers.
 
-    pattern: of `pathlib.Path.glob`
+    pattern: as for `pathlib.Path.glob`
     Errors:  ArgumentError if the folder does not exist.
 
     >>> import tempfile
@@ -115,7 +115,7 @@ def folder(path: str | os.PathLike[str], pattern: str = "**/*") -> Pipeline:
 
 
 def _read_only(leaf: object) -> np.ndarray:
-    """The array as NumPy's own; rows of it are lent."""
+    """The array as a read-only NumPy array, of which rows are views."""
     refuse_mask("arrays", leaf)
     view = np.asarray(leaf).view()
     view.flags.writeable = False

@@ -1,8 +1,8 @@
 """The stages of a pipeline: frozen values, each with the stage before it.
 
 source      Rows, FileRows   rows of arrays, in memory or in a file
-            Items            a sequence: its length is known, and every item can be asked for
-            Stream           an iterable: no more is known than what comes next
+            Items            a sequence, with a length and an item for every number
+            Stream           an iterable, of which only the next item is available
 order       Shuffle, Shard, Repeat
 work        Map, Enumerate, Batch, Prefetch
 """
@@ -24,7 +24,7 @@ Where = str | Device | Sharding | None
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """So many threads of this process: for work that frees the interpreter (NumPy, files, images).
+    """Threads of this process, for work that releases the interpreter lock (NumPy, files, images).
 
     >>> from rune import data
     >>> list(data.sequence([1, 2, 3]).map(lambda x: x * x, workers=data.Threads(2)))
@@ -36,12 +36,13 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """So many processes: for work in Python itself. Function and source are sent to them by pickle.
+    """Worker processes, for work in pure Python. Pickle sends them the function and the source.
 
-    start: how they start, as `multiprocessing` says it. "forkserver" and "spawn" begin anew and
-           import the main module, whose work stands behind `if __name__ == "__main__":`. "fork"
-           copies this process, with functions that pickle cannot send, and is only safe before
-           threads and drivers run. None: "forkserver" where there is one, else "spawn".
+    start: the start method, as in `multiprocessing`. "forkserver" and "spawn" start a new
+           interpreter and import the main module, which must guard its work by
+           `if __name__ == "__main__":`. "fork" copies this process, including functions that pickle
+           cannot send, and is safe only before threads and drivers run. None means "forkserver"
+           where the system has it, otherwise "spawn".
 
     >>> from rune import data
     >>> data.Processes(4)
@@ -56,7 +57,7 @@ Workers = Threads | Processes
 
 
 class Indexed(Protocol):
-    """What has a length, and gives an item by its number."""
+    """An object with a length that can be indexed by number."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, number: int, /) -> object: ...
@@ -79,9 +80,9 @@ class Rows(Node):
 
 @dataclass(frozen=True)
 class FileRows(Rows):
-    """The rows of the arrays of a file, which each process opens for itself.
+    """The rows of the arrays in a file, which each process opens for itself.
 
-    opener: makes the stage anew from the path
+    opener: makes the stage from the path in another process
     """
 
     path: str
@@ -100,14 +101,14 @@ class Items(Node):
 
 @dataclass(frozen=True)
 class Stream(Node):
-    """What an iterable gives, whose length is not known."""
+    """The items of an iterable of unknown length."""
 
     iterable: Iterable[object]
 
 
 @dataclass(frozen=True)
 class Stage(Node):
-    """What follows another stage; `line` is where the user added it."""
+    """A stage after another one; `line` is where the user added it."""
 
     upstream: Node
     line: Frame | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -115,7 +116,7 @@ class Stage(Node):
 
 @dataclass(frozen=True)
 class Shuffle(Stage):
-    """Elements in an order drawn by the words of a key; from a buffer, if they are of a stream."""
+    """Elements in a random order from the words of a key; a stream is shuffled in a buffer."""
 
     words: tuple[int, ...]
     buffer: int | None
@@ -131,7 +132,7 @@ class Shard(Stage):
 
 @dataclass(frozen=True)
 class Repeat(Stage):
-    """Several passes; None: without end."""
+    """Several passes over the elements; None repeats without end."""
 
     epochs: int | None
 
@@ -146,12 +147,12 @@ class Map(Stage):
 
 @dataclass(frozen=True)
 class Enumerate(Stage):
-    """Pairs of number and element."""
+    """Pairs of an element's number and the element."""
 
 
 @dataclass(frozen=True)
 class Batch(Stage):
-    """Elements by so many."""
+    """Batches of elements."""
 
     size: int
     remainder: Remainder
@@ -159,7 +160,7 @@ class Batch(Stage):
 
 @dataclass(frozen=True)
 class Prefetch(Stage):
-    """Elements on a device, ahead of their use."""
+    """Elements copied to a device ahead of their use."""
 
     device: Where
     depth: int

@@ -1,8 +1,7 @@
-"""Work done by threads: a function of each task, in order and some tasks ahead; and a source that
-another thread reads ahead.
+"""Runs a function on tasks in threads, in order and some tasks ahead; reads a source ahead.
 
-Whoever iterates gives tasks and takes results. Threads end after what they are just doing, once the
-last result was taken, an error was raised, or the iterator is closed or dropped.
+The thread that iterates hands out tasks and takes results. Threads finish their current task and
+end once the last result is taken, an error is raised, or the iterator is closed or dropped.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from rune.records import dataclass
 T = TypeVar("T")  # a task
 R = TypeVar("R")  # a result
 
-AHEAD = 2  # tasks under way or done for each worker
+AHEAD = 2  # tasks per worker that are in progress or done but not taken
 
 
 class Scope(ExitStack):
-    """What a run has at work, and whether whoever ends the run waits until that is over.
+    """The workers and readers of a run, and whether ending the run waits until they have ended.
 
-    A run that is dropped is only told to end, since it may be dropped anywhere: a collector
-    runs in any thread and under any lock, and what waits there may wait for itself.
+    A run that is dropped only tells them to end, without waiting: the garbage collector may drop it
+    in any thread and under any lock, so waiting there could deadlock.
     """
 
     is_awaited = False
 
 
 def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T], scope: Scope) -> Generator[R, None, None]:
-    """`function(task)` of each task, in order. Tasks are asked for in the thread that iterates."""
+    """`function(task)` for each task, in order. The thread that iterates draws the tasks."""
     pool = ThreadPoolExecutor(workers, "rune-data-worker")
     pending: deque[Future[R]] = deque()
     is_dropped, process = False, os.getpid()
@@ -55,12 +54,12 @@ def in_threads(workers: int, function: Callable[[T], R], tasks: Iterable[T], sco
         is_dropped = not scope.is_awaited
         raise
     finally:
-        if process == os.getpid():  # else a fork has copied the run, and its threads are not here
+        if process == os.getpid():  # a forked copy of the run has none of its threads
             pool.shutdown(not is_dropped, cancel_futures=True)
 
 
 def _worked(function: Callable[[T], R], task: T) -> R:
-    """One task, as a profile shows it."""
+    """Run one task inside a span of the profile."""
     with profiling.span("data.work", profiling.Kind.DATA):
         return function(task)
 
@@ -72,20 +71,20 @@ class _Item(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Behind the last item; with the error that ended them."""
+    """The mark after the last item, with the error that ended them, if any."""
 
     error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Line(Generic[R]):
-    """What a thread that reads and whoever takes its items share.
+    """The state shared by a thread that reads and the thread that takes its items.
 
-    Queues and flags are of a kind that finalisers may use, whatever the thread below them is doing.
+    A finaliser may use these queues and flags, whatever the thread that it interrupts is doing.
 
-    ready: items, then an end
-    room:  a True for each item that may be read, a False to end
-    drop:  is called with each item that was read and will not be used
+    ready: items, then an end mark
+    room:  True for each item that may be read, False to end
+    drop:  called with each item that was read but will not be used
     """
 
     drop: Callable[[R], object]
@@ -101,7 +100,7 @@ class _Line(Generic[R]):
         self.clear()
 
     def clear(self) -> None:
-        """Drop what is ready."""
+        """Drop all items that are ready."""
         with suppress(Empty):
             while True:
                 item = self.ready.get_nowait()
@@ -109,7 +108,7 @@ class _Line(Generic[R]):
                     self.drop(item.value)
 
     def end_and_wait(self) -> None:
-        """Until the thread has ended."""
+        """Tell the thread to end, and wait until it has."""
         self.end()
         self.ended.wait()
 
@@ -123,7 +122,7 @@ class _Reader(Generic[R]):
             target=copy_context().run, args=(_read, read, self.line), name="rune-data-reader", daemon=True
         )
         weakref.finalize(self, self.line.end).atexit = False
-        # When the interpreter ends: a thread must not run on while it is taken down.
+        # At exit: the thread must not run while the interpreter shuts down.
         weakref.finalize(self.thread, self.line.end_and_wait)
         for _ in range(depth):
             self.line.room.put(True)
@@ -144,9 +143,9 @@ class _Reader(Generic[R]):
 def read_ahead(
     read: Callable[[], Generator[R, None, None]], depth: int, drop: Callable[[R], object], scope: Scope
 ) -> Generator[R, None, None]:
-    """What `read()` gives, read by another thread, up to `depth` items ahead.
+    """The items of `read()`, which another thread reads up to `depth` items ahead.
 
-    drop: is called with each item that was read and will not be used
+    drop: called with each item that was read but will not be used
     """
     reader = _Reader(read, depth, drop)
     is_dropped = False
@@ -166,7 +165,7 @@ def read_ahead(
 
 
 def _read(read: Callable[[], Generator[R, None, None]], line: _Line[R]) -> None:
-    """What the thread does: items as long as there is room, then the end."""
+    """The thread's loop: read items as long as there is room, then put an end mark."""
     end = _End()
     try:
         with closing(read()) as items:
@@ -186,6 +185,6 @@ def _read(read: Callable[[], Generator[R, None, None]], line: _Line[R]) -> None:
 
 
 def _has_room(line: _Line[R]) -> bool:
-    """Wait until another item may be read; False to end."""
+    """Wait until another item may be read; False means that the thread must end."""
     with profiling.span("data.room", profiling.Kind.WAIT):
         return line.room.get()

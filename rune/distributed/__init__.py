@@ -4,9 +4,9 @@
     share = data[rune.distributed.process_index() :: rune.distributed.process_count()]
     losses = rune.distributed.process_allgather(loss(share))
 
-Every process runs the same program. Whoever calls something else than the others, fails or leaves
-ends the call of all with an error that names it. Names are those of jax.distributed and of
-jax.experimental.multihost_utils.
+Every process runs the same program. If one process calls another function than the others, fails or
+leaves, the call ends in all processes with an error that names that process. The names are those of
+jax.distributed and jax.experimental.multihost_utils.
 """
 
 from rune.distributed.checkpoints import load_checkpoint as load_checkpoint

@@ -1,11 +1,11 @@
-"""Checkpoints of trees of arrays, block by block: written as arrays are cut, read onto any mesh.
+"""Checkpoints of sharded arrays: each process writes its own blocks; any mesh can read them.
 
-    path/published          the name of the version that counts
-    path/<version>/index    what each array is, and which files its blocks are in
-    path/<version>/3.0.1    block 1 that process 0 wrote of array 3, its bytes
+    path/published          the name of the current version
+    path/<version>/index    the type of each array, and the files of its blocks
+    path/<version>/3.0.1    the bytes of block 1 of array 3, as process 0 wrote it
 
-A version is written beside the old one, and counts from the one rename that names it: a process
-that ends at any moment leaves the old version, whole.
+A new version is written beside the old one and becomes current by a single rename. A process that
+dies at any moment before that leaves the old version intact.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rune.transforms.tree_difference import paths
 
 T = TypeVar("T")  # a tree of arrays
 PUBLISHED, INDEX = "published", "index"
-CHECKPOINT = "checkpoint"  # the topic of what processes say of it
+CHECKPOINT = "checkpoint"  # the topic of messages about checkpoints
 Place = str | Device | Sharding
 
 
@@ -68,7 +68,7 @@ class StoredArray:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a process is to write of an array: blocks on the host, with where each starts."""
+    """The part of an array that a process writes: blocks on the host, each with its start."""
 
     path: str
     type: ArrayType
@@ -77,9 +77,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A tree that is to be written: what this process has of it, and where it goes.
+    """A tree to write: the parts that this process has, and the folder of the version.
 
-    topic: under which the processes exchange messages about it, and about nothing else
+    topic: the topic of messages about this tree alone
     """
 
     version: Path
@@ -91,10 +91,10 @@ class Snapshot:
 def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
     """Write a tree of arrays into a folder, each block of a sharded array in a file of its own.
 
-    path:   of the folder, which is made. A checkpoint that is there stays until the new one is
-            whole, and is removed then.
-    arrays: a tree; each process writes the blocks that are its own; what all processes
-            have whole, the first one.
+    path:   the folder, created if necessary. An older checkpoint in it is removed only after the
+            new one is complete.
+    arrays: a tree; each process writes its own blocks, and process 0 writes the arrays that every
+            process has in full.
     Errors: OSError if a file cannot be written; ArgumentError if a leaf is not an array;
             DistributedError if another process fails.
 
@@ -108,9 +108,9 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
 
 
 def snapshot(path: str | os.PathLike[str], arrays: object) -> Snapshot:
-    """A tree of arrays as it is now, and a folder for it. All processes call it together.
+    """Take a snapshot of a tree, and create a folder for it. All processes must call it together.
 
-    Cost: a copy of what is on devices. Errors: those of `save_checkpoint`.
+    Cost: a copy of all blocks on devices. Errors: those of `save_checkpoint`.
     """
     leaves, treedef = tree.flatten(arrays)
     values = array_leaves("save_checkpoint", leaves, treedef)
@@ -120,11 +120,11 @@ def snapshot(path: str | os.PathLike[str], arrays: object) -> Snapshot:
 
 
 def publish(saved: Snapshot, prune: Callable[[], object] = lambda: None) -> None:
-    """Write the blocks of this process, and let them count when all processes have theirs.
+    """Write the blocks of this process, and publish the version once all processes have done so.
 
-    Any thread may do it: it talks to the others on a topic of its own.
-    prune:  what the first process does when they count. No process returns before it is done, so
-            that all see the same files.
+    Any thread may call it, because its messages have a topic of their own.
+    prune:  called by process 0 after publishing. No process returns before `prune` has, so that
+            all of them see the same files.
     Errors: OSError if a file cannot be written; DistributedError if another process fails.
     """
     index = _united(saved, _attempt(lambda: _stored(saved)))
@@ -132,7 +132,7 @@ def publish(saved: Snapshot, prune: Callable[[], object] = lambda: None) -> None
 
 
 def _new_version(root: Path) -> Path:
-    """A new folder for what all processes write; the first one makes it."""
+    """A new folder for the blocks of all processes; process 0 creates it."""
     version = root / f"{time.time_ns()}-{os.getpid()}"
     if current().index == 0:
         version.mkdir(parents=True)
@@ -140,7 +140,7 @@ def _new_version(root: Path) -> Path:
 
 
 def _attempt(action: Callable[[], str]) -> str | BaseException:
-    """The result, or the error or interrupt that the other processes must be told about."""
+    """The result of `action`, or its error or interrupt, which other processes must learn of."""
     try:
         return action()
     except BaseException as error:
@@ -169,7 +169,7 @@ def _together(saved: Snapshot, result: str | BaseException) -> list[str]:
 
 
 def _united(saved: Snapshot, stored: str | BaseException) -> list[Mapping[str, object]]:
-    """What all processes have written, as the index says it: each array with the blocks of all."""
+    """The entries of the index: each array with the blocks that all processes have written."""
     return [
         {**arrays[0], "blocks": [block for array in arrays for block in array["blocks"]]}
         for arrays in zip(*map(json.loads, _together(saved, stored)), strict=True)
@@ -177,7 +177,7 @@ def _united(saved: Snapshot, stored: str | BaseException) -> list[Mapping[str, o
 
 
 def _commit(version: Path, index: Sequence[Mapping[str, object]], prune: Callable[[], object]) -> str:
-    """Let a version count whose blocks are all written; the first process does it."""
+    """Publish a version whose blocks are all written; only process 0 does it."""
     if current().index == 0:
         _write(version / INDEX, json.dumps(index).encode())
         _publish(version.parent, version.name)
@@ -186,13 +186,13 @@ def _commit(version: Path, index: Sequence[Mapping[str, object]], prune: Callabl
 
 
 def load_checkpoint(path: str | os.PathLike[str], like: T, shardings: object = None) -> T:
-    """The tree of arrays of a checkpoint, each block read by the device that is to hold it.
+    """The tree of arrays in a checkpoint; each process reads only the blocks of its devices.
 
-    like:      a tree of arrays or ShapeDtypeStructs, of the paths, shapes and dtypes that are read
+    like:      a tree of arrays or ShapeDtypeStructs with the paths, shapes and dtypes to read
     shardings: where the arrays go: a device or a sharding, or a tree prefix of them. None leaves
                an array where that of `like` is.
-    Errors:    DistributedError if there is no checkpoint, if it has other arrays than `like`, and
-               if a file is damaged.
+    Errors:    DistributedError if there is no checkpoint, if its arrays differ from those of
+               `like`, or if a file is damaged.
 
     >>> import rune
     >>> rune.distributed.load_checkpoint("/nowhere", {})  # doctest: +ELLIPSIS
@@ -219,9 +219,9 @@ def _place(like: object, where: Place | None) -> Place | None:
 
 
 def damage(path: str | os.PathLike[str], part: tuple[int, int] | None = None) -> str | None:
-    """What is wrong with a checkpoint; None if nothing is.
+    """What is wrong with a checkpoint; None if it is sound.
 
-    part: (number, count), the files whose checksums are compared; None: sizes alone
+    part: (number, count): also compares the checksums of every count-th file; None: only sizes
     """
     try:
         version = _published(Path(path))
@@ -242,20 +242,20 @@ def damage(path: str | os.PathLike[str], part: tuple[int, int] | None = None) ->
 
 
 def _part(path: str, value: Value) -> Part:
-    """What this process is to write of an array. Errors: ArgumentError for a traced value."""
-    if type(value) is not Array:  # a tracer counts as an instance
+    """The part of an array that this process writes. Errors: ArgumentError for a traced value."""
+    if type(value) is not Array:  # tracers pass isinstance
         raise ArgumentError(f"save_checkpoint: cannot write {path or 'the array'} ({value} has no value yet)")
     blocks = [(tuple(s.start or 0 for s in block.index), block.data.numpy()) for block in _blocks_to_write(value)]
     return Part(path, value.type, tuple(blocks))
 
 
 def _stored(saved: Snapshot) -> str:
-    """Write what this process has; what is written, as the index says it."""
+    """Write the blocks of this process; returns their entries for the index, as JSON."""
     return json.dumps([asdict(_store(saved.version, n, part)) for n, part in enumerate(saved.parts)])
 
 
 def _store(version: Path, number: int, part: Part) -> StoredArray:
-    """Write the blocks of an array, each once."""
+    """Write the blocks of an array that this process has; returns their entry for the index."""
     blocks = []
     for count, (start, data) in enumerate(part.blocks):
         file, octets = f"{number}.{current().index}.{count}", data.tobytes()
@@ -265,14 +265,14 @@ def _store(version: Path, number: int, part: Part) -> StoredArray:
 
 
 def _blocks_to_write(value: Array) -> list[Shard]:
-    """The blocks that this process writes: each once, and what all have alike by the first."""
+    """The blocks that this process writes. Process 0 writes arrays that all have in full."""
     if value.is_fully_addressable and current().index != 0:
         return []
     return [s for s in value.addressable_shards if s.replica_id == 0]
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Write a file, and wait until the disk has it."""
+    """Write a file, and wait until its bytes are on disk."""
     with open(file, "wb") as out:
         out.write(data)
         out.flush()
@@ -280,7 +280,7 @@ def _write(file: Path, data: bytes) -> None:
 
 
 def _publish(root: Path, version: str) -> None:
-    """Let this version count, and remove the others."""
+    """Make this version the current one, and remove the others."""
     named = root / f"{PUBLISHED}-{version}"
     _write(named, version.encode())
     os.replace(named, root / PUBLISHED)
@@ -293,7 +293,7 @@ def _publish(root: Path, version: str) -> None:
 
 
 def _published(root: Path) -> Path:
-    """The folder of the version that counts. Errors: DistributedError if there is none."""
+    """The folder of the current version. Errors: DistributedError if there is none."""
     try:
         return root / (root / PUBLISHED).read_text()
     except OSError as error:
@@ -329,7 +329,7 @@ def _load(version: Path, stored: StoredArray, place: Place | None) -> Array:
 
 
 def _read(version: Path, stored: StoredArray, index: Sequence[slice]) -> Array:
-    """A part of an array, put together from the blocks that have some of it."""
+    """A part of an array, assembled from the blocks that overlap it."""
     spans = [s.indices(size)[:2] for s, size in zip(index, stored.shape, strict=True)]
     part = np.empty([stop - start for start, stop in spans], dtypes.FROM_SHORT[stored.dtype])
     for block in stored.blocks:
@@ -343,7 +343,7 @@ def _read(version: Path, stored: StoredArray, index: Sequence[slice]) -> Array:
 
 
 def _bytes_of(version: Path, stored: StoredArray, block: StoredBlock) -> np.ndarray:
-    """Errors: DistributedError if the file is not what was written."""
+    """The block in a file. Errors: DistributedError if its size or checksum differs."""
     file, dtype = version / block.file, dtypes.FROM_SHORT[stored.dtype]
     data = file.read_bytes() if file.exists() else b""
     if len(data) != _nbytes(stored, block) or zlib.crc32(data) != block.crc32:

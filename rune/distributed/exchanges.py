@@ -1,7 +1,7 @@
-"""What all processes do together: wait for each other, and exchange arrays.
+"""Collective calls of all processes: waiting for each other, and exchanging arrays.
 
-Each first says what it means to do, with the types of its arrays: processes that disagree get an
-error that shows both, rather than wrong numbers or a wait without end.
+Each process first announces its call and the types of its arrays. If processes disagree, they get
+an error that shows both calls, instead of wrong numbers or an endless wait.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rune.transforms.arguments import value_leaves
 from rune.transforms.sharding.moves import relaid
 
 T = TypeVar("T")  # an array, or a tree of arrays
-BLOCKS = "blocks"  # the topic of what they exchange
+BLOCKS = "blocks"  # the topic of messages with blocks of arrays
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until every process has come to this call.
+    """Wait until every process has reached this call.
 
-    name:   says which call it is, and has to be the same in all.
-    Errors: DistributedError if a process comes to another call, fails, leaves, or does not come.
+    name:   identifies the call, and must be the same in all processes.
+    Errors: DistributedError if a process makes another call, fails, leaves, or is too late.
 
     >>> import rune
     >>> rune.distributed.sync_global_devices("the data are there")
@@ -38,13 +38,13 @@ def sync_global_devices(name: str) -> None:
 
 
 def process_allgather(in_tree: T, tiled: bool = False) -> T:
-    """What every process has, in each of them, as NumPy arrays.
+    """The arrays of every process, returned to all of them as NumPy arrays.
 
-    in_tree: a tree of arrays, of the same types in all processes. An array on devices of several
-             processes is put together from its blocks.
-    tiled:   join the arrays along their first axis, instead of a new one.
+    in_tree: a tree of arrays, with the same types in all processes. An array on devices of several
+             processes is assembled from its blocks.
+    tiled:   join the arrays along their first axis instead of a new one.
     Shapes:  [*S] in n processes -> [n, *S]; `tiled`, [k, *S] -> [n k, *S]; sharded, [*S] -> [*S].
-    Types:   those of arrays: of NumPy's 64 bits 32 are kept, unless they are enabled.
+    Types:   those of arrays: 64-bit NumPy data become 32-bit unless x64 is enabled.
     Errors:  DistributedError if types or calls differ between processes.
 
     >>> import rune, numpy as np
@@ -59,24 +59,24 @@ def process_allgather(in_tree: T, tiled: bool = False) -> T:
 
 
 def _is_spread(value: Value) -> TypeGuard[Array]:
-    """Whether it is an array on devices of several processes."""
+    """Whether a value is an array on devices of several processes."""
     return type(value) is Array and not value.is_fully_addressable
 
 
 def _whole(array: Array) -> np.ndarray:
-    """All of an array on devices of several processes."""
+    """The complete array from blocks on devices of several processes."""
     sharding = array.sharding
     assert isinstance(sharding, NamedSharding)
     return np.array(relaid(array, NamedSharding(sharding.mesh, PartitionSpec())).numpy())
 
 
 def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
-    """What one process has, in all of them, as NumPy arrays.
+    """The arrays of one process, returned to all processes as NumPy arrays.
 
-    in_tree:   a tree of arrays, of the same types in all processes.
-    is_source: whether it is this process that sends: one of them. By default process 0 does.
-    Shapes:    any, kept. Types: those of arrays, as in process_allgather.
-    Errors:    DistributedError if types or calls differ, and unless one process sends.
+    in_tree:   a tree of arrays, with the same types in all processes.
+    is_source: whether this process sends; exactly one must. By default process 0 does.
+    Shapes:    any, unchanged. Types: those of arrays, as in process_allgather.
+    Errors:    DistributedError if types or calls differ, or unless exactly one process sends.
 
     >>> import rune, numpy as np
     >>> rune.distributed.broadcast_one_to_all(np.arange(3))
@@ -95,13 +95,13 @@ def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
 
 
 def _blocks_of_all(mine: np.ndarray) -> list[np.ndarray]:
-    """What every process has, in their order; of one type in all."""
+    """The blocks of all processes, in their order; all have the same type."""
     messages = converse("process_allgather", BLOCKS, mine.tobytes())
     return [_array(message, mine) for message in messages.values()]
 
 
 def _block_of(source: int, mine: np.ndarray) -> np.ndarray:
-    """What one process has; of one type in all."""
+    """The block of one process; all processes have the same type."""
     world = current()
     if world.index == source:
         world.tell(BLOCKS, mine.tobytes(), [n for n in range(world.count) if n != source])
@@ -110,7 +110,7 @@ def _block_of(source: int, mine: np.ndarray) -> np.ndarray:
 
 
 def _array(data: Message, like: np.ndarray) -> np.ndarray:
-    """An array of the type of another; it may be written to."""
+    """The writable array in a message, of the type of `like`."""
     return np.frombuffer(bytearray(data), np.uint8).view(like.dtype).reshape(like.shape)
 
 
@@ -124,6 +124,6 @@ def _on_host(value: Value) -> np.ndarray:
 
 
 def _types(array_types: list[ArrayType], treedef: tree.TreeDef) -> str:
-    """`f32[3], i32[]`, and how they are held unless it is one array."""
+    """The types and, unless the tree is one array, its structure: `of f32[3], i32[] in ...`."""
     types = ", ".join(str(t.strong()) for t in array_types)
     return f"of {types}" if treedef == tree.structure(0) else f"of {types} in {treedef}"

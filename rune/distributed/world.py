@@ -16,15 +16,15 @@ from rune.backends.remote import introduced
 from rune.errors import ArgumentError, DistributedError
 from rune.sharding.meshes import default_devices
 
-# What mpirun tells the processes that it starts: Open MPI, MPICH and Intel MPI, Slurm.
+# Variables that mpirun sets in each process: Open MPI, MPICH and Intel MPI, Slurm.
 COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 
 
 def initialize(*, deadline: float = 60.0) -> None:
-    """Join the other processes that mpirun started; without mpirun a program of one process.
+    """Join the other processes that mpirun started; without mpirun there is only this one.
 
-    deadline: how long to wait for the others in any call, in seconds.
-    Errors:   DistributedError if the processes have been joined, or if mpi4py is not installed;
+    deadline: the longest time in seconds that any call waits for other processes.
+    Errors:   DistributedError if already initialized, or if mpi4py is not installed;
               ArgumentError unless the deadline is positive.
     Source:   https://docs.jax.dev/en/latest/jax.distributed.html
 
@@ -50,9 +50,9 @@ def _is_started_by_mpirun() -> bool:
     return any(os.environ.get(name, "1") != "1" for name in COUNTS)
 
 
-@functools.cache  # once in a process
+@functools.cache  # installs the hook once per process
 def _report_failures() -> None:
-    """Let an error that ends this process be told to the others."""
+    """Tell the other processes of an error that ends this one."""
     previous = sys.excepthook
 
     def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -73,7 +73,7 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
-    """Leave the other processes; nothing happens before `initialize`.
+    """Leave the other processes; does nothing before `initialize`.
 
     >>> import rune
     >>> rune.distributed.shutdown()
@@ -85,7 +85,7 @@ def shutdown() -> None:
 def devices() -> Sequence[Device]:
     """The devices of all processes, those of process 0 first, of the default device's kind.
 
-    Each process calls its own by their names alone, and those of process 1 "1/cpu:0".
+    A process refers to its own devices by plain names, and to those of process 1 as "1/cpu:0".
     Errors: none.
 
     >>> import rune
@@ -108,7 +108,7 @@ def process_index() -> int:
 
 
 def process_count() -> int:
-    """How many processes run the program; 1 before `initialize`.
+    """The number of processes that run the program; 1 before `initialize`.
 
     Errors: none.
 

@@ -3,8 +3,8 @@
     with a tree       rune.tree.save(path, tree), rune.tree.load(path)
     by name           rune.files.open(path)["layers.0.w"]
 
-Formats go by the suffix: .safetensors and .npz (decision 0085). What NumPy's `savez` and the
-safetensors package write is read, and they read what is written here.
+The suffix selects the format: .safetensors or .npz (decision 0085). rune reads files that NumPy's
+`savez` and the safetensors package write, and they read files that rune writes.
 """
 
 from rune.files.file import File as File

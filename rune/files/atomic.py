@@ -1,7 +1,7 @@
-"""Files that are replaced atomically: a reader finds the old one or the new one, never a part.
+"""Atomic replacement of files: a reader finds the old file or the new one, never part of one.
 
-What is written goes to a file beside it, and takes its place by one rename when the disk has it.
-A process that is killed leaves `.NAME.XXXXXXXX.partial` behind, which is never read.
+Data are written to a temporary file in the same folder, which is renamed once they are on disk. A
+process that is killed leaves `.NAME.XXXXXXXX.partial` behind, which is never read.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ PARTIAL = ".partial"
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` when the block ends without an error."""
-    target = Path(os.path.realpath(path))  # a link stays, and leads to the new file
+    """A file to write to, which replaces `path` if the block ends without an error."""
+    target = Path(os.path.realpath(path))  # a symbolic link stays, and points to the new file
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
-    if not target.parent.is_dir():  # the system would name the temporary file
+    if not target.parent.is_dir():  # the system's error would name the temporary file
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
     try:
         with open(temporary, "x+b") as file:
@@ -39,13 +39,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _take_mode(file: BinaryIO, target: Path) -> None:
-    """Let a file be readable for those who could read the one whose place it takes."""
+    """Give a file the permissions of the file that it replaces."""
     if target.exists():
         os.chmod(file.fileno() if os.chmod in os.supports_fd else file.name, stat.S_IMODE(target.stat().st_mode))
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until the disk has the names of a folder, where systems can be asked to."""
+    """Wait until the names in a folder are on disk, where the system supports it."""
     if os.name == "posix":
         number = os.open(folder, os.O_RDONLY)
         try:

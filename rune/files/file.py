@@ -1,4 +1,4 @@
-"""File: the arrays of a file by name, each on disk until it is used."""
+"""File: the arrays of a file by name, read from disk when they are used."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NATIVE = {".safetensors": safetensors.NATIVE, ".npz": npz.NATIVE}
 Where = str | Device | Sharding
 
 
-# Formats of others, and how values pass between them and the two.
+# Formats of other programs, and how to convert files to or from one of the two.
 _OTHERS = {
     **dict.fromkeys((".pt", ".pth", ".bin"), "in PyTorch safetensors.torch has save_file and load_file"),
     **dict.fromkeys((".h5", ".hdf5"), "h5py reads and writes it, as NumPy's arrays"),
@@ -39,7 +39,7 @@ _OTHERS = {
 
 
 def suffix(operation: str, path: Path) -> str:
-    """The format that a path names. Errors: ArgumentError for another suffix."""
+    """The format of a path, by its suffix. Errors: ArgumentError for an unknown suffix."""
     if path.suffix not in NATIVE:
         raise ArgumentError(
             f"{operation}: cannot use the suffix of {path} (one of {', '.join(NATIVE)})", hint=_OTHERS.get(path.suffix)
@@ -48,12 +48,12 @@ def suffix(operation: str, path: Path) -> str:
 
 
 def open(path: str | os.PathLike[str]) -> File:
-    """The arrays of a file by name. Nothing but the names, shapes and dtypes is read.
+    """The arrays of a file by name. Reads only names, shapes and dtypes.
 
-    path:   of a .safetensors or .npz file, of whichever program
-    Types:  those of the arrays that were saved, 64 bits too.
-    Errors: FileNotFoundError and other OSErrors; FileError for a file that is damaged, or holds
-            what rune has no dtype for; ArgumentError for another suffix.
+    path:   a .safetensors or .npz file, written by any program
+    Types:  those of the saved arrays, including 64-bit ones.
+    Errors: FileNotFoundError and other OSErrors; FileError for a file that is damaged or has a
+            dtype unknown to rune; ArgumentError for another suffix.
 
     >>> import rune, rune.numpy as rnp, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def open(path: str | os.PathLike[str]) -> File:
 
 
 def mapped(file: BinaryIO) -> np.ndarray:
-    """The bytes of a file, u8[n], which are read when they are asked for."""
+    """The bytes of a file as a memory map u8[n]; the system reads them on first use."""
     if not os.fstat(file.fileno()).st_size:
         return np.empty(0, np.uint8)
     return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
@@ -75,11 +75,11 @@ def mapped(file: BinaryIO) -> np.ndarray:
 class File(Mapping[str, Array]):
     """The arrays of a file by name: `file[name]` maps one, `file.read(name, device)` moves it.
 
-    A mapped array is read by what computes with it, and only as much as that needs, so that a file
-    may be larger than the memory. It stays readable when the file is removed or replaced, but not
-    if somebody shortens it. int4 arrays are unpacked, and compressed ones inflated, into memory.
+    A computation reads only the parts of a mapped array that it uses, so a file may be larger than
+    memory. The array stays readable if the file is removed or replaced, but not if another program
+    truncates it. int4 arrays are unpacked into memory, and compressed arrays inflated into it.
 
-    Types:  those of the arrays that were saved.
+    Types:  those of the saved arrays.
     Errors: those of `open`; KeyError for a name that is not in the file; FileError for truth values
             that are neither 0 nor 1.
 
@@ -111,11 +111,11 @@ class File(Mapping[str, Array]):
             raise FileError(f"load: cannot read {self.path} ({error})") from None
 
     def _summed(self, name: str, entry: Entry) -> Entry:
-        """The array, with the checksum that is noted where the format has none."""
+        """The array, with the checksum in the notes if the format itself has none."""
         return entry if name not in self.notes.sums else replace(entry, crc32=self.notes.sums[name])
 
     def _leaf(self, name: str, entry: Entry) -> Leaf:
-        """What was saved under a name. Errors: Unreadable if it cannot be stored as it is."""
+        """The leaf saved under a name. Errors: Unreadable if notes and stored form disagree."""
         native = entry.dtype.newbyteorder("=")
         leaf = self.notes.leaves.get(name, notes.stored_as(native, entry.shape))
         if stored_form(leaf.type, NATIVE[self.path.suffix]) != (native, entry.shape):
@@ -145,11 +145,11 @@ class File(Mapping[str, Array]):
         return f"File({str(self.path)!r}, {len(self)} arrays: {arrays}{', ...' if len(self) > 8 else ''})"
 
     def read(self, name: str, device: Where | None = None) -> Array:
-        """An array on a device, or cut by a sharding, so that each device reads its block alone.
+        """An array on a device, or split by a sharding; then each device reads only its own block.
 
-        device: a device, its name or a sharding; None: the default device, and committed to none
-        Errors: KeyError; FileError if it is damaged, which is checked when all of it is copied, to
-                a device other than cpu:0; those of `device_put`, with the name of the array.
+        device: a device, its name or a sharding; None: the default device, without committing to it
+        Errors: KeyError; FileError if it is damaged, which is checked only when the whole array is
+                copied to a device other than cpu:0; those of `device_put`, naming the array.
         """
         host, type = self.host(name), self.leaves[name].type
         try:
@@ -158,14 +158,14 @@ class File(Mapping[str, Array]):
             error.restate(f"load: cannot place {name} ({error.message})")
             raise
         if array.place.device is not None and not isinstance(array.place.device, Spread):
-            self._check(name)  # it was read whole
+            self._check(name)  # all of its bytes have been read anyway
         return array
 
     def check(self) -> None:
-        """Compare the bytes of all arrays with the checksums that were noted as they were written.
+        """Compare the bytes of all arrays with the checksums noted when they were written.
 
-        That reads the whole file. safetensors files of other programs have no checksums.
-        Errors: FileError names the array whose bytes are others.
+        This reads the whole file. safetensors files of other programs have no checksums.
+        Errors: FileError names an array whose bytes do not match.
 
         >>> import rune, rune.numpy as rnp, os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +181,7 @@ class File(Mapping[str, Array]):
             raise FileError(f"load: cannot read {name} of {self.path} (its bytes are not those that were saved)")
 
     def host(self, name: str) -> np.ndarray:
-        """An array as NumPy's, read-only. Errors: KeyError, FileError."""
+        """An array as a read-only NumPy array. Errors: KeyError, FileError."""
         leaf, stored = self.leaves[name], array_in(self._buffer, self._entries[name])
         try:
             return decoded(stored, leaf.type)

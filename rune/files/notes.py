@@ -1,16 +1,17 @@
-"""What rune notes in the metadata of a file, as JSON under the name "rune".
+"""The notes that rune stores in the metadata of a file, as JSON under the name "rune".
 
     {"version": 1,
      "leaves": {"step": {"dtype": "i64", "shape": [], "number": true}},
      "crc32": {"layers.0": "1ad2bc32", "step": "5d4d1cc2"},
      "tree": [["dict", ["layers", "step"]], ["list", 1], "layers.0", "step"]}
 
-leaves: of arrays that are not what is stored (stored.py), are weak, or were numbers of Python's.
-crc32:  the checksum of the bytes of an array; in eight digits, so that a header whose checksums are
-        not known yet is as long as the one that is written in its place when they are.
-tree:   the nodes in the order in which one meets them, parents first; a text is a leaf's name.
-        Flat, so that no depth of nesting is too deep. Nodes of classes that a file cannot bring
-        along are ["other", children, class], and such a tree is read with `like`.
+leaves: the types of leaves that differ from their stored form (stored.py), are weak, or were Python
+        numbers.
+crc32:  the checksum of each array's bytes, always in eight digits: the header is first written with
+        zeros, and later overwritten by one of the same length with the checksums.
+tree:   the nodes in depth-first order, parents first; a string is the name of a leaf. The list is
+        flat, so that nesting of any depth works. Nodes of classes that a file cannot describe are
+        ["other", children, class]; reading such a tree requires `like`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SEQUENCES = {"list": list, "tuple": tuple}
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What was saved under a name: an array of this type, or a number of Python's."""
+    """A leaf that was saved under a name: an array of this type, or a Python number."""
 
     type: ArrayType
     is_number: bool = False
@@ -47,7 +48,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The leaves that are other than what is stored, and the nodes of the tree, if noted.
+    """The leaves that differ from their stored form, and the nodes of the tree, if noted.
 
     sums: checksums of arrays by name
     """
@@ -61,12 +62,12 @@ NONE = Notes({}, None)
 
 
 def stored_as(dtype: np.dtype, shape: tuple[int, ...]) -> Leaf:
-    """The leaf that is what is stored."""
+    """The leaf whose type is that of the stored array."""
     return Leaf(ArrayType(shape, dtype))
 
 
 def loads(text: str | bytes) -> Any:
-    """JSON of a file that may be hostile. Errors: Unreadable, for a name that comes twice too."""
+    """Parse JSON from an untrusted file. Errors: Unreadable, also for a name that occurs twice."""
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -91,7 +92,7 @@ def _refuse(constant: str) -> None:
 def written(
     leaves: Mapping[str, Leaf], forms: Mapping[str, Form], treedef: TreeDef, sums: Mapping[str, int] | None = None
 ) -> str:
-    """The note of a tree, whose leaves have these names, forms and checksums."""
+    """The notes on a tree whose leaves have these names, forms and checksums."""
     notes: dict[str, object] = {"version": VERSION}
     notes["leaves"] = {name: _note(leaf) for name, leaf in leaves.items() if leaf != stored_as(*forms[name])}
     if sums is not None:
@@ -130,7 +131,7 @@ def _node(node: TreeDef, names: Iterator[str]) -> object:
 
 
 def read(text: str | None) -> Notes:
-    """The notes of a file. Errors: Unreadable if they are not as above."""
+    """The notes of a file. Errors: Unreadable if they do not have the form shown above."""
     if text is None:
         return NONE
     notes = loads(text)
@@ -164,9 +165,9 @@ def _leaf(name: str, note: object) -> Leaf:
 
 
 def structure(nodes: Sequence[object]) -> tuple[TreeDef, list[str]]:
-    """The structure that is noted, and the names of its leaves.
+    """The noted structure, and the names of its leaves.
 
-    Errors: Unreadable for nodes that do not fit together; Foreign for a class of somebody's.
+    Errors: Unreadable for inconsistent nodes; Foreign for a class defined outside rune.
     """
     built: list[TreeDef] = []
     for node in reversed(nodes):
@@ -181,7 +182,7 @@ def structure(nodes: Sequence[object]) -> tuple[TreeDef, list[str]]:
 
 
 class Foreign(Exception):
-    """A node of a class that a file cannot bring along."""
+    """A node of a class that a file cannot describe."""
 
 
 def _described(node: object) -> tuple[tuple[type, object] | None, int]:

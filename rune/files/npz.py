@@ -1,8 +1,8 @@
 """The npz format: a zip archive with a member `NAME.npy` for each array, and one for metadata.
 
-Members that are not compressed are mapped where they lie; writing pads each to a multiple of 64
-bytes. Compressed ones, as `numpy.savez_compressed` writes them, are inflated when the file is
-opened. Objects are refused: reading them would run what the file says.
+Uncompressed members are mapped in place; when writing, each array is aligned to 64 bytes. Members
+that are compressed, as by `numpy.savez_compressed`, are inflated when the file is opened. Arrays of
+objects are refused: unpickling them would run code from the file.
 
 Source: numpy.lib.format; PKWARE, APPNOTE.TXT 6.3.10, sections 4.3.7 and 4.5.
 """
@@ -28,13 +28,13 @@ NATIVE = frozenset(d for d in dtypes.SHORT if d.kind in "biufc" and d.isbuiltin 
 METADATA = "__metadata__.json"
 _SUFFIX = ".npy"
 _LOCAL = struct.Struct("<4s22xHH")  # signature, ..., bytes of the name, of extra fields
-_FIELD = struct.Struct("<HH")  # what an extra field is, and its bytes
-_PADDING = 0x4E52  # no field of the archive's own
-_ZIP64_BYTES = 20  # of the extra field of a large member
+_FIELD = struct.Struct("<HH")  # the kind of an extra field, and its number of bytes
+_PADDING = 0x4E52  # a kind of field that the zip format does not use
+_ZIP64_BYTES = 20  # the size of the extra field of a large member
 _ALIGNMENT = 64
 _MOST_HEADER_BYTES = 1 << 16
-_LENGTHS = {1: struct.Struct("<H"), 2: struct.Struct("<I")}  # of a header, by version
-_MOST_RATIO = 1100  # deflate makes 1,032 bytes of one at the most
+_LENGTHS = {1: struct.Struct("<H"), 2: struct.Struct("<I")}  # length of a header, by npy version
+_MOST_RATIO = 1100  # deflate compresses by a factor of at most 1,032
 _ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OverflowError)
 _ERRORS += (struct.error, zlib.error, OSError)
 
@@ -43,7 +43,7 @@ _ERRORS += (struct.error, zlib.error, OSError)
 
 
 def read(file: BinaryIO, buffer: np.ndarray) -> Contents:
-    """What an archive has, which is open and mapped as u8[n]. Errors: Unreadable."""
+    """The contents of an archive, which is open and mapped as u8[n]. Errors: Unreadable."""
     try:
         with zipfile.ZipFile(file) as archive:
             return _contents(archive, buffer)
@@ -82,7 +82,7 @@ def _leaf_name(member: str) -> str:
 
 
 def _require_possible(info: zipfile.ZipInfo) -> None:
-    """Errors: Unreadable for a member that claims more bytes than can be compressed into it."""
+    """Errors: Unreadable for a member that claims more bytes than deflate could produce."""
     if info.file_size > _MOST_RATIO * (info.compress_size + 1):
         raise Unreadable(f"a claim of {info.file_size} bytes in {info.compress_size}")
 
@@ -95,7 +95,7 @@ def _named_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: np.nda
 
 
 def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: np.ndarray) -> Entry:
-    """The array of a member: where it lies, or its bytes if it is compressed."""
+    """The array of a member: its place in the file, or its inflated bytes."""
     _require_possible(info)
     with archive.open(info) as member:
         (dtype, shape, order), before = _header(member), member.tell()
@@ -111,7 +111,7 @@ def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: np.ndarray) 
 
 
 def _header(member: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], Literal["C", "F"]]:
-    """What the header of an npy file says. Errors: Unreadable, and ValueError for no npy."""
+    """Dtype, shape and order from an npy header. Errors: Unreadable; ValueError if not npy."""
     version = npy.read_magic(member)
     if version not in ((1, 0), (2, 0)):
         raise Unreadable(f"npy of version {version}")
@@ -126,7 +126,7 @@ def _header(member: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], Literal["C", 
 
 
 def _literal(text: bytes) -> object:
-    """What a header means; NumPy's own reader trips over texts that are not Python."""
+    """The value of a header; NumPy's own reader fails badly on text that is not Python."""
     try:
         return ast.literal_eval(text.decode("latin1").strip())
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
@@ -144,7 +144,7 @@ def _dtype(descr: str) -> np.dtype:
 
 
 def _data_start(info: zipfile.ZipInfo, buffer: np.ndarray) -> int:
-    """Where the bytes of a member are, after its own header in the archive."""
+    """The start of a member's bytes, after its local header in the archive."""
     header = buffer[info.header_offset : info.header_offset + _LOCAL.size].tobytes()
     _, name_bytes, extra_bytes = _LOCAL.unpack(header)
     return info.header_offset + _LOCAL.size + name_bytes + extra_bytes
@@ -154,7 +154,7 @@ def _data_start(info: zipfile.ZipInfo, buffer: np.ndarray) -> int:
 
 
 def write(file: BinaryIO, arrays: Iterable[tuple[str, np.ndarray]], metadata: Mapping[str, str]) -> None:
-    """Write dense arrays of native dtypes, one after the other, and the metadata."""
+    """Write dense arrays of native dtypes one after another, and then the metadata."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays:
             _write_member(archive, file, name + _SUFFIX, array)
@@ -164,7 +164,7 @@ def write(file: BinaryIO, arrays: Iterable[tuple[str, np.ndarray]], metadata: Ma
 def _write_member(archive: zipfile.ZipFile, file: BinaryIO, name: str, array: np.ndarray) -> None:
     info = zipfile.ZipInfo(name)
     info.file_size = array.nbytes + _MOST_HEADER_BYTES
-    # Two fields stand before the data: that of 64-bit sizes, and the one that fills up.
+    # Two extra fields precede the data: that of 64-bit sizes, and the padding.
     begin = file.tell() + _LOCAL.size + len(name.encode()) + _ZIP64_BYTES + _FIELD.size
     padding = -begin % _ALIGNMENT
     info.extra = _FIELD.pack(_PADDING, padding) + bytes(padding)

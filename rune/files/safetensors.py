@@ -1,10 +1,10 @@
-"""The safetensors format: eight bytes that say how long the header is, the header, the arrays.
+"""The safetensors format: eight bytes with the length of the header, the header, the arrays.
 
     {"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {...}}
 
-Offsets count from the end of the header. The arrays fill the buffer to its end without a gap, so
-that a file which was cut short is known by its size. Spaces after the header bring the buffer to
-a multiple of 64 bytes, and arrays of longer elements come first: all are aligned to theirs.
+Offsets count from the end of the header. The arrays fill the buffer to its end without gaps, so the
+size of a truncated file gives it away. Spaces after the header align the buffer to a multiple of 64
+bytes, and arrays with larger elements come first, so every array is aligned to its element size.
 
 Source: https://github.com/huggingface/safetensors, "Format".
 """
@@ -54,7 +54,7 @@ _ALIGNMENT = 64
 
 
 def read(buffer: np.ndarray) -> Contents:
-    """What a file has, from its bytes u8[n]. Errors: Unreadable."""
+    """The contents of a file, from its bytes u8[n]. Errors: Unreadable."""
     header, start = _header(buffer)
     metadata = header.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
@@ -65,7 +65,7 @@ def read(buffer: np.ndarray) -> Contents:
 
 
 def _header(buffer: np.ndarray) -> tuple[dict[str, Any], int]:
-    """The header, and where it ends."""
+    """The header, and the position of its end."""
     if buffer.size < _LENGTH.size:
         raise Unreadable(f"{buffer.size} bytes, and the length of the header has {_LENGTH.size}")
     (length,) = _LENGTH.unpack(buffer[: _LENGTH.size].tobytes())
@@ -115,7 +115,7 @@ def _require_full(entries: Mapping[str, Entry], start: int, end: int) -> None:
 
 
 def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> tuple[bytes, dict[str, Entry]]:
-    """The bytes before arrays of these forms, and where each goes, in the order of the file.
+    """The bytes before arrays of these forms, and the place of each, in the order of the file.
 
     Errors: ArgumentError for names and metadata that are too long for the format.
     """

@@ -1,4 +1,4 @@
-"""How arrays are stored in a file: the dtypes that a format has, and substitutes for others.
+"""The stored form of arrays: dtypes that a format supports, and substitutes for all others.
 
     bf16, f8      as unsigned integers of their size, where the format has no name for them
     c64, c128     two floats along a last axis
@@ -6,7 +6,7 @@
     i4, u4        two to a byte in row order, the even element in the low half: u8[(n + 1) // 2]
     float0        bool[..., 0], no bytes
 
-What stands for another dtype is a view of the same bytes, but for i4 and u4, which are unpacked.
+A substitute is a view of the same bytes, except for i4 and u4, which are packed and unpacked.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _MOST_AXES = 64
 
 
 class Unreadable(Exception):
-    """What is wrong with a file; the caller adds which file it is."""
+    """The reason why a file cannot be read; the caller adds the path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An array as a file has it.
+    """An array as it is stored in a file.
 
-    start, nbytes: where its bytes are
-    order:         "F" for columns first
-    inflated:      its bytes u8[nbytes], of an array that is compressed in the file
-    crc32:         the checksum of its bytes and of `before` bytes in front of them; None if unknown
+    start, nbytes: the position and number of its bytes
+    order:         "F" for column-major order
+    inflated:      its bytes u8[nbytes], for an array that is compressed in the file
+    crc32:         the checksum of the bytes and of `before` bytes in front of them; None if unknown
     """
 
     dtype: np.dtype
@@ -70,7 +70,7 @@ class Contents:
 
 
 def checked_shape(sizes: object) -> tuple[int, ...]:
-    """The sizes that a file claims. Errors: Unreadable unless an array could have them."""
+    """A shape from a file. Errors: Unreadable if no array can have it."""
     if not isinstance(sizes, list | tuple) or len(sizes) > _MOST_AXES or not all(map(_is_size, sizes)):
         raise Unreadable(f"no shape: {str(sizes)[:60]}")
     if math.prod(n for n in sizes if n) >= _MOST_ELEMENTS:
@@ -83,15 +83,15 @@ def _is_size(size: object) -> bool:
 
 
 def size_bytes(dtype: np.dtype, shape: tuple[int, ...]) -> int:
-    """How many bytes an array takes."""
+    """The number of bytes in an array."""
     return math.prod(shape) * dtype.itemsize
 
 
-Form = tuple[np.dtype, tuple[int, ...]]  # the dtype and the shape of what a file has
+Form = tuple[np.dtype, tuple[int, ...]]  # dtype and shape of a stored array
 
 
 def stored_form(type: ArrayType, native: frozenset[np.dtype]) -> Form:
-    """The dtype and shape in which an array is written in a format that has the dtypes `native`."""
+    """The stored dtype and shape of an array in a format that supports the dtypes `native`."""
     shape = tuple(map(int, type.shape))
     if type.dtype in native:
         return type.dtype, shape
@@ -102,15 +102,15 @@ def stored_form(type: ArrayType, native: frozenset[np.dtype]) -> Form:
 
 
 def array_in(buffer: np.ndarray, entry: Entry) -> np.ndarray:
-    """The array as it is stored, a view of the bytes u8[n] of a file if it can be."""
+    """The array in its stored form, if possible as a view of the bytes u8[n] of the file."""
     octets = buffer[entry.start :][: entry.nbytes] if entry.inflated is None else entry.inflated
     return dtypes.native(octets.view(entry.dtype).reshape(entry.shape, order=entry.order))
 
 
 def is_damaged(buffer: np.ndarray, entry: Entry) -> bool:
-    """Whether the bytes u8[n] of a file are others than those whose checksum was noted.
+    """Whether an array's bytes in a file u8[n] differ from those whose checksum was noted.
 
-    What was inflated was compared as it was read.
+    For inflated arrays, zipfile has already compared the checksum while reading.
     """
     if entry.crc32 is None or entry.inflated is not None:
         return False
@@ -118,12 +118,12 @@ def is_damaged(buffer: np.ndarray, entry: Entry) -> bool:
 
 
 def is_stored_by_elements(dtype: np.dtype) -> bool:
-    """Whether a block of the array is a block of what is stored."""
+    """Whether a block of the array is also a block of its stored form."""
     return dtype not in _PACKED
 
 
 def encoded(array: np.ndarray, native: frozenset[np.dtype]) -> np.ndarray:
-    """The array in its stored form, with rows in order."""
+    """The array in its stored form, in row-major order."""
     dense = np.asarray(array, order="C")
     if array.dtype in native:
         return dense
@@ -136,7 +136,7 @@ def encoded(array: np.ndarray, native: frozenset[np.dtype]) -> np.ndarray:
 
 
 def decoded(stored: np.ndarray, type: ArrayType) -> np.ndarray:
-    """The array of this type that is stored so. Errors: Unreadable for truth values beyond 1."""
+    """The array of a type from its stored form. Errors: Unreadable for bools other than 0 and 1."""
     if type.dtype == dtypes.float0:
         return np.zeros(type.shape, dtypes.float0)
     if stored.dtype == dtypes.bool_ and (stored.view(np.uint8) > 1).any():

@@ -37,9 +37,9 @@ NUMBERS = {bool: dtypes.bool_, int: dtypes.i64, float: dtypes.f64, complex: dtyp
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A leaf that is to be written: what it is, and its blocks, which are read one after the other.
+    """A leaf to write: its type, and its blocks, which are read one after another.
 
-    is_mutable: whether somebody may write into the blocks later on
+    is_mutable: whether the caller may write into the blocks later
     """
 
     leaf: Leaf
@@ -47,13 +47,13 @@ class Source:
     is_mutable: bool = False
 
     def snapshot(self) -> Source:
-        """The leaf as it is now, in the host's memory."""
+        """A copy of the leaf as it is now, in host memory."""
         blocks = [(index, block.copy() if self.is_mutable else block) for index, block in self.blocks()]
         return Source(self.leaf, lambda: iter(blocks))
 
     @property
     def array(self) -> np.ndarray:
-        """All blocks in one."""
+        """The whole array, assembled from its blocks."""
         blocks = [*self.blocks()]
         if len(blocks) == 1:
             return blocks[0][1]
@@ -65,15 +65,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A tree that is to be written."""
+    """A tree to write: its leaves by name, and its structure."""
 
     sources: Mapping[str, Source]
     treedef: TreeDef
 
     def snapshot(self) -> Saved:
-        """The tree as it is now: what is donated or written into afterwards changes nothing.
+        """The tree as it is now: later donations and writes do not affect it.
 
-        Cost: a copy of what is on devices, and of NumPy's arrays; none of arrays on the CPU.
+        Cost: a copy of NumPy arrays and of arrays on devices; none of rune's arrays on the CPU.
         """
         return Saved({name: source.snapshot() for name, source in self.sources.items()}, self.treedef)
 
@@ -82,7 +82,7 @@ class Saved:
 
 
 def name_of(path: KeyPath) -> str:
-    """The name of a leaf: the keys that lead to it with dots between; `array` of one alone."""
+    """The name of a leaf: its keys joined by dots; `array` if the leaf is the whole tree."""
     return ".".join(map(_key_text, path)) or "array"
 
 
@@ -91,7 +91,7 @@ def _key_text(key: object) -> str:
 
 
 def _by_name(operation: str, pairs: Sequence[tuple[KeyPath, object]]) -> dict[str, tuple[KeyPath, object]]:
-    """The leaves with their paths, by name. Errors: ArgumentError for a name that cannot be."""
+    """Leaves and their paths by name. Errors: ArgumentError for ambiguous or invalid names."""
     named: dict[str, tuple[KeyPath, object]] = {}
     for path, leaf in pairs:
         name = name_of(path)
@@ -105,7 +105,7 @@ def _by_name(operation: str, pairs: Sequence[tuple[KeyPath, object]]) -> dict[st
 
 
 def _is_text(name: str) -> bool:
-    """Whether UTF-8 can encode it; halves of surrogate pairs it cannot."""
+    """Whether UTF-8 can encode the name; it cannot encode half of a surrogate pair."""
     return name.encode(errors="replace").decode() == name
 
 
@@ -113,12 +113,12 @@ def _is_text(name: str) -> bool:
 
 
 def save(path: str | os.PathLike[str], values: object, metadata: Mapping[str, str] | None = None) -> None:
-    """Write a tree; rune.tree.save has what it says."""
+    """Write a tree; documented in rune.tree.save."""
     write(Path(path), source_tree(values), checked_metadata(metadata))
 
 
 def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
-    """Texts by name. Errors: ArgumentError for anything else."""
+    """A dict of texts. Errors: ArgumentError for anything else."""
     texts = dict(metadata or {})
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str) or name == notes.KEY:
@@ -127,7 +127,7 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def source_tree(values: object) -> Saved:
-    """The entries of a tree. Errors: ArgumentError names a leaf that is not an array."""
+    """The tree, ready to write. Errors: ArgumentError names a leaf that is not an array."""
     pairs, treedef = tree.flatten_with_path(values)
     named = _by_name("save", pairs)
     return Saved({name: _source(tree.keystr(path), opened(leaf)) for name, (path, leaf) in named.items()}, treedef)
@@ -158,7 +158,7 @@ def _number(path: str, value: complex, dtype: np.dtype) -> Source:
 
 
 def _readable(path: str, array: Array) -> Callable[[], Blocks]:
-    """The blocks of an array, copied to the host one after the other.
+    """The blocks of an array, copied to the host one after another.
 
     Errors: ArgumentError if other processes have blocks of the array; DeletedArrayError.
     """
@@ -173,7 +173,7 @@ def _readable(path: str, array: Array) -> Callable[[], Blocks]:
 
 
 def write(path: Path, saved: Saved, metadata: Mapping[str, str]) -> None:
-    """Write a tree in place of `path`, all or nothing. Errors: OSError."""
+    """Write a tree to a file that replaces `path` atomically. Errors: OSError."""
     format = suffix("save", path)
     forms = {name: stored_form(s.leaf.type, NATIVE[format]) for name, s in saved.sources.items()}
     leaves = {name: s.leaf for name, s in saved.sources.items()}
@@ -182,7 +182,7 @@ def write(path: Path, saved: Saved, metadata: Mapping[str, str]) -> None:
         return {**metadata, notes.KEY: notes.written(leaves, forms, saved.treedef, sums)}
 
     with replacing(path) as file:
-        if format == ".npz":  # whose archive has checksums
+        if format == ".npz":  # zip archives have their own checksums
             npz.write(file, ((n, encoded(s.array, npz.NATIVE)) for n, s in saved.sources.items()), texts(None))
         else:
             _write_safetensors(file, saved.sources, forms, texts)
@@ -194,7 +194,7 @@ def _write_safetensors(
     forms: Mapping[str, Form],
     texts: Callable[[Mapping[str, int]], Mapping[str, str]],
 ) -> None:
-    """Write a header without checksums, the arrays, and the header with them in its place."""
+    """Write a header with zeros for checksums, the arrays, and then the final header over it."""
     before, entries = safetensors.layout(forms, texts(dict.fromkeys(sources, 0)))
     file.write(before)
     sums = {name: _write_array(file, sources[name], entry) for name, entry in entries.items()}
@@ -203,7 +203,7 @@ def _write_safetensors(
 
 
 def _write_array(file: BinaryIO, source: Source, entry: Entry) -> int:
-    """Write an array where it goes, and leave the file at its end; its checksum."""
+    """Write an array to its place, and seek to its end; returns its checksum."""
     is_divisible = is_stored_by_elements(source.leaf.type.dtype)
     for index, block in source.blocks() if is_divisible else [((), source.array)]:
         stored = encoded(block, safetensors.NATIVE)
@@ -216,7 +216,7 @@ def _write_array(file: BinaryIO, source: Source, entry: Entry) -> int:
 
 
 def _checksum(file: BinaryIO, entry: Entry) -> int:
-    """The CRC-32 of an array that was written."""
+    """The CRC-32 of a written array, read back from the file."""
     if not entry.nbytes:
         return 0
     file.flush()
@@ -224,7 +224,7 @@ def _checksum(file: BinaryIO, entry: Entry) -> int:
 
 
 def _write_block(file: BinaryIO, entry: Entry, index: Block, stored: np.ndarray) -> None:
-    """Write a block into the rows of the array that it is of."""
+    """Write a block to its rows of the array in the file."""
     file.truncate(max(file.seek(0, os.SEEK_END), entry.start + entry.nbytes))
     place = np.memmap(file, entry.dtype, "r+", entry.start, entry.shape)
     place[index] = stored
@@ -235,7 +235,7 @@ def _write_block(file: BinaryIO, entry: Entry, index: Block, stored: np.ndarray)
 
 
 def load(path: str | os.PathLike[str], like: object = None, device: object = None, part: str | None = None) -> Any:
-    """Read a tree; rune.tree.load has what it says."""
+    """Read a tree; documented in rune.tree.load."""
     file = open_file(path)
     treedef, names = _noted_part(file, part) if like is None else _as_like(file, like, part)
     places = wheres("load", "device", device, tree.unflatten(treedef, names))
@@ -249,9 +249,9 @@ def _read(file: File, name: str, where: Where | None) -> object:
 
 
 def _noted(file: File) -> tuple[TreeDef, list[str]]:
-    """The structure that a file notes; without notes a dict by name.
+    """The structure in a file's notes; without notes, a dict of the arrays by name.
 
-    Errors: ArgumentError for classes that a file cannot bring along, FileError.
+    Errors: ArgumentError for classes that a file cannot describe, FileError.
     """
     if file.notes.nodes is None:
         return tree.structure(dict.fromkeys(file, 0)), sorted(file)
@@ -270,7 +270,7 @@ def _noted(file: File) -> tuple[TreeDef, list[str]]:
 
 
 def _noted_part(file: File, part: str | None) -> tuple[TreeDef, list[str]]:
-    """The structure of the tree under a name, and its leaves' names. Errors: those of `_noted`."""
+    """The structure of the subtree at a name, and its leaves' names. Errors: as `_noted`."""
     if part is None:
         return _noted(file)
     if file.notes.nodes is None:
@@ -285,7 +285,7 @@ def _noted_part(file: File, part: str | None) -> tuple[TreeDef, list[str]]:
 
 
 def _under(node: object, part: str) -> object:
-    """What stands under a name in a tree; None if nothing does."""
+    """The subtree at a name; None if there is none."""
     if tree.all_leaves([node]):
         return None
     for key, child in tree.flatten_one_level_with_keys(node)[0]:
@@ -327,13 +327,13 @@ def _is_in(name: str, part: str) -> bool:
 
 
 def _some(names: Iterable[str], named: Collection[str] = ()) -> str:
-    """A few names that a file has; first those that the tree lacks."""
+    """A few names in a file, starting with those that the tree lacks."""
     names = sorted(names, key=lambda name: name in named)
     return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "") or "it has no leaf"
 
 
 def _wanted(path: str, leaf: object) -> Leaf:
-    """What a leaf of `like` asks for. Errors: ArgumentError if it has no shape and dtype."""
+    """The leaf that `like` requires. Errors: ArgumentError if it has no shape and dtype."""
     number = NUMBERS.get(type(leaf))
     if number is not None:
         return Leaf(ArrayType((), number), is_number=True)
@@ -349,6 +349,6 @@ def _wanted(path: str, leaf: object) -> Leaf:
 
 
 def _place_of(like: object) -> Where | None:
-    """Where an array goes: to the place of a committed one, and where a ShapeDtypeStruct says."""
+    """The place of a leaf of `like`: of a committed array, or from a ShapeDtypeStruct."""
     sharding = getattr(like, "sharding", None) if getattr(like, "committed", True) else None
     return None if is_unsaid(sharding) else sharding

@@ -15,7 +15,7 @@ control       cond, switch, while_loop, fori_loop, scan, map, associative_scan, 
 collectives   psum, pmean, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, pshuffle,
               pswapaxes, pbroadcast, pvary, axis_index, axis_size
 derivatives   stop_gradient
-linalg        cholesky, lu, qr, triangular_solve, …: a module of its own
+linalg        cholesky, lu, qr, triangular_solve, …: a separate module
 """
 
 # isort: off

@@ -1,7 +1,7 @@
-"""What functions of rune.lax take: arrays of one dtype and one shape, without promotion.
+"""Arguments of functions in rune.lax: arrays of one dtype and one shape, without promotion.
 
 A Python scalar adapts to arrays of its kind (a float to floats). Shapes are equal, or of the same
-rank with sizes 1 that stretch; operands of rank 0 go with any.
+rank with sizes 1 that stretch; operands of rank 0 go with any shape.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _kind(dtype: np.dtype) -> int:
 def alike(name: str, *xs: ArrayLike) -> list[Array]:
     """Operands of one dtype and one shape or rank 0.
 
-    Errors: DtypeError for dtypes that differ, ShapeError for shapes that do.
+    Errors: DtypeError if dtypes differ, ShapeError if shapes differ.
     """
     operands = [value(name, x) for x in xs]
     types = [type_of(x) for x in operands]
@@ -50,7 +50,7 @@ def alike(name: str, *xs: ArrayLike) -> list[Array]:
             f"{name}: cannot mix ranks ({', '.join(map(str, types))})",
             hint="functions of rune.lax do not add axes; those of rune.numpy do",
         )
-    # Next to an array, Python numbers are rounded once, to its dtype, not by way of 32 bits.
+    # Next to an array, Python numbers are rounded once, directly to its dtype and not to 32 bits.
     return promoted(name, *(operands if all(t.weak for t in types) else xs))
 
 
@@ -70,7 +70,7 @@ def numbers(name: str, entries: Sequence[int]) -> tuple[int, ...]:
 
 
 def unary(row: Row) -> Unary:
-    """A function of one array, as its row says."""
+    """The function of one array that a row of the table describes."""
 
     def function(x: ArrayLike) -> Array:
         return row.rule(value(row.name, x))
@@ -80,7 +80,7 @@ def unary(row: Row) -> Unary:
 
 
 class AccuracyMode(enum.Enum):
-    """Names of accuracies, for code that passes them: there is only one accuracy.
+    """Names of accuracies, for code that passes them; they have no effect.
 
     >>> from rune import lax
     >>> lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST)
@@ -92,7 +92,7 @@ class AccuracyMode(enum.Enum):
 
 
 def inexact_unary(row: Row) -> Callable[..., Array]:
-    """A function of one array whose result is rounded, as its row says; it has one accuracy."""
+    """As `unary`, for a rounded result: it also accepts JAX's `accuracy`, which has no effect."""
 
     def function(x: ArrayLike, *, accuracy: AccuracyMode | None = None) -> Array:
         refuse(row.name, accuracy=None if isinstance(accuracy, AccuracyMode) else accuracy)
@@ -103,7 +103,7 @@ def inexact_unary(row: Row) -> Callable[..., Array]:
 
 
 def binary(row: Row) -> Binary:
-    """A function of two arrays of one shape and dtype, as its row says."""
+    """The function of two arrays of one shape and dtype that a row of the table describes."""
 
     def function(x: ArrayLike, y: ArrayLike) -> Array:
         return row.rule(*alike(row.name, x, y))
@@ -112,7 +112,7 @@ def binary(row: Row) -> Binary:
 
 
 def named_pair(row: Row) -> Binary:
-    """The same, where JAX accepts both arguments by name."""
+    """As `binary`, for functions whose arguments JAX also accepts by name."""
 
     def function(x1: ArrayLike, x2: ArrayLike) -> Array:
         return row.rule(*alike(row.name, x1, x2))

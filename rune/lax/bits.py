@@ -31,7 +31,7 @@ def _as_unsigned(x: Array, signed: bool) -> Array:
 
 
 def _shift_right(x: Array, y: Array, arithmetic: bool) -> Array:
-    """Through bits of the other signedness, where x's own shift is not the one asked for."""
+    """Shifts right; reinterprets x with the other signedness if its own shift is the other kind."""
     dtype = type_of(x).dtype
     if (dtype in dtypes.SIGNED) == arithmetic:
         return ops.shr(x, y)
@@ -67,7 +67,7 @@ shift_right_logical = binary(
 def convert_element_type(operand: ArrayLike, new_dtype: str) -> Array:
     """The numbers in another dtype.
 
-    Shapes: any, kept.
+    Shapes: any, unchanged.
     Types:  new_dtype.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers as real
             ones and an unknown dtype.
@@ -133,10 +133,9 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 
     Above the range of the exponent they become infinite, below it zero, as in XLA. Tangents are
     rounded likewise.
-    Shapes: any, kept. Types: floating, that of `operand`.
-    Errors: ArgumentError if an argument is not an array; DtypeError for anything but floats as
-            `operand`, anything but integers and bools as `exponent_bits` and anything but integers
-            and bools as `mantissa_bits`.
+    Shapes: any, unchanged. Types: floating, that of `operand`.
+    Errors: ArgumentError if an argument is not an array; DtypeError unless `operand` is floating,
+            and unless `exponent_bits` and `mantissa_bits` are integers or bools.
 
     >>> from rune import lax
     >>> lax.reduce_precision(1.2345678, 8, 7)
@@ -152,7 +151,7 @@ def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
 
     Computed on half words: the product of the low halves carries into the sum of the cross
     products.
-    Shapes: equal, or [] of Python numbers. Types: one integer dtype, kept.
+    Shapes: equal, or [] of Python numbers. Types: one integer dtype, unchanged.
     Source: Warren, Hacker's Delight, section 8-2.
     Errors: DtypeError if an argument is not an integer.
 

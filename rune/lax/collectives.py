@@ -77,12 +77,12 @@ def axis_index(axis_name: Name) -> Any:
 
 
 def _as_varying(x: Value, name: Name) -> Value:
-    """A value that all devices of the axis share, as each one's own, if types distinguish them."""
+    """Marks a value shared by all devices of the axis as varying, where types track this."""
     return varying(x, frozenset({name})) if is_typed(name) else x
 
 
 class _Group(TypedDict, total=False):
-    """The parameter of a collective within groups; nothing if all lanes are one group."""
+    """The parameters of a collective for groups of lanes; empty if all lanes are one group."""
 
     groups: Groups
 
@@ -102,7 +102,7 @@ def _grouped(operation: str, axis_name: Name, axis_index_groups: LaneGroups | No
 
 
 def _group_size(operation: str, axis_name: Name, group: _Group) -> Any:
-    """How many lanes a group has. Errors: ArgumentError if groups differ in size."""
+    """The number of lanes in a group. Errors: ArgumentError if groups differ in size."""
     sizes = {len(lanes) for lanes in group["groups"]} if "groups" in group else {axis_size(axis_name)}
     if len(sizes) != 1:
         raise ArgumentError(f"{operation}: cannot use groups of different sizes ({sorted(sizes)} lanes)")
@@ -128,7 +128,7 @@ def psum(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: that of `x`; bools become i32.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -145,7 +145,7 @@ def pmean(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None)
     """The mean over all lanes, in every lane.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: bools and integers become floats.
+    Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -163,7 +163,7 @@ def pmax(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
     """The largest value over all lanes, in every lane. Not differentiable.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: real, that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -178,7 +178,7 @@ def pmin(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) 
     """The smallest value over all lanes, in every lane. Not differentiable.
 
     axis_index_groups:  lists of lanes, each lane in one of them; each list reduces separately.
-    Shapes: any, kept. Types: real, that of `x`; bools become i32.
+    Shapes: any, unchanged. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
             an array.
 
@@ -200,14 +200,14 @@ def all_gather(
 ) -> T:
     """The values of all lanes, in every lane.
 
-    axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
+    axis:  the new axis for the lanes; if `tiled`, an existing axis along which to concatenate them.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
                         separately: L is the size of a group.
-    to:    "varying", as the type of the result says.
-    Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
+    to:    "varying", the only value supported.
+    Shapes: x [*S] of L lanes -> [*S] with L inserted at `axis`; `tiled`, that axis L times as long.
     Types:  that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if an argument is not
-            an array, and for another `to`.
+            an array, and for an unknown `to`.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.all_gather(x, "i"), axis_name="i")(rnp.arange(2.0))
@@ -252,13 +252,13 @@ def psum_scatter(
 ) -> T:
     """The sum over all lanes, each lane receiving its own part.
 
-    scatter_dimension:  the axis that is scattered: its size is the number of lanes, and it is
-                        removed; or, `tiled`, a multiple of that, each lane getting a share.
+    scatter_dimension:  the axis to scatter, and to remove: its size must be the number of lanes;
+                        if `tiled`, a multiple of that, of which each lane keeps its share.
     Shapes: x [L, *S] of L lanes -> [*S]; `tiled`, [L·K, *S] -> [K, *S].
     Types:  numeric, that of `x`.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
                         separately: L is the size of a group.
-    Errors:             ShapeError for another length.
+    Errors:             ShapeError for any other size of that axis.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x: rune.lax.psum_scatter(x, "i"), axis_name="i")(rnp.ones((2, 2)))
@@ -307,17 +307,17 @@ def all_to_all(
 ) -> T:
     """Lane i's part j goes to lane j, as its part i.
 
-    split_axis:   the axis that is dealt out: its size is the number of lanes or, `tiled`, a
-                  multiple.
-    concat_axis:  where the received parts go: a new axis of the result or, `tiled`, an axis along
-                  which they are concatenated.
+    split_axis:   the axis to split into one part per lane. Its size must be the number of lanes or,
+                  if `tiled`, a multiple.
+    concat_axis:  the new axis for the received parts or, if `tiled`, the axis along which to
+                  concatenate them.
     axis_index_groups:  lists of lanes of equal length, each lane in one of them, that exchange
                         separately: L is the size of a group.
     Shapes: x [*S] of L lanes -> [*S] without split_axis, with L at concat_axis; `tiled`, split_axis
             L times shorter and concat_axis L times longer.
     Types:  that of `x`.
-    Errors: UnboundAxisError for an unknown axis name; ShapeError for a size that the lanes do
-            not divide.
+    Errors: UnboundAxisError for an unknown axis name; ShapeError if the number of lanes
+            does not divide the size.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.array([[0, 1], [2, 3]])
@@ -350,7 +350,7 @@ def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     """Sends each lane's value to another lane; lanes that receive nothing get zeros.
 
     perm:    pairs (lane that sends, lane that receives).
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors:  ArgumentError where a lane sends or receives twice, or does not exist.
 
     >>> import rune, rune.numpy as rnp
@@ -378,7 +378,7 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Size) -> None:
 def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
     """Lane i receives the value of lane perm[i].
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError if perm is not a
             permutation of the lanes.
 
@@ -391,10 +391,10 @@ def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
 
 
 def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups | None = None) -> T:
-    """Exchanges the lanes with an axis of as many elements.
+    """Exchanges the axis of the lanes with an array axis of the same size.
 
     axis_index_groups:  as for all_to_all.
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ShapeError for an axis whose size is
             not the number of lanes.
 
@@ -408,11 +408,11 @@ def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups
 
 
 def pvary(x: T, axis_name: Name) -> T:
-    """A value that all devices along a mesh axis share, as each device's own.
+    """Marks a value that all devices along a mesh axis share as varying along that axis.
 
-    It changes no numbers: where types say along which axes values vary (`rune.shard_map`), the
-    result varies along this one too, and each device has its own gradient. Elsewhere it is `x`.
-    Shapes: any, kept. Types: that of `x`, varying along the axis.
+    This changes no numbers. Where types track the axes along which values vary (`rune.shard_map`),
+    each device then has its own gradient. Elsewhere the result is `x` itself.
+    Shapes: any, unchanged. Types: that of `x`, varying along the axis.
     Errors: UnboundAxisError if no enclosing axis has the name.
 
     >>> import rune, rune.numpy as rnp
@@ -428,10 +428,10 @@ def pvary(x: T, axis_name: Name) -> T:
 
 
 def pcast(x: T, axis_name: Name, *, to: str) -> T:
-    """`pvary`, under JAX's name: `to` is "varying".
+    """`pvary`, under the newer name in JAX; `to` must be "varying".
 
-    Shapes: any, kept. Types: that of `x`, varying along the axis.
-    Errors: ArgumentError for another `to`, as deferred sums ("reduced") are not supported, and for
+    Shapes: any, unchanged. Types: that of `x`, varying along the axis.
+    Errors: ArgumentError for an unknown `to` (deferred sums, "reduced", are not supported), and for
             a value that already varies along the axis; UnboundAxisError if no enclosing axis has
             the name.
 
@@ -453,7 +453,7 @@ def pcast(x: T, axis_name: Name, *, to: str) -> T:
 def pbroadcast(x: T, axis_name: Name, source: int) -> T:
     """The value of one lane, in every lane.
 
-    Shapes: any, kept. Types: that of `x`.
+    Shapes: any, unchanged. Types: that of `x`.
     Errors: UnboundAxisError if no enclosing axis has the name; ArgumentError for a lane that the
             axis does not have.
 

@@ -1,4 +1,4 @@
-"""Layouts and padding of convolutions: the roles of axes, and what the names of paddings mean."""
+"""Layouts and padding of convolutions: the roles of axes, and padding by name."""
 
 from __future__ import annotations
 
@@ -80,12 +80,11 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Ints]:
 def padtype_to_pads(
     in_shape: Sequence[Size], window_shape: Sequence[Size], window_strides: Sequence[int], padding: str
 ) -> list[tuple[Size, Size]]:
-    """The padding of each axis for a name:
+    """The (low, high) padding of each axis, from a name.
 
-    (low, high).
     padding: "VALID": none; "SAME": enough for ceil(size / stride) windows, the odd element at the
              end; "SAME_LOWER": the same with the odd element at the start.
-    Errors: ArgumentError for another name.
+    Errors: ArgumentError for any other name.
 
     >>> import rune
     >>> rune.lax.padtype_to_pads((8,), (4,), (1,), "SAME")
@@ -106,7 +105,7 @@ def padtype_to_pads(
 
 def _same_total(size: Size, window: Size, stride: int) -> Size:
     if stride == 1:
-        return window - 1  # whatever the size, which may be symbolic
+        return window - 1  # for any size, even a symbolic one
     count = -(-size // stride)
     total = (count - 1) * stride + window - size
     return total if not isinstance(total, int) else max(total, 0)

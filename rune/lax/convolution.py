@@ -60,7 +60,7 @@ def conv_general_dilated(
             makes no NaN (as long as the product of lhs_dilation is at most 16).
     Types:  one numeric dtype; operands are converted to `preferred_element_type`. Half types
             accumulate in f32.
-    Errors: ArgumentError, ShapeError for parameters that do not fit.
+    Errors: ArgumentError or ShapeError for inconsistent parameters.
     Source: the definition of XLA's ConvGeneralDilated; derivatives in ops/convolution.py.
 
     >>> import rune, rune.numpy as rnp
@@ -107,8 +107,8 @@ def conv(
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
     Types:  numeric, promoted together.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array;
+            ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.conv(rnp.ones((1, 1, 3)), rnp.ones((1, 1, 2)), (1,), "SAME")
@@ -131,7 +131,7 @@ def conv_with_general_padding(
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
     Types:  numeric, promoted together.
-    Errors: DtypeError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: DtypeError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 2)), rnp.ones((1, 1, 2))
@@ -158,19 +158,18 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """A convolution over an array whose elements are spread `strides` apart:
+    """Upsampling: a convolution over an array whose elements are spread `strides` apart.
 
-    upsampling.
     dimension_numbers: None means channels last, ("NHWC", "HWIO", "NHWC") and the like.
     transpose_kernel:  the kernel is flipped and its features swapped, so that the result is the
                        gradient of a convolution with that kernel.
-    padding: names mean the padding of the convolution that this one undoes. Pairs pad the input of
-             this one or, with `use_consistent_padding`, are those of the undone one.
+    padding: a name stands for the padding of the convolution that this one undoes. Pairs pad the
+             input of this one or, with `use_consistent_padding`, belong to the undone convolution.
     Source: Zeiler et al. 2010, Deconvolutional networks; sizes as in arXiv:1603.07285.
     Shapes: lhs [N, *S, C], rhs [*K, C, O] -> [N, *T, O], or as `dimension_numbers` says.
     Types:  numeric, promoted together.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array;
+            ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 2, 1)), rnp.ones((2, 1, 1))
@@ -235,8 +234,8 @@ def conv_general_dilated_patches(
     Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,
             of the window in feature c.
     Types:  that of `lhs`.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array or is
-            boolean; ShapeError for another rank.
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array or is
+            boolean; ShapeError for any other rank.
 
     >>> import rune, rune.numpy as rnp
     >>> x = rnp.arange(3.0).reshape(1, 1, 3)
@@ -287,8 +286,8 @@ def conv_general_dilated_local(
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
             the order of `conv_general_dilated_patches`.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `padding`; DtypeError if an argument is not an array;
-            ShapeError for shapes that do not fit.
+    Errors: ArgumentError for an unknown `padding`; DtypeError if an argument is not an array;
+            ShapeError if the shapes do not match.
 
     >>> import rune, rune.numpy as rnp
     >>> x, w = rnp.ones((1, 1, 3)), rnp.array([[[1.0, 2.0], [1.0, 2.0]]])
@@ -329,7 +328,7 @@ def conv_shape_tuple(
 ) -> Shape:
     """The shape of a convolution in the order NCHW, OIHW.
 
-    Errors: ArgumentError for another `pads`.
+    Errors: ArgumentError for invalid `pads`.
 
     >>> import rune
     >>> rune.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), "SAME")
@@ -352,7 +351,7 @@ def conv_general_shape_tuple(
 ) -> Shape:
     """The shape of a convolution whose axes `dimension_numbers` names.
 
-    Errors: ArgumentError for another `padding`.
+    Errors: ArgumentError for an unknown `padding`.
 
     >>> import rune
     >>> layout = ("NWC", "WIO", "NWC")
@@ -374,7 +373,7 @@ def conv_transpose_shape_tuple(
 ) -> Shape:
     """The shape of `conv_transpose`, axes named by `dimension_numbers`.
 
-    Errors: ArgumentError for another `padding`.
+    Errors: ArgumentError for an unknown `padding`.
 
     >>> import rune
     >>> layout = ("NWC", "WIO", "NWC")

@@ -48,7 +48,7 @@ def dynamic_slice(
     allow_negative_indices: whether starts below 0 count from the end; otherwise they count as 0.
     Shapes: operand [*S], start_indices int[] of each axis -> slice_sizes.
     Types:  that of `operand`.
-    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for any other rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -70,9 +70,10 @@ def dynamic_update_slice(
     """The array with the window that begins at `start_indices` replaced.
 
     allow_negative_indices: whether starts below 0 count from the end; otherwise they count as 0.
-    Shapes: operand [*S], update within it, start_indices int[] of each axis -> [*S]. Types: kept.
+    Shapes: operand [*S], update within it, start_indices int[] of each axis -> [*S].
+    Types:  unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+            dtypes; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -138,9 +139,9 @@ def dynamic_update_slice_in_dim(
 ) -> Array:
     """The array with positions along one axis replaced, from `start_index` on.
 
-    Shapes: operand [*A, N, *B], update [*A, K, *B] -> that of `operand`. Types: kept.
+    Shapes: operand [*A, N, *B], update [*A, K, *B] -> that of `operand`. Types: unchanged.
     Errors: ArgumentError if an argument is not an array or `start_index` is not an integer;
-            DtypeError for operands of different dtypes; ShapeError for shapes that do not fit;
+            DtypeError for operands of different dtypes; ShapeError if the shapes do not match;
             AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -161,7 +162,7 @@ def dynamic_update_index_in_dim(
     Shapes: operand [*A, N, *B], update [*A, 1, *B] or [*A, *B] -> that of `operand`.
     Types:  that of `operand`, into which the update is converted.
     Errors: ArgumentError if an argument is not an array or `index` is not an integer; ShapeError
-            for another rank; AxisError for an axis out of range.
+            for any other rank; AxisError for an axis out of range.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -1,7 +1,7 @@
 """Elementwise functions on operands of one dtype: arithmetic, comparisons, functions of reals.
 
 Nothing is promoted: integers stay integers (`div` of integers truncates), and functions of reals
-refuse them. Source: XLA operation semantics, elementwise operations.
+reject integers. Source: XLA operation semantics, elementwise operations.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes: of one rank, broadcast together; or [] of Python numbers.
     Types:  that of `x` where y is an integer, otherwise one dtype for both; bools become i32.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and complex numbers
-            as `y`; ShapeError for shapes that do not fit.
+            as `y`; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> lax.pow(2.0, 3)
@@ -102,7 +102,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 def integer_pow(x: ArrayLike, y: int) -> Array:
     """x to a whole power, by repeated multiplication.
 
-    Shapes: any, kept. Types: numeric, that of `x`.
+    Shapes: any, unchanged. Types: numeric, that of `x`.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools as `x`, and for
             integers where y is below 0.
 
@@ -128,10 +128,10 @@ class RoundingMethod(enum.IntEnum):
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest whole number; `rounding_method` says how halves are rounded.
 
-    Shapes: any, kept.
+    Shapes: any, unchanged.
     Types:  floating, that of `x`.
-    Errors: ArgumentError if an argument is not an array or the method is unknown; DtypeError for
-            anything but floats.
+    Errors: ArgumentError if an argument is not an array or the method is unknown; DtypeError unless
+            `x` is floating.
 
     >>> from rune import lax
     >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -151,7 +151,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x clamped between `min` and `max`; `max` where they cross. The derivative at a bound is 0.
 
-    Shapes: x any, kept; min and max that of x, or []. Types: one real dtype, kept.
+    Shapes: x any, unchanged; min and max that of x, or []. Types: one real dtype, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes.
 
@@ -178,7 +178,8 @@ ge = binary(ROWS["ge"])
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where the bool array `pred` holds, otherwise `on_false`.
 
-    Shapes: cases any, kept; pred that of the cases, or []. Types: one dtype of the cases, kept.
+    Shapes: cases any, unchanged; pred that of the cases, or [].
+    Types:  one dtype for all cases, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes.
 
@@ -193,9 +194,10 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Element by element, the case whose number is in `which` (bool or integer).
 
     Numbers out of range choose the nearest case.
-    Shapes: cases any, kept; which that of the cases, or []. Types: one dtype of the cases, kept.
+    Shapes: cases any, unchanged; which that of the cases, or [].
+    Types:  one dtype for all cases, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for floats and complex numbers
-            as `which` and cases of different dtypes; ShapeError for shapes that do not fit.
+            as `which` and cases of different dtypes; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -223,7 +225,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 def real(x: object) -> Array:
     """The real parts.
 
-    Shapes: any, kept. Types: c64 -> f32, c128 -> f64.
+    Shapes: any, unchanged. Types: c64 -> f32, c128 -> f64.
     Errors: DtypeError for real numbers.
 
     >>> from rune import lax
@@ -236,7 +238,7 @@ def real(x: object) -> Array:
 def imag(x: ArrayLike) -> Array:
     """The imaginary parts.
 
-    Shapes: any, kept. Types: c64 -> f32, c128 -> f64.
+    Shapes: any, unchanged. Types: c64 -> f32, c128 -> f64.
     Errors: DtypeError for real numbers.
 
     >>> from rune import lax
@@ -249,7 +251,7 @@ def imag(x: ArrayLike) -> Array:
 def conj(x: ArrayLike) -> Array:
     """The complex conjugates; real numbers become complex.
 
-    Shapes: any, kept.
+    Shapes: any, unchanged.
     Types:  f32, f64, or complex -> complex.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers.
 

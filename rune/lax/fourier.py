@@ -32,9 +32,9 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
     """The transform of the last axes of x, one for each length.
 
     fft_lengths: the sizes of these axes in the real array, or in both arrays if both are complex.
-    Shapes: x [*B, *S] -> [*B, *S]; RFFT keeps S[-1] // 2 + 1 of the last axis, IRFFT takes those.
+    Shapes: x [*B, *S] -> [*B, *S]; RFFT gives S[-1] // 2 + 1 along the last axis, IRFFT takes them.
     Types:  c64 or c128 for FFT, IFFT and IRFFT; f32 or f64 for RFFT, where bools and integers
-            become f32. Inverses divide.
+            become f32. Inverses divide by the lengths.
     Errors: DtypeError; ShapeError where lengths are not those of x; ArgumentError.
 
     >>> import rune

@@ -48,9 +48,8 @@ def rng_bit_generator(
     *,
     out_sharding: Sharding | None = None,
 ) -> tuple[Array, Array]:
-    """The state after a draw, and random bits:
+    """The state after a draw, and the random bits that XLA gives for this state, bit for bit.
 
-    those that XLA gives for this state, bit for bit.
     key:       the state: two words of a key and two of a counter, its position
     algorithm: RNG_PHILOX, which is the default, or RNG_THREE_FRY
     out_sharding: the sharding of the bits; None leaves the choice to rune.

@@ -23,7 +23,7 @@ T = TypeVar("T")  # an array, or a tree of arrays
 def stop_gradient(x: T) -> T:
     """The values of a tree of arrays, as constants for every derivative.
 
-    Shapes: any, kept. Types: any, kept.
+    Shapes: any, unchanged. Types: any, unchanged.
     Errors: ArgumentError if a leaf is not an array.
 
     >>> import rune
@@ -42,7 +42,7 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     """The tree unchanged, with each array laid out on the devices of a mesh.
 
     shardings: a tree prefix of NamedShardings; None leaves an array where it is.
-    Shapes: any, kept. Types: any, kept.
+    Shapes: any, unchanged. Types: any, unchanged.
     Errors: ShapeError if a mesh does not divide an axis.
 
     >>> import rune.numpy as rnp
@@ -59,9 +59,9 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
 def optimization_barrier(operand: T) -> T:
     """The tree unchanged; NumPy data are copied into arrays.
 
-    No pass of rune changes what a program computes, so there is nothing to prevent; the name exists
-    for programs that call it. `rune.checkpoint` keeps recomputations separate by itself.
-    Shapes: any, kept. Types: any, kept.
+    No pass of rune changes what a program computes, so no barrier is needed; the name exists for
+    programs that call it. `rune.checkpoint` keeps recomputations separate by itself.
+    Shapes: any, unchanged. Types: any, unchanged.
     Errors: none.
 
     >>> from rune import lax
@@ -72,7 +72,7 @@ def optimization_barrier(operand: T) -> T:
 
 
 def dtype(x: ArrayLike) -> np.dtype:
-    """The dtype of an array or number; a dtype is returned as it is.
+    """The dtype of an array or number; a dtype is returned unchanged.
 
     Shapes: any; the result is a NumPy dtype.
     Errors: ArgumentError if an argument is not an array.

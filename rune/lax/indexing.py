@@ -45,8 +45,8 @@ def gather(
            difference to the result.
     Shapes: operand [*S], start_indices int[*B, K] -> [*B] with the axes of a window at offset_dims.
     Types:  that of `operand`.
-    Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for
-            anything but integers as `start_indices`; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError
+            unless `start_indices` are integers; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -140,9 +140,9 @@ def scatter_sub(
 ) -> Array:
     """The operand with updates subtracted from windows; arguments as for `scatter_add`.
 
-    Shapes: as for `scatter_add`. Types: one numeric dtype, kept.
+    Shapes: as for `scatter_add`. Types: one numeric dtype, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+            dtypes; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -170,8 +170,8 @@ def scatter_apply(
     An element in several windows is changed once for each of them, one after another.
     Shapes: operand [*S], scatter_indices int[*B, K] -> [*S]. Types: that of `operand`.
     Errors: ArgumentError if an argument is not an array or `mode` is unknown; DtypeError for bools
-            as `operand` and anything but integers as `scatter_indices`; ShapeError for shapes that
-            do not fit.
+            as `operand` and unless `scatter_indices` are integers; ShapeError if the
+            shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

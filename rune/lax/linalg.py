@@ -45,7 +45,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     symmetrize_input:  whether x stands for (x + xᴴ) / 2; otherwise only its lower triangle is read.
     Shapes: [*B, N, N] -> [*B, N, N].
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers;
-            ShapeError for a shape that does not fit.
+            ShapeError if the shape does not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.2; derivative: Murray 2016,
             arXiv:1602.07527.
 
@@ -68,7 +68,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     Shapes: [N, N], [N] -> [N, N]. Types: real.
     Source: rotations, Golub & Van Loan 4e, §6.5.4.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+            dtypes; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
@@ -204,7 +204,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
     Shapes: [*B, M, N], [*B, K] -> [*B, M, N].
     Errors: ArgumentError if an argument is not an array; DtypeError for bools and integers as `a`;
-            ShapeError for shapes that do not fit.
+            ShapeError if the shapes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §5.2; Schreiber & Van Loan 1989,
             SIAM J. Sci. Stat. Comput. 10(1).
 
@@ -223,7 +223,7 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
 
     Q = 1 - V T Vᴴ is never formed.
     Shapes: a [*B, M, N], taus [*B, K], c [*B, M, P] (or [*B, P, M]) -> that of c.
-    Errors: ShapeError where sizes do not fit.
+    Errors: ShapeError where sizes do not match.
     Source: Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1).
 
     >>> import rune.numpy as rnp
@@ -270,9 +270,9 @@ def triangular_solve(
     op is the transpose, the conjugate, or both, as requested; only the selected triangle is read.
     With a matrix [N, N], a vector b [N] is one right-hand side.
     Shapes: a [*B, N, N], b [*B, N, K] (or [*B, K, N]) -> that of b.
-    Types:  one floating or complex dtype, kept; half types are computed in f32.
+    Types:  one floating or complex dtype, unchanged; half types are computed in f32.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+            dtypes; ShapeError if the shapes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §3.1; inverted diagonal blocks:
             Du Croz & Higham 1992.
 
@@ -287,7 +287,7 @@ def triangular_solve(
     is_vector = type_of(y).ndim == type_of(x).ndim - 1
     y = c.expand_dims(y, -1 if left_side else -2) if is_vector else y
     x = conjugate(x) if conjugate_a else x
-    # X op(a) = b is op(a)ᵀ Xᵀ = bᵀ.
+    # X op(a) = b is equivalent to op(a)ᵀ Xᵀ = bᵀ.
     if transpose_a == left_side:
         x, lower = swapped(x), not lower
     y = y if left_side else swapped(y)
@@ -301,7 +301,7 @@ def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike) 
 
     Shapes: dl, d, du [*B, N], b [*B, N, K] -> [*B, N, K].
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+            dtypes; ShapeError if the shapes do not match.
     Source: Golub & Van Loan, Matrix Computations, 4th edition, §4.3.6, with pivoting as
             LAPACK's gtsv.
 
@@ -323,7 +323,7 @@ def symmetric_product(
     symmetrize_output:  whether the upper triangle mirrors the lower one.
     Shapes: [*B, N, K], [*B, N, N] -> [*B, N, N].
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for shapes that do not fit.
+            dtypes; ShapeError if the shapes do not match.
 
     >>> import rune.numpy as rnp
     >>> from rune import lax

@@ -276,7 +276,7 @@ def qdwh(
 
     is_hermitian:  ignored.
     Shapes: [M, N] with M >= N -> [M, N], [N, N], i32[], bool[].
-    Errors: ShapeError for another shape; DtypeError for bools, integers and half types;
+    Errors: ShapeError for any other shape; DtypeError for bools, integers and half types;
             ArgumentError for dynamic_shape.
     Source: dynamically weighted Halley steps by QR, Nakatsukasa, Bai & Gygi 2010, SIAM J. Matrix
             Anal. 31(5).

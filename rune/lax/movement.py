@@ -97,7 +97,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """The array broadcast, by NumPy's rules, to the shape of another.
 
     Shapes: that of `like_arr`. Types: that of `arr`.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -149,9 +149,9 @@ def reshape(
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.
-    Shapes: any -> new_sizes, of as many elements.
+    Shapes: any -> new_sizes, with the same number of elements.
     Types:  that of `operand`.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit;
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shape does not match;
             AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -232,7 +232,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The elements in reverse order along these axes.
 
-    Shapes: any, kept. Types: that of `operand`.
+    Shapes: any, unchanged. Types: that of `operand`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> from rune import lax
@@ -328,9 +328,9 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
     padding_config: (low, high, interior) for each axis; low and high may be negative, which removes
                     elements.
     Shapes: N elements along an axis -> low + N + (N - 1)·interior + high; padding_value [].
-    Types:  one dtype, kept.
+    Types:  one dtype, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
-            dtypes; ShapeError for another rank.
+            dtypes; ShapeError for any other rank.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -353,7 +353,7 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
 def concatenate(operands: object, dimension: int) -> Array:
     """Arrays of one dtype and rank, joined along an axis.
 
-    Shapes: operands [*A, N, *B] -> [*A, ΣN, *B]. Types: one dtype, kept.
+    Shapes: operands [*A, N, *B] -> [*A, ΣN, *B]. Types: one dtype, unchanged.
     Errors: ShapeError where other axes differ; DtypeError for different dtypes; AxisError.
 
     >>> from rune import lax
@@ -370,7 +370,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     """Pieces of the given sizes along an axis; together they fill it.
 
     Shapes: [*A, N, *B] -> [*A, size, *B] for each size. Types: that of `operand`.
-    Errors: ArgumentError if an argument is not an array; ShapeError for a shape that does not fit;
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shape does not match;
             AxisError for an axis out of range.
 
     >>> from rune import lax

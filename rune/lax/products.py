@@ -157,7 +157,7 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """The product of vectors and matrices, or what `dimension_numbers` say.
+    """The product of vectors and matrices, or the one that `dimension_numbers` describe.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].
@@ -185,7 +185,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     """Matrices times matrices; the leading axes are the batch axes of both.
 
     Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: as dot_general.
-    Errors: ArgumentError if an argument is not an array; ShapeError for shapes that do not fit.
+    Errors: ArgumentError if an argument is not an array; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -59,7 +59,7 @@ def ragged_dot(
     Shapes: lhs [M, K], rhs [G, K, N], group_sizes int[G] -> [M, N].
     Types:  as dot_general.
     Errors: ArgumentError if an argument is not an array; DtypeError for bools, and for bools and
-            complex numbers as `group_sizes`; ShapeError for shapes that do not fit.
+            complex numbers as `group_sizes`; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -103,7 +103,7 @@ def ragged_dot_general(
             lhs, the others of rhs.
     Types:  numeric, as dot_general.
     Errors: ArgumentError unless there is exactly one ragged axis, and a group axis of rhs just
-            where one is needed; ShapeError for shapes that do not fit.
+            where one is needed; ShapeError if the shapes do not match.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

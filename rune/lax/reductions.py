@@ -155,7 +155,7 @@ def _rows(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _over_arrays(computation: Callable[..., Array], treedef: TreeDef) -> Callable[..., list[Array]]:
-    """The function of scalars applied to whole arrays, flat."""
+    """The function of scalars, as a function of two flat lists of whole arrays."""
 
     def combine(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> list[Array]:
         shape = type_of(first[0]).shape
@@ -243,7 +243,7 @@ cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]", "complex num
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """log of the sum of exp of all elements up to each one, without intermediate overflow.
 
-    Shapes: any, kept.
+    Shapes: any, unchanged.
     Types:  floating or complex, that of `operand`.
     Errors: ArgumentError if an argument is not an array; DtypeError for anything but floats;
             AxisError for an axis out of range.

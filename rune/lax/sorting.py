@@ -28,8 +28,8 @@ def sort(
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array | tuple[Array, ...]:
     """An array sorted along a dimension; or arrays, all permuted by the first `num_keys` of them.
 
-    Shapes: all equal, and kept. Ties keep their order, whatever is_stable says.
-    Types:  any, kept.
+    Shapes: all equal, unchanged. Ties always keep their order, even if is_stable is false.
+    Types:  any, unchanged.
     Errors: ShapeError where shapes differ; ArgumentError for more keys than arrays.
 
     >>> import rune.numpy as rnp
@@ -54,7 +54,7 @@ def sort_key_val(
 ) -> tuple[Array, Array]:
     """Keys sorted along a dimension, and the values permuted in the same way.
 
-    Shapes: all equal, and kept. Types: that of each.
+    Shapes: all equal, unchanged. Types: that of each.
     Errors: as `sort`.
 
     >>> import rune.numpy as rnp

@@ -84,7 +84,7 @@ bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _s
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of igamma(a, x) with respect to a.
 
-    Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
+    Shapes: equal, or [] of Python numbers. Types: one floating dtype, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes.
 
@@ -100,7 +100,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of a gamma number x in its parameter: -(∂P/∂a) / p for P = igamma(a, x).
 
-    Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
+    Shapes: equal, or [] of Python numbers. Types: one floating dtype, unchanged.
     Source: Figurnov, Mohamed & Mnih 2018, arXiv:1805.08498.
     Errors: ArgumentError if an argument is not an array; DtypeError for operands of different
             dtypes.

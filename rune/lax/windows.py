@@ -46,7 +46,7 @@ def reduce_window(
     init_value: the start value of each window. Padding adds nothing for the known operations; for
             any other function it consists of elements equal to init_value.
     padding: "SAME", "SAME_LOWER", "VALID", or (low, high) per axis.
-    Errors: ArgumentError, ShapeError for parameters that do not fit.
+    Errors: ArgumentError or ShapeError for inconsistent parameters.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.reduce_window(rnp.arange(5.0), 0.0, rnp.add, (2,), (2,))
@@ -153,7 +153,7 @@ def reduce_window_shape_tuple(
 ) -> Shape:
     """The shape of `reduce_window`.
 
-    Errors: ArgumentError for another `padding`.
+    Errors: ArgumentError for an unknown `padding`.
 
     >>> import rune
     >>> rune.lax.reduce_window_shape_tuple((5, 5), (2, 2), (2, 1), "VALID")

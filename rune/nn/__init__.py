@@ -8,8 +8,8 @@ losses          cross_entropy, mse_loss, ctc_loss, …   regularisation dropout
 scaled          products of block-scaled matrices      initializers   he_normal, orthogonal, …
 embeddings      embedding
 
-Parameters and running statistics are the caller's: any tree of arrays. There are no layers here
-that hold them.
+Parameters and running statistics belong to the caller, in any tree of arrays; no layer object
+stores them.
 """
 
 # isort: off

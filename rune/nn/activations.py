@@ -34,7 +34,7 @@ def relu(x: ArrayLike) -> Array:
     """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
 
     Shapes: any, unchanged.
-    Types:  real, kept; bools become i32.
+    Types:  real, unchanged; bools become i32.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -45,7 +45,7 @@ def relu(x: ArrayLike) -> Array:
 
 
 def relu6(x: ArrayLike) -> Array:
-    """x kept within [0, 6]; the derivative at both ends is 0.
+    """x clipped to [0, 6]; the derivative at both ends is 0.
 
     Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers.
@@ -89,7 +89,7 @@ def sparse_plus(x: Any) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """The derivative of sparse_plus: (x + 1) / 2 kept within [0, 1].
+    """The derivative of sparse_plus: (x + 1) / 2 clipped to [0, 1].
 
     Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: DtypeError if an argument is not an array or is complex.
@@ -102,7 +102,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """x kept within [-1, 1]; the derivative at both ends is 1.
+    """x clipped to [-1, 1]; the derivative at both ends is 1.
 
     Shapes: any, unchanged. Types: that of `x`; bools become i32.
     Errors: ArgumentError if x is not an array; DtypeError if x is complex.
@@ -119,7 +119,7 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 
 def _limited(x: ArrayLike, low: int | None, high: int) -> Any:
-    """x kept within bounds; complex numbers, which have no order, as they are."""
+    """x clipped to bounds; complex numbers, which have no order, are returned unchanged."""
     return x if rnp.iscomplexobj(x) else rnp.clip(x, low, high)
 
 
@@ -191,7 +191,7 @@ def log1mexp(x: ArrayLike) -> Array:
     """
     x = real(x)
     near = rnp.less(x, math.log(2.0))
-    # Each side is given operands of its own, so that the other's infinities have no derivative.
+    # Each branch has its own safe operand, so that infinities of the other give no NaN gradient.
     low = rnp.log(-rnp.expm1(-rnp.where(near, x, 1.0)))
     high = rnp.log1p(-rnp.exp(-rnp.where(near, 1.0, x)))
     return rnp.where(near, low, high)
@@ -304,7 +304,7 @@ def squareplus(x: Any, b: ArrayLike = 4) -> Array:
     Array(1., f32*[], cpu:0)
     """
     x = real(x)
-    # Any scale is right; where the square would overflow it is |x|, and carries no derivative.
+    # Any scale is correct; where the square would overflow it is |x|, without a derivative.
     largest = float(rnp.finfo(x.dtype).max)
     size = rnp.minimum(rnp.abs(ops.stop_gradient(x)), largest)
     scale = rnp.where(rnp.less(size, math.sqrt(largest) / 2), 1, size)

@@ -1,8 +1,8 @@
 """Attention: softmax(Q Kᵀ scale + bias) V for every head, under the name and arguments of jax.nn.
 
-Scores and their softmax are f32 at least. Masks of all kinds are one bool array, made of index
-comparisons where they are read; a masked score is a large negative number, so that a row that is
-masked everywhere attends uniformly instead of becoming NaN.
+Scores and their softmax are f32 at least. All kinds of masks are combined into one bool
+array, computed from index comparisons where it is used. A masked score is a large negative number,
+so that a row that is masked everywhere attends uniformly instead of becoming NaN.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Values of every key, weighted by how well the key fits the query.
+    """For every query, the mean of the values, weighted by the softmax of query-key products.
 
     Shapes: query [B, T, N, H] or [T, N, H], key and value [B, S, K, H] or [S, K, H] -> as query.
             N is a multiple of K: each group of N / K heads shares a key and a value head.
     Types:  floating, that of `query`.
-    bias, mask: [B, N, T, S] or what broadcasts to it; a mask is True where a key takes part.
-    scale:  of the products, 1 / √H by default.   is_causal: a query sees keys up to its own place.
-    query_seq_lengths, key_value_seq_lengths: i32[B], how many there are; results beyond are 0.
-    local_window_size: how many keys to the left and to the right a query sees.
-    return_residual: also log Σ exp of the scores, [B, T, N], a constant of differentiation.
-    Errors: ShapeError, DtypeError, ArgumentError for arguments that do not fit.
+    bias, mask: broadcast to [B, N, T, S]; a mask is True where a key takes part.
+    scale:  factor of the products, by default 1 / √H.   is_causal: masks keys after the query.
+    query_seq_lengths, key_value_seq_lengths: i32[B], the valid lengths; results beyond are 0.
+    local_window_size: the number of keys to the left and to the right that a query sees.
+    return_residual: also returns log Σ exp of the scores, [B, T, N], constant in derivatives.
+    Errors: ShapeError, DtypeError or ArgumentError for arguments that are inconsistent.
     Source: Vaswani et al. 2017, arXiv:1706.03762; groups, Ainslie et al. 2023, arXiv:2305.13245.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -85,7 +85,7 @@ def dot_product_attention(
 
 
 def _residual(scores: Array, dtype: np.dtype, shape: tuple[Size, ...]) -> Array:
-    """log Σ exp of the scores [B, K, G, T, S], a constant of differentiation."""
+    """log Σ exp of the scores [B, K, G, T, S], constant in derivatives."""
     sums = rnp.moveaxis(logsumexp(scores, -1), 3, 1).astype(dtype)
     return ops.stop_gradient(rnp.reshape(sums, shape))
 

@@ -1,4 +1,4 @@
-"""Batch normalisation whose running statistics are the caller's: state in, state out.
+"""Batch normalisation without hidden state: it takes running statistics and returns new ones.
 
 Statistics are taken over the batch and all axes but the channel, and over the lanes of a named
 axis: of vmap, or of the devices of pmap. Every lane then normalises by the same numbers and has
@@ -41,8 +41,8 @@ def batch_norm_state(channels: int, dtype: DTypeLike = "f32") -> BatchNormState:
     """The state before the first batch: mean 0, variance 1.
 
     Shapes: mean and var [channels], count []. Types: `dtype`; the count i32.
-    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
-            an unknown dtype.
+    Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype, and
+            unless `channels` is an integer.
 
     >>> import rune.nn as nn
     >>> nn.batch_norm_state(2).var
@@ -66,9 +66,9 @@ def batch_norm(
 ) -> tuple[Array, BatchNormState]:
     """x with mean 0 and variance 1 in every channel, times scale plus bias; and the next state.
 
-    training: normalise by the batch's statistics, which also move the state by `momentum` (None:
-              the plain mean over all batches so far); otherwise by the state, which is unchanged.
-    axis:     where the channels are.   axis_name: named axes whose lanes are one batch.
+    training: normalise by the batch's statistics, and move the state towards them by `momentum`
+              (None: the mean over all batches so far); otherwise use the state, unchanged.
+    axis:     the axis of channels.   axis_name: named axes whose lanes form one batch.
     Shapes:   x [*A, C, *B], scale, bias and state [C] -> that of x.
     Types:    half types are normalised in f32. The state's variance is the unbiased one.
     Source: Ioffe & Szegedy 2015, arXiv:1502.03167; numbers as torch.nn.BatchNorm.
@@ -137,7 +137,7 @@ def group_norm(
     Shapes: x [N, C, *S], scale and bias [C] -> that of x.
     Types:  that of `x`; bools and integers become floats.
     Errors: ShapeError for x without channels, or channels that the groups do not divide.
-    Source: Wu & He 2018, arXiv:1803.08494. With one channel a group it is instance normalisation.
+    Source: Wu & He 2018, arXiv:1803.08494. One channel per group is instance normalisation.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.group_norm(rnp.array([[1.0, 3.0, 5.0, 7.0]]), 2, epsilon=0.0)

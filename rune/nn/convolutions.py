@@ -3,8 +3,8 @@
     conv1d x [N, C, L]    conv2d x [N, C, H, W]    conv3d x [N, C, D, H, W]
     weight [O, C / groups, *K], transposed [C, O / groups, *K];  bias [O]
 
-The meaning and the arguments are torch's; a number stands for every axis. A kernel is not flipped.
-`rune.lax.conv_general_dilated` has every layout.
+Functions and arguments are those of torch; a single number applies to every axis. The kernel is not
+flipped. For other layouts use `rune.lax.conv_general_dilated`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Padding = str | int | Sequence[Any]
 
 
 def each(name: str, parameter: str, value: Each, rank: int) -> tuple[int, ...]:
-    """A whole number for every axis. Errors: ArgumentError for too many or too few, and others."""
+    """A whole number per axis. Errors: ArgumentError for a wrong count, or other values."""
     numbers = (value,) * rank if isinstance(value, int) else whole(name, parameter, value)
     if len(numbers) != rank:
         raise ArgumentError(f"{name}: cannot use {parameter} {numbers} ({rank} numbers required)")
@@ -32,7 +32,7 @@ def each(name: str, parameter: str, value: Each, rank: int) -> tuple[int, ...]:
 
 
 def whole(name: str, parameter: str, values: Any) -> tuple[Any, ...]:
-    """The values, which are whole numbers or symbolic sizes. Errors: ArgumentError for others."""
+    """Whole numbers or symbolic sizes, unchanged. Errors: ArgumentError for other values."""
     is_many = isinstance(values, Sequence) and not isinstance(values, str)
     if not is_many or any(isinstance(v, float | str) or v is None for v in values):
         raise ArgumentError(f"{name}: cannot use {parameter} {values!r} (whole numbers required)")

@@ -24,7 +24,7 @@ def aggregate(values: ArrayLike, segments: ArrayLike, count: Size, combine: Comb
 
     Shapes: values [E, *F], segments i32[E] of 0…count-1 -> [count, *F]; rows of other segments are
             left out.
-    Types:  numeric, that of `values`; a mean of integers is one of floats.
+    Types:  numeric, that of `values`; the mean of integers is a float.
     Errors: ArgumentError for another way to combine.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -50,15 +50,15 @@ def message_passing(
     edges: ArrayLike | None = None,
     combine: Combine = "sum",
 ) -> Array:
-    """What every node receives along its edges, combined.
+    """The combined messages that each node receives along its edges.
 
     Shapes: nodes [N, *F], senders and receivers i32[E], edges [E, *G] or None -> [N, *M].
-    Types:  numeric, those that `message` gives.
+    Types:  numeric, those of the results of `message`.
     message: (sender rows, receiver rows, edge rows) -> [E, *M]; by default the sender's row.
     Source: Gilmer et al. 2017, arXiv:1704.01212.
-    Errors: DtypeError if an argument is not an array, bools as `nodes`, anything but integers and
-            bools as `senders` and anything but integers as `receivers`; ShapeError if the shapes
-            do not match; AxisError for an axis out of range.
+    Errors: DtypeError if an argument is not an array, for bools as `nodes`, unless `senders` are
+            integers or bools, and unless `receivers` are integers; ShapeError if the shapes do not
+            match; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.message_passing(rnp.array([1.0, 2.0]), rnp.array([0, 1]), rnp.array([1, 1]))
@@ -80,8 +80,8 @@ def gcn_layer(
             and the loop. For a symmetric graph list every edge both ways.
     Types:  bools and integers become floats.
     Source: Kipf & Welling 2016, arXiv:1609.02907.
-    Errors: DtypeError if an argument is not an array, anything but integers and bools as `senders`
-            and anything but integers as `receivers`; ShapeError if the shapes do not match.
+    Errors: DtypeError if an argument is not an array, unless `senders` are integers or bools, and
+            unless `receivers` are integers; ShapeError if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> x, none = rnp.array([[1.0], [2.0]]), rnp.zeros(0, "i32")

@@ -1,10 +1,10 @@
 """Initial values of parameters, under JAX's names.
 
-An initializer is called with a key, a shape and a dtype, and gives the array; without a key it
-draws one from `with rune.random.seed(…)`. `he_normal()` and its kin make one; zeros and ones are
-initializers themselves. Same numbers as JAX, within the rounding of normal numbers. Of complex
-dtype are all but `uniform` and `truncated_normal`; the latter as a distribution of
-`variance_scaling` is then truncated by magnitude, and uniform numbers are those of a disc.
+An initializer is a function of a key, a shape and a dtype that returns an array; without a key it
+draws one from `with rune.random.seed(…)`. `he_normal()` and similar functions make initializers;
+`zeros` and `ones` are initializers themselves. The numbers are JAX's, within the rounding of normal
+numbers. All but `uniform` and `truncated_normal` support complex dtypes: `variance_scaling` then
+truncates normal numbers by magnitude, and draws uniform numbers from a disc.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TRUNCATED_COMPLEX_STD = 0.95311164380491208  # and of a complex one of magnitude
 
 @dataclass(frozen=True, slots=True)
 class Initializer:
-    """First values of a parameter; `dtype` is the default one of its arrays.
+    """Initial values of a parameter, by default in `dtype`.
 
     Shapes: any, `shape` when it is called.
     Types:  floating or complex; any dtype where nothing is drawn; f32 by default.
@@ -89,7 +89,7 @@ def _inexact(name: str, dtype: np.dtype | None) -> np.dtype:
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """Every element is `value`, or that of an array which broadcasts to the shape.
+    """Every element is `value`, which may also be an array that broadcasts to the shape.
 
     Shapes: any, `shape` when it is called, to which `value` broadcasts.
     Types:  floating or complex; dtype, f32 without one.
@@ -115,7 +115,7 @@ ones = Initializer(lambda key, shape, kind: rnp.ones(shape, kind), "ones", needs
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Uniform numbers of [0, scale).
+    """Uniform numbers in [0, scale).
 
     Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
     Errors: ArgumentError, when it is called, if an argument is not a key; ShapeError if `shape` is
@@ -189,10 +189,10 @@ def variance_scaling(
     batch_axis: Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Numbers of variance scale / n, where n is what `mode` counts.
+    """Random numbers with variance scale / n, where `mode` selects n.
 
-    mode:   "fan_in" or "fan_out", the numbers that come into or go out of a unit; their mean
-            "fan_avg", or geometric mean "fan_geo_avg".
+    mode:   "fan_in" or "fan_out", the number of inputs or outputs of a unit; "fan_avg" or
+            "fan_geo_avg", the arithmetic or geometric mean of both.
     in_axis, out_axis, batch_axis:  the axes of a weight over which units are counted; all others
             belong to the receptive field.
     Shapes: any with these axes. Types: floating or complex; dtype, f32 without one.
@@ -248,7 +248,7 @@ def _normal(key: ArrayLike, shape: Shape, dtype: np.dtype, variance: ArrayLike) 
 
 
 def _polar(key: ArrayLike, shape: Shape, part: np.dtype, magnitude: Callable[[Array], Array]) -> Array:
-    """Complex numbers of a drawn magnitude and any direction."""
+    """Complex numbers of random magnitude and uniformly distributed direction."""
     first, second = split(key)
     radius = magnitude(random.uniform(first, shape, part))
     angle = 2 * math.pi * random.uniform(second, shape, part)
@@ -268,7 +268,7 @@ DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
 
 
 def fans(shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()) -> tuple[float, float]:
-    """How many numbers come into a unit of a weight, and how many go out.
+    """The number of inputs and of outputs of a unit of a weight.
 
     Errors: ArgumentError for a shape without these axes.
     """

@@ -114,7 +114,7 @@ def standardize(
 
     algorithm: accepted without effect; the variance is always the mean squared deviation.
     Shapes: x any, unchanged; mean and variance broadcast to it.
-    Types:  that of x and what is given together; bools and integers become floats.
+    Types:  x, mean and variance promoted together; bools and integers become floats.
     Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp

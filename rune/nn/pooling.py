@@ -1,4 +1,4 @@
-"""Pooling over one primitive, reduce_window, in as many dimensions as the window has.
+"""Pooling over one primitive, reduce_window, with windows of any number of dimensions.
 
 The window's axes are the last ones of x; all before them are batches and channels. Fractional
 pooling chooses regions of varying size at random (by a key), so that the result has any size.
@@ -22,7 +22,7 @@ from rune.typing import ArrayLike
 
 
 def _window(name: str, x: Array, window: Each) -> tuple[int, ...]:
-    """The window's sizes; of a number, over all axes but batch and channel."""
+    """The window's sizes; a number stands for all axes but batch and channel."""
     many = max(x.ndim - 2, 1)
     sizes = (window,) * many if isinstance(window, int) else whole(name, "window", window)
     if len(sizes) > x.ndim:
@@ -41,7 +41,7 @@ def _ordered(name: str, x: ArrayLike) -> Array:
 def _slide(
     name: str, x: Any, sizes: tuple[int, ...], stride: Each | None, padding: Any, dilation: Each, ceil: bool
 ) -> tuple[Slide, tuple[Size, ...]]:
-    """The parameters of reduce_window, and how far `ceil` lets windows reach beyond the padding."""
+    """The parameters of reduce_window; how far `ceil` extends windows beyond the padding."""
     rank, outer = len(sizes), x.ndim - len(sizes)
     strides = sizes if stride is None else each(name, "stride", stride, rank)
     dilations = each(name, "dilation", dilation, rank)
@@ -59,7 +59,7 @@ def _slide(
 
 
 def _beyond(size: Size, window: int, stride: int, dilation: int, pads: tuple[int, int]) -> Size:
-    """What the last window lacks, if it starts within the array or its left padding."""
+    """Missing elements of the last window, if it starts within the array or its left padding."""
     low, high = pads
     span = (window - 1) * dilation + 1
     free = size + low + high - span
@@ -77,7 +77,7 @@ def max_pool(
     dilation: Each = 1,
     ceil_mode: bool = False,
 ) -> Array:
-    """The largest element of every window. Padding never wins.
+    """The largest element of every window. Padding never counts.
 
     window: sizes along the last axes; a number stands for every axis after batch and channel.
     stride: by default the window's sizes.   padding: a number, one per axis, or pairs.
@@ -110,9 +110,9 @@ def avg_pool(
     """The mean of every window.
 
     count_include_pad: padding counts as elements that are 0; else only elements of x count.
-    divisor: what sums are divided by instead.
-    window, stride, padding, ceil_mode: as for `max_pool`; what `ceil_mode` reaches beyond the
-            padding never counts.
+    divisor: divides all sums instead of the count of elements.
+    window, stride, padding, ceil_mode: as for `max_pool`; places that `ceil_mode` adds beyond
+            the padding never count.
     Shapes: x [*B, *S] -> [*B, *T].
     Types:  bools and integers become floats.
     Errors: ArgumentError if `window` is not an integer; DtypeError if an argument is not an
@@ -135,7 +135,7 @@ def avg_pool(
 
 
 def _counts(x: Any, slide: Slide, beyond: tuple[Size, ...], include_pad: bool) -> Array:
-    """How many elements count in every window: the same for all batches and channels."""
+    """The number of elements that count in each window, for all batches and channels."""
     outer = x.ndim - len(beyond)
     inside = rnp.ones((*(1,) * outer, *x.shape[outer:]), x.dtype)
     pads = list(slide.padding)

@@ -1,4 +1,4 @@
-"""Recurrent cells and layers: torch's formulas, over `scan`, so that memory grows with the length.
+"""Recurrent cells and layers: torch's formulas under `scan`; memory grows with the length.
 
 A cell is a function of its parameters, one step's input and the state. Parameters are named tuples
     input [G·H, I]   hidden [G·H, H]   input_bias, hidden_bias [G·H] or None
@@ -89,7 +89,7 @@ def init_cell(
 
 
 def _gates(name: str, params: CellParams, x: ArrayLike, h: ArrayLike) -> tuple[Any, Any]:
-    """What the input and the hidden state add to every gate."""
+    """The contributions of the input and of the hidden state to every gate."""
     record(name, params, CellParams)
     of_input, of_hidden = x @ rnp.transpose(params.input), h @ rnp.transpose(params.hidden)
     if params.input_bias is not None:
@@ -104,7 +104,7 @@ def rnn_cell(params: CellParams, x: ArrayLike, h: ArrayLike, nonlinearity: Liter
 
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `nonlinearity`; DtypeError for complex numbers; ShapeError
+    Errors: ArgumentError for an unknown `nonlinearity`; DtypeError for complex numbers; ShapeError
             if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp
@@ -191,7 +191,7 @@ def rnn(
 
     params: CellParams of one layer, or for each layer CellParams or a pair of them, forwards and
             backwards (D = 2).
-    h:      first states as the last ones are given; zeros by default.
+    h:      initial states, in the form of the last states; zeros by default.
     Shapes: x [T, *B, I] -> outputs [T, *B, D·H], last states [L·D, *B, H] of L layers.
     Types:  that of `params`, no narrower than that of x; bools and integers in x become floats.
     Errors: DtypeError if an argument is not an array; AxisError for an axis out of range.

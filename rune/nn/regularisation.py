@@ -1,4 +1,4 @@
-"""Dropout: elements set to zero at random, the others scaled up so that the mean stays."""
+"""Dropout: elements set to zero at random, the others scaled up to preserve the mean."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def dropout(
 ) -> Array:
     """`x` with each element set to 0 with probability `rate`, otherwise divided by 1 - rate.
 
-    key:             a key, or None to draw one from `with rune.random.seed(…)`; with a `name`, one
-                     that stays the same when other draws come and go.
-    deterministic:   x as it is, and nothing is drawn: for evaluation.
+    key:             a key, or None to draw one from `with rune.random.seed(…)`; with a `name`, that
+                     key does not depend on other draws.
+    deterministic:   returns x unchanged and draws nothing: for evaluation.
     broadcast_dims:  axes along which elements are kept or dropped together.
     Shapes: any, unchanged. Types: bools and integers become floats.
     Errors: ArgumentError for a rate outside 0…1; AxisError for an axis that x does not have.
@@ -46,5 +46,5 @@ def dropout(
     shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
     keep = 1.0 - rate
     lives = random.bernoulli(take_key("dropout", key, name), keep, shape)
-    # Where nothing lives the quotient is infinite, and not chosen.
+    # If keep is 0 the quotient is infinite, but no element is selected.
     return rnp.where(lives, x / keep, 0.0).astype(x.dtype)

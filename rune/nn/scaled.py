@@ -39,7 +39,7 @@ def get_scaled_dot_general_config(
 ) -> BlockScaleConfig:
     """The configuration of a format, for `scaled_dot_general`.
 
-    global_scale: what an nvfp4 operand is divided by first; 1 by default.
+    global_scale: first divides an nvfp4 operand; 1 by default.
     Shapes: global_scale [].
     Errors: ArgumentError for an unknown mode.
 
@@ -174,7 +174,7 @@ def _quantise(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
         blocks = blocks / config.global_scale
     scales = rnp.max(rnp.abs(blocks), -1) / most
     scales = _powers_above(scales) if config.mode == "mxfp8" else _as_f8(scales)
-    # A block of zeros has scale 0 in nvfp4: its numbers are 0 whatever they are divided by.
+    # A block with scale 0 adds 0 whatever its numbers are; dividing by 1 avoids 0 / 0.
     safe = rnp.where(scales == 0, 1.0, scales)[..., None]
     inside = rnp.clip(blocks / safe, -most, most)
     numbers = _as_f8(inside) if config.mode == "mxfp8" else _as_e2m1(inside)
@@ -185,7 +185,7 @@ def _powers_above(x: Array) -> Array:
     """The least power of two that is not below x, within the range of f32 exponents."""
     exponent = rnp.ceil(rnp.log2(rnp.maximum(x, 2.0**-126)))
     power = rnp.exp2(exponent)
-    # log2 and exp2 are rounded: what came out too low or twice too high is set right.
+    # log2 and exp2 are rounded: correct a power that is too low, or twice too high.
     power = rnp.where(power < x, power * 2, power)
     return rnp.where(power * 0.5 >= rnp.maximum(x, 2.0**-126), power * 0.5, power)
 

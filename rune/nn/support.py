@@ -1,4 +1,4 @@
-"""What functions of rune.nn take: floating arrays, and records of parameters."""
+"""Arguments of functions in rune.nn: floating arrays, and records of parameters."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def real(x: object) -> Any:
 
 
 def ordered(name: str, x: ArrayLike) -> ArrayLike:
-    """`x`, whose elements are compared. Errors: DtypeError for complex numbers."""
+    """`x`, if its elements can be ordered. Errors: DtypeError for complex numbers."""
     if rnp.iscomplexobj(x):
         raise DtypeError(f"{name}: cannot take {rnp.asarray(x).type} (real numbers required)")
     return x
 
 
 def record(name: str, value: object, kind: type) -> Any:
-    """`value`, which is one of these records.
+    """`value`, checked to be a record of this class.
 
     Errors: ArgumentError for anything else.
     """

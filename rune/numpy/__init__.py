@@ -12,13 +12,13 @@ sorting         sort, argsort, searchsorted, lexsort, …  sets            uniqu
 order_statistics  quantile, median, nanmedian, …         histograms      histogram, bincount, …
 positions       nonzero, argwhere, …
 products        dot, matmul, tensordot, kron, cross, …   einsum
-fft             fft, rfftn, fftfreq, …: a module of its own
-linalg          solve, inv, cholesky, svd, norm, …: a module of its own
+fft             fft, rfftn, fftfreq, …: a separate module
+linalg          solve, inv, cholesky, svd, norm, …: a separate module
 signals         convolve, interp, gradient, unwrap, …     polynomials     polyval, polyfit, roots, …
 windows         hanning, kaiser, i0, …
 types           float32, bfloat16, result_type, finfo, issubdtype, …
 
-Missing from NumPy: anything that writes in place (out=, fill), and memory order.
+Not supported: anything that writes in place (out=, fill), and memory order.
 Results whose shape depends on values (nonzero, unique) need `size=` under transformations.
 """
 

@@ -1,7 +1,7 @@
-"""What every function of rune.numpy does with its arguments before the real work.
+"""Conversion and checks of arguments, shared by all functions of rune.numpy.
 
-Arrays, tracers, NumPy data and Python scalars are arrays; lists are not (as in JAX: a list hides a
-copy), save in `array` itself. Arguments of NumPy that make no sense for immutable arrays are
+Arrays, tracers, NumPy data and Python scalars count as arrays. As in JAX, lists do not, since they
+hide a copy; only `array` accepts them. NumPy arguments that make no sense for immutable arrays are
 refused by name. Sizes and axes must be Python integers, since shapes are known while tracing.
 """
 
@@ -83,10 +83,10 @@ def _is_collection(xs: object) -> TypeGuard[Iterable[Array]]:
 
 
 def together(name: str, *xs: ArrayLike) -> list[Array]:
-    """Arrays in the one dtype that they promote to, shapes as they are.
+    """Arrays in their common promoted dtype; shapes are not changed.
 
-    A number is rounded once, to that dtype: 1/3 with an f64 array keeps its digits, which it would
-    lose through `value`.
+    A number is rounded once, to that dtype: 1/3 with an f64 array keeps the digits that `value`
+    would lose.
     Errors: ArgumentError if an argument is not an array; DtypeError where no promotion exists.
     """
     operands = same_dtype(name, *xs)
@@ -144,7 +144,7 @@ def refuse(name: str, **arguments: object) -> None:
 
 
 def refuse_order(name: str, order: str | None) -> None:
-    """Errors: ArgumentError for a memory order other than the row-major one."""
+    """Errors: ArgumentError for any memory order other than row-major."""
     if order not in (None, "K", "C"):
         refuse(name, order=order)
 
@@ -172,7 +172,7 @@ def static_count(name: str, parameter: str, x: object, least: int = 0) -> int:
 def require_room(name: str, *shape: Size) -> None:
     """Errors: OutOfMemory where the machine has no room for 64-bit numbers of this shape.
 
-    Computations in Python or NumPy check this first, since they would otherwise run for ever.
+    Computations in Python or NumPy check this first, since they would otherwise run almost forever.
     """
     byte_count, limit = 8 * prod(d for d in shape if isinstance(d, int)), machine_bytes() or _ADDRESSES
     if byte_count > limit:
@@ -184,7 +184,7 @@ _ADDRESSES = 1 << 47  # the most bytes that a process can address
 
 
 def static_size(name: str, parameter: str, x: Size) -> Size:
-    """A Python integer, or a symbolic size as it is. Errors: as static_int."""
+    """A Python integer; symbolic sizes pass through. Errors: as static_int."""
     return x if isinstance(x, Dim) else static_int(name, parameter, x)
 
 
@@ -210,7 +210,7 @@ def static_sizes(name: str, parameter: str, xs: object) -> tuple[Size, ...]:
 
 
 def listed(name: str, parameter: str, xs: Any) -> list[Any]:
-    """The members of a sequence, whatever they are. Errors: ArgumentError if it has none."""
+    """The members of a sequence, of any type. Errors: ArgumentError if it is not iterable."""
     try:
         return list(xs)
     except TypeError:
@@ -252,8 +252,8 @@ def known(name: str, x: ArrayLike, parameter: str) -> np.ndarray:
 
 
 def known_nonzero(x: ArrayLike) -> np.ndarray:
-    """Which elements of `x` are not 0, if its values are known; they are even while it is
-    differentiated.
+    """Which elements of `x` are not 0, if its values are known; they are known during
+    differentiation, too.
 
     Comparing drops tangents, but under `jit` it would trace constants too, so those are read
     directly.

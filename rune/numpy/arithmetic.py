@@ -199,7 +199,7 @@ def _rounding(name: str, row: Row) -> Unary:
 
 
 def _rounded(name: str, row: Row, x: ArrayLike) -> Array:
-    """Integers and bools are already whole."""
+    """Round floats; integers and bools are returned unchanged."""
     number = value(name, x)
     return row.rule(number) if type_of(number).dtype in dtypes.INEXACT else number
 
@@ -210,7 +210,7 @@ def _documented_rounding(function: Unary, name: str, row: Row) -> Unary:
 
 @operands_alone
 def _trunc(x: ArrayLike) -> Array:
-    """Also accepted by name, as in JAX."""
+    """Truncate; JAX accepts this argument by name, too."""
     return _rounded("trunc", ROWS["trunc"], x)
 
 
@@ -279,7 +279,7 @@ rint = _unary(
 
 @tiered
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """`a` rounded to `decimals` places, halves to even; only negative ones change integers.
+    """`a` rounded to `decimals` places, halves to even; integers change only if it is negative.
 
     Shapes: any, unchanged. Types: that of `a`.
     Errors: ArgumentError if an argument is not an array or `decimals` is not an integer; DtypeError

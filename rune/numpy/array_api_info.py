@@ -1,4 +1,4 @@
-"""What rune.numpy reports to users of the array API standard: devices, dtypes, capabilities.
+"""The inspection API of the array API standard: devices, dtypes, capabilities.
 
 Source: Python array API standard 2025.12, "Inspection APIs".
 """
@@ -36,7 +36,7 @@ _STANDARD: dict[str, np.dtype] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What the standard's `finfo` gives for a floating dtype, in Python numbers."""
+    """The result of the standard's `finfo` for a floating dtype, in Python numbers."""
 
     bits: int
     eps: float
@@ -73,7 +73,7 @@ class ArrayNamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """What can be done outside transformations: masks as indices, sizes from data."""
+        """Capabilities outside transformations: boolean indexing, data-dependent shapes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
@@ -92,7 +92,7 @@ class ArrayNamespaceInfo:
     def dtypes(
         self, *, device: str | Device | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype]:
-        """The dtypes of the standard that a device has, by name.
+        """The dtypes of the standard that a device supports, by name.
 
         kind: a kind of `isdtype`, or a tuple of them; None means all.
         """

@@ -25,7 +25,7 @@ from rune.typing import ArrayLike
 
 
 def real(val: ArrayLike, /) -> Array:
-    """The real part; a real array is returned as it is.
+    """The real part; a real array is returned unchanged.
 
     Shapes: any, unchanged. Types: that of `val`; complex numbers give reals.
     Errors: ArgumentError if an argument is not an array.
@@ -52,7 +52,7 @@ def imag(val: ArrayLike, /) -> Array:
 
 @operands_alone
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate; a real array is returned as it is.
+    """The complex conjugate; a real array is returned unchanged.
 
     Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.

@@ -4,7 +4,7 @@ Operation by operation, hypot is twenty passes through memory. A call with LARGE
 compiled once for its types, as under jit, and runs on all cores in one pass. The values are those
 of jit, which for functions like sin may be a few ulps from NumPy's (docs/accuracy.md).
 
-Not done: calls that check for NaN or bounds, and operands on devices; those run operation by
+Not done: calls with checks for NaN or bounds, and operands on devices; these run operation by
 operation.
 """
 
@@ -44,7 +44,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
             refuse_options(call.__name__, kwargs, parameters)
         if kwargs or not is_evaluating() or not is_large(args, takes_numbers):
             return seldom(*args, **kwargs)
-        with config.setting(symbolic="auto"):  # a second size is the last that compiles
+        with config.setting(symbolic="auto"):  # after a second size, nothing is compiled again
             return compiled()(*args, **kwargs)
 
     return call

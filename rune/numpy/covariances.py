@@ -74,7 +74,7 @@ def cov(
             variable gives a scalar. `y` adds variables; weights are [K].
     Types:  bools and integers become floats.
     ddof:   subtracted from the number of observations; 1, or 0 if `bias`.
-    Errors: ShapeError above rank 2 or for weights that do not fit; DtypeError for fweights that
+    Errors: ShapeError above rank 2 or for weights of another shape; DtypeError for fweights that
             are not integers; ArgumentError for a ddof that is not an integer.
 
     >>> import rune.numpy as rnp
@@ -122,7 +122,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, d
     NaN for a variable that does not vary.
     Shapes: as `cov`. Types: bools and integers become floats.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype;
-            ShapeError for another rank.
+            ShapeError for any other rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.corrcoef(rnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

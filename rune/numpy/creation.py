@@ -116,7 +116,7 @@ def asanyarray(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None =
 
 
 def asarray_chkfinite(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
-    """`asarray` of data that must be finite.
+    """`asarray`, with a check that all data are finite.
 
     Shapes: those of the data. Types: as `asarray`.
     Errors: ArgumentError for NaN or infinity; TracerArrayConversionError for a traced array.
@@ -170,7 +170,7 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
 
 def _filled(shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> Array:
     fill_dtype, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
-    # A number that fills keys becomes each of their words.
+    # For keys, the fill value becomes each of their words.
     fill = literal(fill, fill_dtype) if fill_dtype in dtypes.KEYS else as_type(fill, fill_dtype, weak, "full")
     return ops.broadcast(fill, shape=shape, axes=())
 
@@ -287,7 +287,7 @@ def zeros_like(
     device: str | Device | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Zeros of the shape and dtype of `a`, unless given.
+    """Zeros of the shape and dtype of `a`, or of those given.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any, unchanged. Types: that of `a`.
@@ -308,7 +308,7 @@ def ones_like(
     device: str | Device | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array:
-    """Ones of the shape and dtype of `a`, unless given.
+    """Ones of the shape and dtype of `a`, or of those given.
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any, unchanged. Types: that of `a`.
@@ -328,7 +328,7 @@ def empty_like(
     *,
     device: str | Device | None = None,
 ) -> Array:
-    """Zeros of the shape and dtype of `prototype`, unless given.
+    """Zeros of the shape and dtype of `prototype`, or of those given.
 
     Shapes: any, unchanged. Types: that of `prototype`.
     Errors: ArgumentError if an argument is not an array; DtypeError for an unknown dtype.
@@ -427,7 +427,7 @@ def _concrete(x: Any) -> Any:
 def _count_to(count: Size, start: ArrayLike, step: int, dtype: np.dtype) -> Array:
     counts = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
-        by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap around to the right value
+        by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap to the correct value
         counts = ops.mul(counts, as_type(by, dtype, name="arange"))
     if isinstance(start, Dim):
         return ops.add(counts, family.size_value(start, dtype))

@@ -186,7 +186,7 @@ def _term(x: ArrayLike, letters: str) -> Term:
 
 
 def _stretched(terms: Sequence[Term]) -> list[Term]:
-    """Without the size-1 axes that broadcast: those of a letter whose axis is longer elsewhere."""
+    """Drop axes of size 1 that broadcast: their letter has a longer axis in another term."""
     sizes: dict[str, Size] = {}
     for term in terms:
         for letter, size in zip(term.letters, type_of(term.array).shape, strict=True):

@@ -6,8 +6,8 @@
     fftfreq rfftfreq  fftshift ifftshift      the frequencies, and zero in the middle
 
 Dtypes keep their width: f32 and c64 give f32 or c64, f64 and c128 give f64 or c128; narrower floats
-count as f32, integers as their default float. Any length is transformed in O(n log n). `norm` says
-what a transform of n numbers is divided by: "backward" divides only the inverse, by n; "forward"
+count as f32, integers as their default float. Any length is transformed in O(n log n). `norm`
+selects the divisor for n numbers: "backward" divides only the inverse, by n; "forward" divides
 only the forward transform; "ortho" both, by sqrt(n).
 
 Every transform is one primitive: it is linear, hence its own derivative, and is batched by its
@@ -148,8 +148,8 @@ def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None)
     """The transform along several axes.
 
     Shapes: any, unchanged except for the lengths that `s` gives. Types: as `fft`.
-    s:      the length along each of `axes`; -1 keeps the present one.
-    axes:   by default all, or the last len(s).
+    s:      the length along each of `axes`; -1 keeps the current one.
+    axes:   by default all axes, or the last len(s) if `s` is given.
     Errors: as `fft`; ArgumentError where `s` and `axes` differ in number.
     Source: Stockham's mixed-radix algorithm, Van Loan 1992; Bluestein 1970 for large primes.
 
@@ -281,13 +281,13 @@ def _two(name: str, axes: Any) -> Any:
     return axes
 
 
-# --- what they share ----------------------------------------------------------------------------
+# --- shared helpers -----------------------------------------------------------------------------
 
 
 def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str | None) -> Array:
     if n is None:
         return _along(name, kind, a, None, (axis,), norm)
-    if n == -1:  # with several axes, -1 keeps the present length
+    if n == -1:  # with several axes, -1 keeps the current length
         raise ShapeError(f"{name}: cannot transform {type_of(value(name, a))} (length -1)")
     return _along(name, kind, a, (n,), (axis,), norm)
 
@@ -339,7 +339,7 @@ def _as_complex(name: str, a: ArrayLike) -> Array:
 
 
 def _axes(name: str, x: ArrayLike, s: object, axes: Any) -> tuple[int, ...]:
-    """The axes, from the front; by default all, or as many at the end as there are sizes."""
+    """Axes counted from the front; by default all, or the last ones, one for each size."""
     x_type = type_of(x)
     if s is None:
         return c.normalised_axes(name, axes, x_type)
@@ -376,7 +376,7 @@ def _resized(x: ArrayLike, sizes: dict[int, Size]) -> ArrayLike:
 
 
 def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> ArrayLike:
-    """y as the primitive gives it, with only the inverse divided, scaled to `norm`."""
+    """Scale the result y of the primitive, which divides only the inverse, to `norm`."""
     if norm == "backward":
         return y
     backwards = kind in _INVERSE

@@ -58,7 +58,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     layout = _layout(type_of(x).dtype)
     lift = layout.fraction_bits + 1
     tiny = constant(float(finfo(type_of(x).dtype).tiny), x)
-    # A subnormal number has no exponent of its own until it is scaled up.
+    # The exponent field of a subnormal number is 0 until the number is scaled up.
     is_small = ops.lt(ops.abs(x), tiny)
     normal = ops.select(is_small, ops.mul(x, constant(2.0**lift, x)), x)
     field = _exponent_field(ops.stop_gradient(normal), layout)

@@ -32,7 +32,7 @@ Function = Callable[..., Any]
 def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: object, **kwargs: object) -> Array:
     """func1d(slice, *args, **kwargs) for every slice along an axis; its results replace the slices.
 
-    Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those that func1d gives.
+    Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those of its results.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range.
 
     >>> import rune.numpy as rnp
@@ -56,8 +56,8 @@ def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: object,
 def apply_over_axes(func: Function, a: ArrayLike, axes: Axis) -> Array:
     """func(a, axis) for one axis after another; axes that func removes are restored.
 
-    Shapes: any -> the same rank; the sizes of `axes` are those that func gives, or 1.
-    Types:  those that func gives.
+    Shapes: any -> the same rank; func determines the sizes of `axes`, or they are 1.
+    Types:  those of func's results.
     Errors: ShapeError when a result has another rank.
 
     >>> import rune.numpy as rnp
@@ -80,7 +80,7 @@ def fromfunction(function: Function, shape: int | Shape, *, dtype: DTypeLike = f
     """function(i, j, ...) of the positions in an array of a shape; elementwise in its arguments.
 
     Shapes: the function is called on scalars and mapped over each axis, as in JAX.
-    Types:  those that the function gives; positions are f32 unless dtype is given.
+    Types:  those of the function's results; positions are f32 unless dtype is given.
     Errors: DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -105,10 +105,10 @@ def piecewise(
     """For each element, the function (or number) of the last condition that holds; otherwise 0.
 
     One more function than conditions is used where none holds. All functions are evaluated
-    everywhere; where a function is not chosen it contributes no derivative, not even a NaN.
+    everywhere; where a function is not selected, it contributes no derivative, not even NaN.
 
     Shapes: x [*A], conditions that broadcast to it -> [*A]. Types: as x.
-    Errors: ArgumentError when the counts do not fit.
+    Errors: ArgumentError for too few or too many functions.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.array([-2.0, 0.0, 3.0])
@@ -147,7 +147,7 @@ def _zero(x: ArrayLike) -> Value:
 
 
 def _on(function: object, x: ArrayLike, condition: ArrayLike, args: tuple, kw: dict) -> Array:
-    """A function of the chosen elements; the others are constants for it."""
+    """A function of the selected elements; the others are constants for it."""
     dtype = type_of(x).dtype
     if not callable(function):
         return c.astype(value("piecewise", function), dtype)
@@ -168,9 +168,9 @@ def vectorize(
     """A function that broadcasts a function of scalars, or of the core shapes in a signature.
 
     Shapes:    core shapes by the signature, [] without one; the axes before them broadcast.
-    Types:     those that the function gives.
-    signature: like "(n,m),(m)->(n)", as of NumPy's generalised ufuncs.
-    excluded:  positions and names of arguments that are passed on as they are.
+    Types:     those of the function's results.
+    signature: like "(n,m),(m)->(n)", as for NumPy's generalised ufuncs.
+    excluded:  positions and names of arguments that are passed on unchanged.
     Errors:    ShapeError when core sizes disagree; ArgumentError for an invalid signature.
 
     >>> import rune.numpy as rnp
@@ -266,7 +266,7 @@ def _checked(function: Function, outs: Cores | None, sizes: dict[str, object], *
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
     """A ufunc from a function of scalars, which is broadcast over arrays.
 
-    Shapes: arguments broadcast together. Types: those that func gives.
+    Shapes: arguments broadcast together. Types: those of func's results.
     Errors: ArgumentError for no arguments or no results.
 
     >>> import rune.numpy as rnp

@@ -144,7 +144,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`tril_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for any other rank.
 
     >>> import rune.numpy as rnp
     >>> len(rnp.tril_indices_from(rnp.zeros((3, 3)))[0])
@@ -158,7 +158,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`triu_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for any other rank.
 
     >>> import rune.numpy as rnp
     >>> len(rnp.triu_indices_from(rnp.zeros((3, 3)), 1)[0])
@@ -171,7 +171,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def mask_indices(n: int, mask_func: Callable[..., Any], k: object = 0, *, size: int | None = None) -> tuple[Array, ...]:
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
 
-    Shapes: n -> rows [K], columns [K]; K is `size`, where given, filled up with 0. Types: i32.
+    Shapes: n -> rows [K], columns [K]; K is `size` if given, padded with 0. Types: i32.
     Errors: ArgumentError if `n` is not an integer.
 
     >>> import rune.numpy as rnp
@@ -356,7 +356,7 @@ class _Joined:
 
     A leading string is NumPy's directive: "axis", "axis,rank" or "axis,rank,place of the new axes".
     Shapes: rows [N] and numbers -> r_ [total length], c_ [N, number of parts]. Types: promoted.
-    Errors: ArgumentError for another string; ShapeError for parts that do not fit.
+    Errors: ArgumentError for any other string; ShapeError if the parts do not match.
 
     >>> import rune.numpy as rnp
     >>> rnp.r_[1.0, 2:4], rnp.c_[rnp.zeros(1), rnp.ones(1)].shape

@@ -56,7 +56,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         return fit(value("digitize", np.zeros((), o.place_dtype(0))), type_of(points).shape)
     ascends = edges[-1] >= edges[0]
     number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), points, side)
-    # With descending edges, a value has reached those that a search in reversed order has not.
+    # With descending edges, the search runs in reversed order and counts the edges not reached.
     return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
 
@@ -99,7 +99,7 @@ def bincount(
 
 
 def _weights(name: str, weights: ArrayLike | None, shape: tuple, dtype: np.dtype) -> Any:
-    """The weights, ones if there are none. Errors: ShapeError for other shapes."""
+    """The weights, or ones for None. Errors: ShapeError for other shapes."""
     if weights is None:
         return fit(as_array(1, dtype), shape)
     array = value(name, weights)
@@ -119,7 +119,7 @@ def histogram_bin_edges(a: ArrayLike, bins: object = 10, range: Any = None, weig
     bins:   a number, edges [N+1] in order, or the name of one of NumPy's rules ("auto", …), for
             which the values must be concrete.
     range:  (low, high); None means from the least to the largest element.
-    Errors: ArgumentError for a number below 1, no edges, and a range that is invalid or descends.
+    Errors: ArgumentError for a number below 1, no edges, or a range that is invalid or descending.
 
     >>> import rune.numpy as rnp
     >>> rnp.histogram_bin_edges(rnp.array([0.0, 2.0]), bins=2)
@@ -222,9 +222,9 @@ def _count_dtype(x: ArrayLike) -> np.dtype:
 
 
 def _summed(sample_weights: ArrayLike, places: ArrayLike, count: Size) -> Array:
-    """The sum that each of `count` places gets; -1 is outside them.
+    """The sum of the weights at each of `count` places; weights at -1 are left out.
 
-    One extra segment takes what is outside, so that no index is out of bounds.
+    One extra segment collects those at -1, so that no index is out of bounds.
     """
     outside = ops.lt(places, constant(0, places))
     extra = fit(size_value(count, dtypes.i32), type_of(places).shape)

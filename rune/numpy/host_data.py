@@ -1,7 +1,7 @@
 """Arrays from and to other data: bytes, text, iterators and files.
 
-Files have NumPy's own formats (.npy, .npz, text), and nothing is pickled. Dtypes that those cannot
-name (bf16, fp8, int4) are refused, never stored as bare bytes.
+Files have NumPy's own formats (.npy, .npz, text), and nothing is pickled. Dtypes that these
+formats cannot name (bf16, fp8, int4) are refused, never stored as raw bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 def _made(data: np.ndarray, dtype: DTypeLike) -> Array:
-    """Host data as an array; an explicit dtype is kept, otherwise 64 bits become 32."""
+    """Host data as an array, in an explicit dtype; without one, 64 bits become 32."""
     return as_array(data, None if dtype is None else dtypes.available(dtypes.named(dtype)))
 
 
@@ -141,7 +141,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
 
     allow_pickle: nothing is pickled either way, since there are no arrays of objects.
     Shapes: any, stored. Types: stored.
-    Errors: DtypeError for dtypes that the format does not know (bf16, fp8, int4).
+    Errors: DtypeError for dtypes that the format does not have (bf16, fp8, int4).
 
     >>> import rune.numpy as rnp, io
     >>> file = io.BytesIO()
@@ -242,8 +242,8 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
             since arrays are immutable.
     device: where the array should be; by default where x is.
     copy:   True always copies, False never.
-    Errors: ArgumentError if x has no such methods, or where copy=False cannot be kept;
-            memory of devices that rune does not have, and for CUDA memory that is not dense.
+    Errors: ArgumentError if x has no such methods, or if copy=False would need a copy; DeviceError
+            for memory of a device that rune does not have, and for CUDA memory that is not dense.
 
     >>> import numpy as np, rune.numpy as rnp
     >>> rnp.from_dlpack(np.arange(3, dtype="f4"))

@@ -1,4 +1,4 @@
-"""Elements removed, inserted and chosen: delete, insert, resize, choose, compress, block.
+"""Removing, inserting and choosing elements: delete, insert, resize, choose, compress, block.
 
 Positions must be known while tracing, since the shape of the result depends on them: they are
 Python integers, slices or concrete arrays.
@@ -42,7 +42,7 @@ from rune.ops.promote import broadcast_to, broadcast_together, constant
 from rune.transforms.compile.tiers import tiered
 from rune.typing import ArrayLike, Axis
 
-SLICES = 16  # the most parts that are joined; where there would be more, elements are gathered
+SLICES = 16  # the most parts to join; for more of them, elements are gathered instead
 
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int, int]:
@@ -106,7 +106,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_i
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` with values inserted before the positions `obj`; flattened first for axis None.
 
-    obj:    an integer, a slice, a list, a mask or a concrete array; size itself is the end.
+    obj:    an integer, a slice, a list, a mask or a concrete array; the axis size is its end.
     Shapes: values broadcast to the inserted slices. Types: that of `arr`.
     Errors: AxisError for a position out of bounds; ConcretizationTypeError for traced positions.
 
@@ -184,7 +184,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     Shapes: any -> of the same rank. Types: that of `filt`.
     trim:   "f" for the front, "b" for the back, "fb" for both.
     axis:   the axes to trim; all for None.
-    Errors: ArgumentError for another `trim`; ConcretizationTypeError for a traced array.
+    Errors: ArgumentError for an unknown `trim`; ConcretizationTypeError for a traced array.
 
     >>> import rune.numpy as rnp
     >>> rnp.trim_zeros(rnp.array([0, 0, 3, 0, 4, 0]))
@@ -300,7 +300,8 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     Shapes: condition and arr any -> [K], or [size]; a traced condition is ignored beyond the
             elements of `arr`.
     Types:  that of `arr`.
-    size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
+    size:   the size of the result, so that it can be compiled: it is cut off, or padded with
+            `fill_value`.
     Errors: ConcretizationTypeError for a traced condition without `size`; AxisError where a
             condition holds beyond `arr`.
 
@@ -330,7 +331,8 @@ def compress(
 
     Shapes: condition [K] with K at most N, a [*A, N, *B] -> [*A, number of truths or size, *B].
     Types:  that of `a`.
-    size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
+    size:   the size of the result, so that it can be compiled: it is cut off, or padded with
+            `fill_value`.
     Errors: ShapeError if the condition is not a vector or is too long; ConcretizationTypeError for
             a traced condition without `size`.
 
@@ -373,7 +375,7 @@ def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
 
-    Shapes: arr any, mask with as many elements, vals any -> that of `arr`. Types: that of `arr`.
+    Shapes: arr any, mask of equal size, vals any -> that of `arr`. Types: that of `arr`.
     Errors: ArgumentError unless inplace=False; ShapeError where the sizes differ.
 
     >>> import rune.numpy as rnp

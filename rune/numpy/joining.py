@@ -184,7 +184,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 def _cuts(x: ArrayLike, axis: int, sections: Any, name: str, *, even: bool) -> list[Size]:
-    """Where the parts begin, and the end."""
+    """The starts of the parts, and the end of the last one."""
     size = type_of(x).shape[axis]
     if isinstance(sections, Sequence) or np.ndim(sections) != 0:
         inner = static_sizes(name, "a position", sections)

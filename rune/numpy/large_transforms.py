@@ -1,6 +1,7 @@
 """Fourier transforms of many elements, which eager calls compile once for each size.
 
-Only those that a device's own routine computes: kernels would take most of a second to compile.
+This applies only to transforms that a library routine of the device computes: kernels would take
+most of a second to compile.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rune.typing import ArrayLike
 
 
 def transformed(x: ArrayLike, kind: str, axes: tuple[int, ...], odd: bool) -> Array:
-    """`ops.fft`, compiled where an eager call of many elements makes up for it."""
+    """`ops.fft`, compiled if an eager call has enough elements to make up for compiling."""
     if is_evaluating() and is_large((x,)) and is_by_routine(type_of(x), kind=kind, axes=axes, odd=odd):
         return _compiled(kind, axes, odd)(x)
     return ops.fft(x, kind=kind, axes=axes, odd=odd)

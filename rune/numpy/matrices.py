@@ -27,7 +27,7 @@ def _band(rows: Size, columns: Size, k: int) -> tuple[Array, Array]:
     """Row number plus k, and column number, at every place of a matrix."""
     shape = (rows, columns)
     row, column = (ops.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
-    # Diagonals beyond a corner are all the same, and their numbers may not fit in i32.
+    # Diagonals beyond a corner all give the same mask, and their numbers may not fit in i32.
     lowest, highest = (size if type(size) is int else 2**30 for size in shape)
     k = max(-lowest, min(k, highest))
     return (row if k == 0 else ops.add(row, as_type(k, dtypes.i32))), column
@@ -104,7 +104,7 @@ def _masked(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above diagonal `k` of the last two axes.
 
-    Shapes: m [*B, M, N], kept. Types: that of `m`.
+    Shapes: m [*B, M, N], unchanged. Types: that of `m`.
     Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
@@ -119,7 +119,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below diagonal `k` of the last two axes.
 
-    Shapes: m [*B, M, N], kept. Types: that of `m`.
+    Shapes: m [*B, M, N], unchanged. Types: that of `m`.
     Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp
@@ -227,8 +227,8 @@ def _sizes(name: str, n: int, k: int, m: int | None) -> tuple[int, int, int]:
     rows, diagonal = static_count(name, "a size", n), static_int(name, "a diagonal", k)
     columns = rows if m is None else static_count(name, "a size", m)
     require_room(name, rows, columns)
-    # Diagonals beyond the matrix are all the same, and NumPy takes none that does not fit in 64
-    # bits.
+    # Diagonals beyond the matrix are all the same, and NumPy rejects offsets that do not
+    # fit in 64 bits.
     return rows, min(max(diagonal, -rows), columns), columns
 
 

@@ -1,4 +1,4 @@
-"""Arrays that can be assigned to, as the array API standard has them, on top of immutable arrays.
+"""Mutable arrays for the array API standard, implemented on top of immutable arrays.
 
 `x.__array_namespace__()` is `NAMESPACE`: rune.numpy, except that its functions return boxes; an
 assignment puts a changed array into the box. So libraries written against the standard can write
@@ -46,14 +46,14 @@ def _opened(values: object) -> Any:
 
 
 def _out(x: object) -> Any:
-    """NumPy scalars that are also Python numbers, as such: any dtype takes them in full."""
+    """NumPy scalars that are also Python numbers, as Python numbers, which adapt to any dtype."""
     if isinstance(x, Box):
         return x.value
     return x.item() if isinstance(x, np.float64 | np.complex128) else x
 
 
 def _with_its_bits(x: Array) -> Value:
-    """NumPy data as an array of the same dtype, 64 bits too; everything else unchanged."""
+    """NumPy data as an array of the same dtype, even 64-bit ones; everything else unchanged."""
     is_data = isinstance(x, np.ndarray | np.generic) and x.dtype in dtypes.ANY
     return asarray(x, x.dtype) if is_data else x
 
@@ -64,7 +64,7 @@ def _lent(x: Any) -> Any:
         return x
     try:
         return np.asarray(memoryview(x))
-    except TypeError:  # it exports none
+    except TypeError:  # it exports no memory
         return x
 
 
@@ -225,7 +225,7 @@ def _written(x: Array, index: Array, new: ArrayLike | Value) -> Array:
 
 
 class Box:
-    """An array in a box, with everything that the standard's array has, assignment included.
+    """A mutable box for an array, with all attributes of the standard's array.
 
     >>> import rune.numpy as rnp
     >>> x = rnp.mutable(rnp.arange(3))
@@ -356,7 +356,7 @@ class Box:
         return str(self.value)
 
 
-# What arrays have for rune's own use, and boxes lack.
+# Attributes of arrays for internal use, which boxes do not have.
 _INSIDE = frozenset({"buffer", "buffer_on", "place", "rank0", "type"})
 
 
@@ -418,9 +418,9 @@ def _namespace_of(name: str) -> Any:
 
 
 def mutable(x: ArrayLike) -> Box:
-    """`x` in a box that can be assigned to: what libraries of the array API standard work on.
+    """A mutable box around `x`, for libraries written against the array API standard.
 
-    Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.
+    Shape, dtype and device are those of the array, which `.value` of the box returns at any time.
     Shapes: any, unchanged. Types: that of `x`.
     Errors: ArgumentError if an argument is not an array.
 

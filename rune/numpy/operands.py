@@ -2,7 +2,7 @@
 
     sin(x, out=y)   ArgumentError: sin: cannot write into out= (arrays are immutable)
 
-Python would only call such a keyword unexpected, without saying what to write instead.
+Python itself would only report an unexpected keyword, without a hint what to write instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rune.errors import ArgumentError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What a keyword asks for, why it cannot be done, and what to write instead; {call} is the call.
+# The request behind a keyword, why it is refused, and what to write instead; {call} is the call.
 _REFUSED = {
     "out": (
         "write into out=",

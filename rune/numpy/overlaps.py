@@ -1,4 +1,4 @@
-"""Sums over the overlap of a sequence and a kernel that slides over it, and over nothing else.
+"""Sums over exactly the overlap of a sequence and a kernel that slides over it.
 
 If there are few products they are one dot: every window of x with the part of the kernel that lies
 on x there. For long sequences the matrix of all windows would be too large, so they are convolved
@@ -30,7 +30,7 @@ _LARGEST = 1 << 22  # the most elements in a matrix of windows
 def slid(x: Array, kernel: Array, *padding: tuple[Size, Size]) -> Array:
     """y[k] = sum_j x[k+j-low] kernel[j] over the elements of x; padding: (low, high) for each axis.
 
-    Where x has no element nothing is added, whatever the kernel has there.
+    Places without an element of x add nothing, even where the kernel is infinite or NaN.
     """
     if len(padding) == 1 and _is_large(x, kernel, padding[0]):
         return _long(x, kernel, *padding[0])  # type: ignore[arg-type]

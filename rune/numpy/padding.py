@@ -60,7 +60,7 @@ def pad(array: ArrayLike, pad_width: object, mode: str | Callable[..., Array] = 
 
     Shapes:    N along an axis becomes before + N + after.
     Types:     that of `array`.
-    pad_width: an integer, (before, after), such a pair per axis, or a dict from axes to these.
+    pad_width: an integer, (before, after), one such pair per axis, or a dict from axes to these.
     mode:      constant (constant_values=0), edge, empty (zeros, here), linear_ramp (end_values=0),
                maximum, mean, median, minimum (stat_length=None: how many elements from the end),
                reflect, symmetric (reflect_type="even" or "odd": the latter keeps on rising), wrap;
@@ -127,7 +127,7 @@ def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
 
 
 def _fills(fill: ArrayLike | list | tuple) -> ArrayLike:
-    """Host numbers with all of their digits, or an array. Errors: ArgumentError."""
+    """Fill values: host numbers with full precision, or an array. Errors: ArgumentError."""
     if isinstance(fill, list | tuple):
         return np.asarray(fill) if _are_numbers(fill) else asarray(fill)
     return fill if _are_numbers(fill) else value("pad", fill)
@@ -190,7 +190,7 @@ def _known(x: ArrayLike, place: _Place) -> tuple[int, int, int, int]:
 
 
 def _moved(x: ArrayLike, place: _Place, mode: str) -> Array:
-    """Runs of neighbours become slices of x."""
+    """Pad with slices of x, one for each run of consecutive source elements."""
     axis, size, low, high = _known(x, place)
     before, after = (_runs(_source(at, size, mode)) for at in (np.arange(-low, 0), np.arange(size, size + high)))
     parts = [_run(x, axis, run) for run in (*before, (0, 1, size), *after)]
@@ -299,7 +299,7 @@ def _source(at: np.ndarray, size: int, mode: str) -> np.ndarray:
 def _runs(source: np.ndarray) -> list[tuple[int, int, int]]:
     """(first, step, count) of maximal runs with a step of 1, -1 or 0."""
     gaps = np.diff(source)
-    bends = np.flatnonzero(np.diff(gaps)) + 1  # where a gap differs from the one before it
+    bends = np.flatnonzero(np.diff(gaps)) + 1  # where the step changes
     ends = [*bends.tolist(), len(gaps)]
     runs: list[tuple[int, int, int]] = []
     at, bend = 0, 0

@@ -34,7 +34,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
     Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1; [] for no roots, as in NumPy.
     Types:  bools and integers become floats.
-    Errors: ShapeError for another rank, or a matrix that is not square.
+    Errors: ShapeError for any other rank, or a matrix that is not square.
 
     >>> import rune.numpy as rnp
     >>> rnp.poly(rnp.array([1.0, 2.0]))
@@ -72,8 +72,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, the highest power first: eigenvalues of its companion matrix.
 
     strip_zeros: whether leading zeros, which lower the degree, are removed: the number of roots
-            then depends on values, so not under transformations. Otherwise there are always N - 1
-            numbers, with NaN in the last places for missing roots.
+            then depends on values, so it fails under transformations. Otherwise there are always
+            N - 1 numbers, with NaN in the last places for missing roots.
     Shapes: [N] -> [N - 1] complex numbers, in no order.
     Types:  c64, or c128 of f64, c128 and 64-bit integers.
     Errors: TracerArrayConversionError for a traced polynomial, unless strip_zeros=False.
@@ -125,7 +125,7 @@ def _roots_of_any_degree(p: Any) -> Any:
     is_zero = p == 0
     leading = where(is_zero.all(), size, argmax(~is_zero))
     monic_first = p[(arange(size) + leading) % size]
-    monic_first = where(leading == size, arange(size) == 0, monic_first)  # of nothing but zeros: anything
+    monic_first = where(leading == size, arange(size) == 0, monic_first)  # any value if all coefficients are 0
     roots = _of_companion(monic_first)
     roots = roots[argsort(-abs(roots))]  # the additional roots, which are 0, last
     return where(arange(size - 1) < size - 1 - leading, roots, complex(np.nan, np.nan))

@@ -218,7 +218,7 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
 
     k: the constants of integration, m of them or one for all; by default zero.
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; ShapeError for another rank.
+    Errors: ArgumentError if an argument is not an array; ShapeError for any other rank.
 
     >>> import rune.numpy as rnp
     >>> rnp.polyint(rnp.array([3.0, 2.0, 1.0]))

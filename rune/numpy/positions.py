@@ -47,8 +47,8 @@ def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Value | 
 def nonzero(a: ArrayLike, *, size: Size | None = None, fill_value: object = None) -> tuple[Array, ...]:
     """Positions of nonzero elements, one array per axis, in row-major order.
 
-    Shapes: as many as there are, or [size] if given, which transformations need. Types: i32.
-    fill_value: what fills the places past the last one: 0, a number, or one for each axis.
+    Shapes: [K] for K nonzero elements, or [size], which transformations require. Types: i32.
+    fill_value: pads the result after the last position: 0, a number, or one for each axis.
     Errors: TracerArrayConversionError for a traced array without `size`.
 
     >>> import rune.numpy as rnp

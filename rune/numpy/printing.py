@@ -146,8 +146,7 @@ def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
     """The digits of an integer in a base from 2 to 36.
 
     Shapes: [] -> a Python string.
-    Errors: DtypeError for anything but integers as `number` and anything but integers and bools
-            as `base`.
+    Errors: DtypeError unless `number` is an integer and `base` an integer or bool.
 
     >>> import rune.numpy as rnp
     >>> rnp.base_repr(255, 16)

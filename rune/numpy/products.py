@@ -271,7 +271,7 @@ def cross(
     The product of two vectors with 2 components is only its third component.
     Shapes: broadcast together, [*B, 3] -> [*B, 3]; two of [*B, 2] -> [*B].
     Types:  promoted together.
-    Errors: ShapeError for another number of components.
+    Errors: ShapeError for any other number of components.
 
     >>> import rune.numpy as rnp
     >>> rnp.cross(rnp.array([1, 0, 0]), rnp.array([0, 1, 0]))

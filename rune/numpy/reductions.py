@@ -72,19 +72,19 @@ def _total(
     result_dtype = _asked(dtype)
     truths = _counted(x, result_dtype)
     wide = st.summable(x, result_dtype) if truths is None else st.summable(truths, None)
-    # In a dtype other than the default one it would be widened again.
+    # Without a dtype, a sum narrower than the default dtype would be widened again.
     dtype = None if result_dtype is None else type_of(wide).dtype
     total = reduce(selected(name, wide, where, identity), axis, dtype, keepdims)
     return _as_truth(_with_initial(name, combine, total, initial), truths)
 
 
 def _asked(dtype: DTypeLike | None) -> np.dtype | None:
-    """The dtype that a caller asks for, read only once: each reading of a truncated one warns."""
+    """The requested dtype, resolved only once, because resolving one that is truncated warns."""
     return None if dtype is None else dtypes.as_dtype(dtype)
 
 
 def _counted(x: ArrayLike, dtype: np.dtype | None) -> Array | None:
-    """Truth values as 0 and 1 if a sum in bool is asked for; otherwise None."""
+    """Truth values as 0 and 1 if a sum in bool is requested; otherwise None."""
     if dtype != dtypes.bool_:
         return None
     return ops.convert(ops.convert(x, dtype=dtypes.bool_), dtype=dtypes.i32)
@@ -397,7 +397,7 @@ def cumulative_sum(
 ) -> Array:
     """Running sum, starting with 0 if `include_initial`.
 
-    Shapes: x [*A, N, *B], kept; N + 1 if include_initial. Types: as `sum`.
+    Shapes: x [*A, N, *B], unchanged; N + 1 if include_initial. Types: as `sum`.
     Errors: ArgumentError without axis, except for rank 1.
 
     >>> import rune.numpy as rnp

@@ -59,7 +59,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 def _differs(key: Any, equal_nan: bool) -> Array:
-    """Where an element of a sorted row [N] is not equal to the one before it: [N-1]."""
+    """Where an element of a sorted row [N] differs from the previous one: [N-1]."""
     before, after = key[:-1], key[1:]
     is_different = ops.ne(before, after)
     if not equal_nan or type_of(key).dtype not in dtypes.INEXACT:
@@ -98,7 +98,7 @@ def _filled(x: ArrayLike, places: ArrayLike, fill_value: ArrayLike | None) -> Ar
 
 
 def _or_first(elements: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
-    """Chosen elements, then the first of them or the given fill where the mask has no more."""
+    """Selected elements; past the last of them, the first one or the given fill value."""
     count = type_of(elements).shape[0]
     if fill_value is not None or count == 0 or type_of(mask).shape[0] == 0:
         return elements
@@ -191,10 +191,10 @@ def unique(
 ) -> Array | tuple[Array, ...]:
     """The distinct elements in order (distinct slices along `axis`).
 
-    On request, a tuple with these after the values: the position of the first of each, the number
-    of its value for every element, and how often each occurs.
-    size:   how many, which transformations need. fill_value: what fills the rest; the first value
-            for None. NaN is one value, or each a different one without equal_nan.
+    On request, the result is a tuple of the values and: the first position of each, the number of
+    the value of every element, and the count of each.
+    size:   the size of the result, required under transformations. fill_value: its padding, by
+            default the first value. NaNs are all equal, or all distinct if equal_nan is false.
     Shapes: ar [*A] -> values [U], positions [U], numbers [*A] ([N] along an axis), counts [U].
     Types:  that of `ar`; positions, numbers and counts i32.
     Errors: TracerArrayConversionError for a traced array without size; ArgumentError where a size
@@ -285,7 +285,7 @@ def unique_all(x: ArrayLike, /, *, size: Any = None, fill_value: ArrayLike | Non
     """Distinct values, their first positions, the number of every element's value, and counts.
 
     Shapes: x [*A] -> [U], [U], [*A], [U]; U is size if given. Types: that of `x`, then i32.
-    Arguments and errors: as `unique`; every NaN is a value of its own.
+    Arguments and errors: as `unique`; every NaN is a distinct value.
 
     >>> import rune.numpy as rnp
     >>> rnp.unique_all(rnp.array([2, 1, 2])).inverse_indices

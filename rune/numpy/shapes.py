@@ -193,7 +193,7 @@ def broadcast_to(array: ArrayLike, shape: object, *, out_sharding: Sharding | No
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: any -> `shape`. Types: that of `array`.
-    Errors: ShapeError when it does not fit.
+    Errors: ShapeError if the array does not broadcast to `shape`.
 
     >>> import rune.numpy as rnp
     >>> rnp.broadcast_to(rnp.arange(2), (2, 2))
@@ -247,7 +247,7 @@ def atleast_1d(*arys: ArrayLike) -> Any: ...
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 1 or more; one array for one argument, else a list.
 
-    Shapes: [] -> [1]; others kept. Types: that of `arys`.
+    Shapes: [] -> [1]; others unchanged. Types: that of `arys`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -267,7 +267,7 @@ def atleast_2d(*arys: ArrayLike) -> Any: ...
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 2 or more, new axes in front.
 
-    Shapes: [] -> [1, 1], [N] -> [1, N]; others kept. Types: that of `arys`.
+    Shapes: [] -> [1, 1], [N] -> [1, N]; others unchanged. Types: that of `arys`.
     Errors: ArgumentError if an argument is not an array.
 
     >>> import rune.numpy as rnp
@@ -291,7 +291,7 @@ def atleast_3d(*arys: ArrayLike) -> Any: ...
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays of rank 3 or more: [] -> [1,1,1], [N] -> [1,N,1], [M,N] -> [M,N,1].
 
-    Shapes: [] -> [1, 1, 1], [N] -> [1, N, 1], [M, N] -> [M, N, 1]; others kept.
+    Shapes: [] -> [1, 1, 1], [N] -> [1, N, 1], [M, N] -> [M, N, 1]; others unchanged.
     Types:  that of `arys`.
     Errors: ArgumentError if an argument is not an array.
 
@@ -336,7 +336,7 @@ def _ranked(name: str, x: ArrayLike, least: int) -> Any:
 def flipud(m: ArrayLike) -> Array:
     """Order of rows (axis 0) reversed.
 
-    Shapes: m [M, *B], kept. Types: that of `m`.
+    Shapes: m [M, *B], unchanged. Types: that of `m`.
     Errors: ArgumentError if an argument is not an array; ShapeError of rank 0.
 
     >>> import rune.numpy as rnp
@@ -350,7 +350,7 @@ def flipud(m: ArrayLike) -> Array:
 def fliplr(m: ArrayLike) -> Array:
     """Order of columns (axis 1) reversed.
 
-    Shapes: m [M, N, *B], kept. Types: that of `m`.
+    Shapes: m [M, N, *B], unchanged. Types: that of `m`.
     Errors: ArgumentError if an argument is not an array; ShapeError for a rank below 2.
 
     >>> import rune.numpy as rnp

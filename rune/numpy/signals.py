@@ -45,7 +45,7 @@ def convolve(
             where they overlap completely.
     Shapes: [M], [N] -> [M + N - 1], [max(M, N)], or [max(M, N) - min(M, N) + 1].
     Types:  promoted together.
-    Errors: ShapeError for another rank or no elements, ArgumentError for an unknown mode.
+    Errors: ShapeError for any other rank or no elements, ArgumentError for an unknown mode.
 
     >>> import rune.numpy as rnp
     >>> rnp.convolve(rnp.array([1, 2, 3]), rnp.array([0, 1, 2]))
@@ -241,7 +241,7 @@ def _inner_slopes(y: Array, steps: Array) -> Array:
 
 
 def _steps(spacing: ArrayLike, size: Size, y: ArrayLike) -> Array:
-    """The equal distance of neighbours along the first axis, or all, shaped to divide y."""
+    """The distance or distances of neighbours along the first axis, shaped to divide y."""
     _, distance = together("gradient", y, spacing)
     distance = inexact("gradient", distance)
     if rank(distance) == 0:
@@ -289,7 +289,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
 
     Shapes: any, unchanged.
     Types:  that of `p`; bools and integers become floats unless period is an integer.
-    discont: jumps below this stay; by default, and at least, half a period.
+    discont: jumps below this are kept; the default and minimum is half a period.
     Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; AxisError
             for an axis out of range.
 
@@ -306,7 +306,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     low = -half
     within = mod(steps - low, period) + low
     if not is_integer or period % 2 == 0:
-        # A jump of half a period may go either way: upwards if it was upwards.
+        # A jump of half a period is ambiguous: keep its direction.
         within = where((within == low) & (steps > 0), half, within)
     least = period / 2 if discont is None else discont
     corrections = where(abs(steps) < least, 0, within - steps)

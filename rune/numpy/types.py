@@ -25,7 +25,7 @@ from rune.typing import ArrayLike, Axis, DTypeLike
 if TYPE_CHECKING:
     from rune.array import Array as ndarray  # in annotations this means an array, traced or not
 else:
-    ndarray = Operators  # what concrete and traced arrays have in common
+    ndarray = Operators  # the base class of concrete and traced arrays
 
 
 class ScalarType(type):
@@ -86,7 +86,7 @@ bfloat16, float16, float32, float64 = map(_class_of, (dtypes.bf16, dtypes.f16, d
 complex64, complex128 = _class_of(dtypes.c64), _class_of(dtypes.c128)
 half, single, double = float16, float32, float64
 csingle, cdouble = complex64, complex128
-# What Python's types mean here; NumPy's are wider.
+# Names without a width are 32-bit here; in NumPy they are wider.
 int_, uint, float_, complex_ = int32, uint32, float32, complex64
 
 generic, number, inexact, floating = np.generic, np.number, np.inexact, np.floating
@@ -109,7 +109,7 @@ _PYTHON = frozenset({bool, int, float, complex})
 def dtype(x: str) -> np.dtype:
     """The dtype object for a name, type or dtype.
 
-    Errors: DtypeError for another `x`.
+    Errors: DtypeError if `x` is not a dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.dtype("bfloat16") == rnp.bfloat16
@@ -146,7 +146,7 @@ def result_type(*args: object) -> np.dtype:
 def promote_types(a: object, b: object) -> np.dtype:
     """The dtype to which two dtypes promote, or those of arrays.
 
-    Errors: DtypeError for another `a` and another `b`.
+    Errors: DtypeError if `a` or `b` has no dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.promote_types("int8", "uint8")
@@ -160,7 +160,7 @@ def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:
     """Whether a cast is allowed by NumPy's rule `casting`.
 
     Types:  from_ is a dtype, its name, or an array, whose dtype counts.
-    Errors: DtypeError for another `from_` and another `to`.
+    Errors: DtypeError if `from_` or `to` has no dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.can_cast("bfloat16", "float32"), rnp.can_cast("int32", "int8")

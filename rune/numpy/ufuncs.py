@@ -60,7 +60,7 @@ class ufunc:
     """An elementwise function of arrays that broadcast, with NumPy's methods.
 
     Shapes:   arguments broadcast together.
-    Types:    those that func gives.
+    Types:    those of func's results.
     func:     of arrays of one shape, or of scalars.
     identity: the value of a reduction over nothing; None where there is none.
     Errors:   ArgumentError from reduce and the like unless nin is 2 and nout is 1.
@@ -225,7 +225,7 @@ class ufunc:
         return self(wide, second)
 
     def at(self, a: ArrayLike, indices: ArrayLike, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
-        """A copy in which a[indices] is combined with b, as often as an index is named.
+        """A copy in which a[indices] is combined with b once for every occurrence of an index.
 
         Errors: ArgumentError unless inplace=False: arrays are immutable.
         """
@@ -259,7 +259,7 @@ class ufunc:
     def reduceat(
         self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
-        """The elements from each index up to the next combined; one element where there is no more.
+        """Combine the elements from each index up to the next one; at least one element each.
 
         Shapes: a [*A, N, *B], indices [K] -> [*A, K, *B].
         """

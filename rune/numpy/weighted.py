@@ -38,9 +38,9 @@ def average(
 ) -> Array | tuple[Array, Array]:
     """Weighted mean; with `returned`, (mean, sum of the weights).
 
-    Shapes: weights as `a`, or of the sizes of `axis`, one or several, in their order.
+    Shapes: weights have the shape of `a`, or the sizes of the axes in `axis`, in that order.
     Types:  bools and integers become floats.
-    Errors: ShapeError when the weights fit neither.
+    Errors: ShapeError if the weights have neither shape.
 
     >>> import rune.numpy as rnp
     >>> rnp.average(rnp.array([1.0, 3.0]), weights=rnp.array([3.0, 1.0]))

@@ -123,7 +123,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         return _packed(x, at, weights)
     if at == type_of(x).ndim - 1:
         return _packed_by_numpy(x, bitorder)
-    with config.setting(symbolic="auto"):  # a second size is the last that compiles
+    with config.setting(symbolic="auto"):  # after a second size, nothing is compiled again
         return _compiled(at, weights)(x)
 
 
@@ -141,7 +141,7 @@ def _packed(x: Value, axis: int, weights: tuple[int, ...]) -> Array:
 
 @functools.cache
 def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Value], Array]:
-    """Bytes of an axis before the last, whose elements are far apart: of many, in one kernel."""
+    """Pack an axis other than the last, whose elements are far apart in memory, by one kernel."""
 
     def packbits(x: Value) -> Array:
         return _packed(x, axis, weights)
@@ -150,13 +150,13 @@ def _compiled(axis: int, weights: tuple[int, ...]) -> Jitted[[Value], Array]:
 
 
 def _packed_by_numpy(x: Array, bitorder: str) -> Array:
-    """Bytes of the last axis: NumPy has those of a vector by one instruction."""
+    """Pack the last axis by NumPy, which needs one instruction for a whole vector."""
     bytes_of_bits = np.packbits(x.buffer, axis=-1, bitorder="big" if bitorder == "big" else "little")
     return Array(bytes_of_bits, ArrayType(bytes_of_bits.shape, dtypes.u8), x.place)
 
 
 def _weighted(x: Array, axis: int, count: Size, weights: tuple[int, ...]) -> Array:
-    """The sums of as many neighbours along an axis as there are weights, which these multiply."""
+    """Weighted sums of groups of neighbours along an axis, one neighbour for each weight."""
     shape, row = type_of(x).shape, _row(weights)
     groups = ops.reshape(x, shape=(*shape[:axis], count, len(weights), *shape[axis + 1 :]))
     column = c.reshape(row, (len(weights), *(1,) * (len(shape) - axis - 1)))
@@ -189,7 +189,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
 
 
 def _counted(x: Array, count: int) -> Array:
-    """The first `count` elements of the last axis, zeros behind; all but -count."""
+    """The first `count` elements of the last axis, padded with zeros; or all but -count."""
     size = type_of(x).shape[-1]
     bit_count = count if count >= 0 else size + count
     if bit_count < 0:

@@ -133,7 +133,7 @@ def _slope_at(x: Array, y: Array) -> Array:
     return where(is_zero, 0.5, y / where(is_zero, 1, x))
 
 
-# By the series, the slope of what overflows would be NaN.
+# A derivative taken through the series would be NaN where the value overflows.
 _i0.defjvps(lambda t, y, x: t * _i1(x))
 _i1.defjvps(lambda t, y, x: t * (_i0(x) - _slope_at(x, y)))
 
@@ -156,7 +156,7 @@ def _scaled_i0(x: ArrayLike) -> Array:
 def _scaled(x: Array, order: int) -> Array:
     size = abs(x)
     is_near = size <= _NEAR
-    # Operands of each side are chosen, not clipped: at the seam a clipped one has half a slope.
+    # Select the operand of each side, since clipping would halve the derivative at the seam.
     near_x, far_x = where(is_near, x, 0), where(is_near, _NEAR, size)
     quarter = near_x**2 / 4
     near = ones((), type_of(x).dtype)

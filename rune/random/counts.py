@@ -1,8 +1,8 @@
 """Counts of successes and of events: poisson, binomial, multinomial.
 
-For small means events are counted one by one; large means use rejection with a transformed hat. The
-loops run until every element is done; finished elements are drawn along, without effect. JAX takes
-the same steps, with one key for both loops: each element uses one of them.
+For small means, events are counted one by one; for large means, numbers are drawn by rejection from
+a transformed hat. The loops run until every element is done; further draws do not change finished
+elements. JAX takes the same steps. Both loops use the same key, as each element needs only one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ F32 = dtypes.f32
 
 
 class _Waiting(NamedTuple):
-    """Events so far, and minus the time they took."""
+    """The number of events so far, and minus the time that they took."""
 
     key: Key
     count: Any
@@ -52,7 +52,7 @@ class _Waiting(NamedTuple):
 
 
 def _by_waiting(key: Key, lam: Array) -> Array:
-    """Events during a time of lam, with exponential waits (Knuth)."""
+    """The number of events in a time of lam, from exponential waiting times (Knuth)."""
 
     def again(s: _Waiting) -> _Waiting:
         next_key, used = split(s.key)
@@ -65,7 +65,7 @@ def _by_waiting(key: Key, lam: Array) -> Array:
 
 
 class _Trying(NamedTuple):
-    """The numbers that elements have been given, and which elements are done."""
+    """The number accepted for each element, and which elements are done."""
 
     key: Key
     draw: Array
@@ -73,7 +73,7 @@ class _Trying(NamedTuple):
 
 
 def _by_rejection(key: Key, shape: Shape, dtype: np.dtype, propose: Callable[..., Array]) -> Array:
-    """propose(u - 1/2, v) -> (number, accepted), until all are accepted; -1 before that."""
+    """Call propose(u - 1/2, v) -> (number, accepted) until all elements have accepted one."""
 
     def again(s: _Trying) -> _Trying:
         next_key, first, second = clone(split(clone(s.key), 3))  # the other loop has the same keys
@@ -144,7 +144,7 @@ class _Skipping(NamedTuple):
 
 
 def _by_skipping(key: Key, n: Array, p: Array) -> Array:
-    """Successes in n trials, with geometric waits."""
+    """The number of successes in n trials, from geometric waiting times."""
     log_failure = rnp.log1p(-p)
 
     def again(s: _Skipping) -> _Skipping:

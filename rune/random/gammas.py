@@ -43,7 +43,7 @@ def _each(keys: Key, count: int) -> tuple[Key, ...]:
 
 
 class _Proposing(NamedTuple):
-    """Normal numbers x, and for which of them 1 + c x is positive."""
+    """Normal numbers x, and where 1 + c x is positive."""
 
     keys: Key
     x: Array
@@ -65,7 +65,7 @@ def _proposals(keys: Key, c: Array, is_done: Array) -> tuple[Array, Array]:
 
 
 class _Trying(NamedTuple):
-    """The numbers v that elements have been given, and which elements are done."""
+    """The number v accepted for each element, and which elements are done."""
 
     keys: Key
     v: Array
@@ -118,7 +118,7 @@ def _many(keys: Key, a: Array) -> Array:
 @_many.defjvp
 def _many_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     drawn = _many(*primals)
-    # A number too small for the dtype stays 0 whatever its parameter does.
+    # A number that underflows to 0 stays 0 when its parameter changes slightly.
     is_zero = drawn == 0.0
     slope = gamma_log_derivative(primals[1], rnp.log(rnp.where(is_zero, 1.0, drawn)))
     return drawn, tangents[1] * rnp.where(is_zero, 0.0, drawn * slope)

@@ -1,4 +1,4 @@
-"""Distributions with a closed-form inverse: each takes one uniform number.
+"""Distributions with a closed-form inverse: each sample uses one uniform number.
 
 The samplers follow JAX in how they keep the uniform number away from points where the formula is
 infinite.
@@ -53,7 +53,7 @@ def gumbel(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mo
 
     mode:   "high" takes twice the bits: the largest number is about 32 instead of 16 in f32.
     Shapes: `shape`. Types: floating, f32 by default.
-    Errors: ArgumentError for another mode.
+    Errors: ArgumentError for any other mode.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
 

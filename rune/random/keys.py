@@ -1,9 +1,8 @@
-"""Keys: what random numbers are made from. A key is a value; using it twice gives the same numbers.
+"""Keys, from which random numbers are computed. Using a key twice gives the same numbers.
 
-Keys are elements of arrays whose dtype names the generator:
-
-`key<fry>[3]` has three. So they are shaped, indexed and moved like numbers, in every
-transformation, but cannot be computed with. A raw key, as made by `PRNGKey`, is an array u32[2];
+Keys are elements of arrays whose dtype names the generator, such as `key<fry>[3]` for three keys.
+They can be reshaped, indexed and moved like numbers, under every transformation, but arithmetic
+rejects them. A raw key, as made by `PRNGKey`, is an array u32[2];
 functions take both kinds and return the same kind. The bits are JAX's with partitionable counters,
 its default. All 64 bits of a seed count here.
 """
@@ -56,7 +55,7 @@ def is_keys(value: ArrayLike) -> bool:
 
 
 def as_keys(name: str, key: KeyLike) -> Key:
-    """Typed keys, also from raw ones. Errors: ArgumentError if it is not a key."""
+    """Typed keys, converted from raw ones if necessary. Errors: ArgumentError if not a key."""
     key = opened(key)
     if is_keys(key):
         return key
@@ -71,7 +70,7 @@ def as_keys(name: str, key: KeyLike) -> Key:
 
 
 def single_key(name: str, key: KeyLike) -> Key:
-    """One key. Errors: ArgumentError for an array of several keys, or if it is not a key."""
+    """A single key. Errors: ArgumentError for an array of keys, or if not a key."""
     keys = as_keys(name, key)
     if keys.shape:
         raise ArgumentError(
@@ -87,7 +86,7 @@ def generator_of(keys: Key) -> str:
 
 
 def _in_kind(new: Key, original: KeyLike) -> Array:
-    """Keys of the kind that was given: raw keys as words."""
+    """New keys in the kind of the original: typed keys, or raw keys as words."""
     return new if is_keys(opened(original)) else side_by_side(new)
 
 
@@ -171,7 +170,7 @@ def _halves_of_int(seed: int | np.integer) -> tuple[int, int]:
 
 
 def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
-    """`num` new keys, or keys of that shape; use these, and `key` no longer.
+    """`num` new keys, or keys of that shape; after this, do not use `key` any more.
 
     The first keys do not depend on the number of keys: split(k, 4)[:2] == split(k, 2).
     Shapes: key [] -> keys [*num]; of a raw key u32[2] u32[*num, 2].
@@ -189,9 +188,8 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
 
 
 def fold_in(key: KeyLike, data: ArrayLike) -> Array:
-    """The key at position `data` below `key`:
+    """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
 
-    fold_in(k, i) == split(k, n)[i].
     data: a Python integer (64 bits count) or an integer array; a negative integer of an array
             counts as its low 32 bits.
     Shapes: key [], data int[] -> key []; a raw key u32[2] gives a raw key.
@@ -235,7 +233,7 @@ def _is_size(size: Size) -> bool:
     return is_integer and int(size) >= 0
 
 
-# --- their words ------------------------------------------------------------------------------
+# --- words of keys ----------------------------------------------------------------------------
 
 
 def key_data(keys: KeyLike) -> Array:
@@ -301,7 +299,7 @@ def key_dtype(impl_spec: object = None) -> KeyDtype:
 def clone(key: KeyLike) -> Array:
     """The same key, marked as unused: the check for reuse accepts it.
 
-    Shapes: keys of any shape, kept.
+    Shapes: keys of any shape, unchanged.
     Types:  keys of the same generator.
     Errors: ArgumentError if it is not a key.
 

@@ -37,7 +37,7 @@ def multivariate_normal(
 
     Shapes: mean [*A, N], cov [*B, N, N] -> [*shape, N]; `shape` is A and B broadcast by default.
     Types:  floating, that of mean and cov by default.
-    Errors: ShapeError where sizes do not fit; ArgumentError for another method. A cov that is not
+    Errors: ShapeError where sizes do not match; ArgumentError for another method. A cov that is not
             positive definite gives NaN with "cholesky".
     Source: Devroye 1986, §XI.2.
 

@@ -1,4 +1,4 @@
-"""Distributions whose parameter is itself drawn: one number for the parameter, one with it.
+"""Distributions with a random parameter: first the parameter is drawn, then the number.
 
 A negative binomial number is a Poisson number whose mean is a gamma number, a logarithmic number is
 a geometric number with a random parameter, and a noncentral chi-square number is a chi-square

@@ -40,7 +40,7 @@ def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
 
     Shapes: `shape`.
     Types:  floating, f32 by default; or complex, each part then of variance 1/2.
-    Errors: DtypeError for another dtype.
+    Errors: DtypeError for any other dtype.
     Source: the inverse error function of a uniform number, as in JAX.
 
     >>> import rune

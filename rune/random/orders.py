@@ -148,7 +148,7 @@ def permutation(
     independent:  every line along the axis gets its own order.
     out_sharding:  the sharding of the result.
     Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
-    Shapes: x any, kept; [x] for an integer. Types: that of `x`; i32 for an integer.
+    Shapes: x any, unchanged; [x] for an integer. Types: that of `x`; i32 for an integer.
     Errors: ArgumentError if `x` is neither an array nor an integer; AxisError.
     Source: sorting by random words, as in JAX.
 

@@ -29,7 +29,7 @@ Proposal = tuple[Any, Any]  # numbers, and which of them are accepted
 
 
 class _Trying(NamedTuple):
-    """The numbers that elements have been given, and which elements are done."""
+    """The number accepted for each element, and which elements are done."""
 
     key: Key
     draw: Array
@@ -106,7 +106,7 @@ def _angles_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tupl
 
 # --- zipf -------------------------------------------------------------------------------------
 
-MOST_A = 100.0  # from where 2 is less likely than the smallest number of f64
+MOST_A = 100.0  # here 2 has a probability below 2**-99, so that only 1 is drawn
 
 
 @Sampler
@@ -114,7 +114,7 @@ def zipf(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeL
     """Integers k >= 1 with probability proportional to k**-a, for a > 1.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
-    Types:  integer, i32 by default; numbers that do not fit are not drawn. -1 for another a.
+    Types:  integer, i32 by default, limited to its range. -1 for any other `a`.
     Source: Devroye 1986, Non-Uniform Random Variate Generation, X.6.1.
     Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
@@ -130,7 +130,7 @@ def zipf(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeL
     is_valid = power > 1.0
     less = rnp.where(is_valid, rnp.minimum(power, MOST_A), 2.0) - 1.0
     most = float(int_bounds(kind)[1])
-    least = rnp.power(most, -less)  # numbers below it would be more than `most`
+    least = rnp.power(most, -less)  # a smaller uniform number would give an integer above `most`
     twice = rnp.expm1(less * math.log(2))
 
     def propose(u: Array, v: Array) -> Proposal:
@@ -181,7 +181,7 @@ def hypergeometric(
 
 
 def _good(key: Key, good: Array, bad: Array, sample_size: Array) -> Array:
-    """By symmetry, count the rarer kind in the smaller part: those drawn, or those that remain."""
+    """By symmetry, count the rarer kind among the smaller part: drawn elements or the rest."""
     total = good + bad
     is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)
     rare, total, sample_size = (rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), total, sample_size))

@@ -35,7 +35,7 @@ class Sampler:
     """A sampler of random numbers; calling it draws.
 
     key:   a key, or None to draw one.
-    name:  for a draw without a key: makes it independent of earlier draws.
+    name:  names a draw without a key, whose numbers then do not depend on other draws.
     out_sharding:  the sharding of the result.
     """
 
@@ -56,7 +56,7 @@ class Sampler:
         out_sharding: Sharding | None = None,
         **kwargs: object,
     ) -> Array:
-        """Random numbers, as the function says."""
+        """Draw random numbers; arguments as for the function."""
         draw_key = take_key(self.core.__name__, key, name)
         arguments = {**dict(zip(self._names, args)), **kwargs}
         if len(arguments) < len(args) + len(kwargs) or not arguments.keys() <= set(self._names):
@@ -89,7 +89,7 @@ class Sampler:
 
 
 def with_static(*names: str) -> Callable[[Callable[..., Array]], Sampler]:
-    """A decorator for a sampler that has static arguments other than shape and dtype."""
+    """A decorator for samplers with static arguments other than shape and dtype."""
     return lambda function: Sampler(function, names)
 
 
@@ -109,7 +109,7 @@ def _with_name(signature: inspect.Signature) -> inspect.Signature:
 
 
 def floating(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype:
-    """The floating dtype asked for; otherwise the default one, or f64 if a parameter has it.
+    """The requested floating dtype; otherwise the default one, or f64 if a parameter has it.
 
     Errors: DtypeError for a dtype that is not floating.
     """
@@ -123,7 +123,7 @@ def floating(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype
 
 
 def integral(name: str, dtype: DTypeLike | None) -> np.dtype:
-    """The integer dtype asked for; otherwise the default one.
+    """The requested integer dtype; otherwise the default one.
 
     Errors: DtypeError for a dtype that is not an integer of 8 bits or more.
     """
@@ -136,7 +136,7 @@ def integral(name: str, dtype: DTypeLike | None) -> np.dtype:
 
 
 def numeric(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype:
-    """As `floating`, or the integer dtype asked for."""
+    """As `floating`, or the requested integer dtype."""
     is_integer = dtype is not None and dtypes.as_dtype(dtype) in dtypes.INTEGER
     return integral(name, dtype) if is_integer else floating(name, dtype, *params)
 
@@ -162,7 +162,7 @@ def shape_of(name: str, value: ArrayLike) -> Shape:
 
 
 def joint_shape(name: str, shape: Shape | None, *params: ArrayLike) -> Shape:
-    """The shape asked for; otherwise that of the parameters broadcast together.
+    """The requested shape; otherwise that of the parameters broadcast together.
 
     Errors: ShapeError where the parameters do not broadcast to it.
     """
@@ -170,7 +170,7 @@ def joint_shape(name: str, shape: Shape | None, *params: ArrayLike) -> Shape:
 
 
 def shape_for(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
-    """As `joint_shape`, of shapes."""
+    """As `joint_shape`, from the shapes of parameters."""
     together = broadcast_shape(name, *shapes) if shapes else ()
     if shape is None:
         return together

@@ -13,7 +13,7 @@ from rune.array import Array
 from rune.control import while_loop
 from rune.typing import ArrayLike
 
-SHIFT = 8  # from where the asymptotic series are exact enough
+SHIFT = 8  # from here on the asymptotic series are accurate enough
 _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 MOST_TERMS = 5000
 
@@ -60,7 +60,7 @@ def stirling_remainder(k: Array) -> Array:
 
 
 def log_poisson_density(k: Array, lam: ArrayLike) -> Array:
-    """log(λ^k exp(-λ) / k!) for whole k >= 0; what cancels is a difference, not logarithms."""
+    """log(λ^k exp(-λ) / k!) for whole k >= 0, without cancellation between large logarithms."""
     more = k + 1.0
     deviance = more - lam - k * rnp.log1p((more - lam) / lam)
     half = 0.5 * rnp.log(more) + 0.5 * math.log(2 * math.pi)
@@ -79,7 +79,7 @@ def gamma_log_derivative(a: Array, log_x: Array) -> Array:
     """
     x = rnp.exp(log_x)
     is_low = x < a + 1.0
-    # Each lane takes part in one of the loops; in the other its operand makes it end at once.
+    # Each lane runs in one of the two loops; in the other one its operand ends it at once.
     low = _by_series(a, rnp.where(is_low, x, 0.0), log_x)
     high = _by_fraction(a, rnp.where(is_low, 2.0 * a + 1e3, x), log_x)
     return rnp.where(is_low, low, high)

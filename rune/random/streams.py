@@ -1,12 +1,12 @@
-"""Draws without a key: a handler around the call gives each of them its own key.
+"""Draws without a key: a handler around the call gives each draw its own key.
 
 The n-th draw under `seed(s)` has the key fold_in(key(s), n). A named draw has a key that depends on
 the name and not on n, so it stays the same when other draws come and go.
 
 Inside a lane of vmap or a step of a loop, the number of the lane or step is folded in as well.
-Names and numbers cannot collide: a number is below 2**32, and a name is hashed to a position above
-2**63. Across jit and loops a stream is passed as values, hidden inputs of the program: the key, the
-number of the next draw, what is folded in. One trace serves all of them.
+Names and numbers cannot collide: a number is below 2**32, and a name is hashed to a position from
+2**63 on. Across jit and loops a stream is passed as hidden inputs of the program: the key, the
+number of the next draw, and the folded numbers. One trace therefore serves all streams.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Taken:
         return Taken(self.count + more.count, {**self.names, **more.names} if more.names else self.names)
 
     def or_else(self, other: Taken) -> Taken:
-        """What is used where one of two programs runs: enough numbers for either."""
+        """The use of a program that runs one of two others: enough draws for either."""
         return Taken(max(self.count, other.count), {**self.names, **other.names})
 
 
@@ -129,7 +129,7 @@ class Origin:
 
     @property
     def signature(self) -> Hashable:
-        """What else a trace depends on: the types, and how much is folded in."""
+        """What a trace depends on besides values: types, and the number of folds."""
         return tuple(map(type_of, self.values))
 
     def inside(self, values: Sequence[Array]) -> Stream:
@@ -164,10 +164,10 @@ class Origin:
 
 @dataclass(slots=True, eq=False)
 class Stream(effects.Handler):
-    """Answers draws. `seed` makes one; a second `with` continues where the first stopped."""
+    """A handler of draws, made by `seed`. A second `with` continues where the first stopped."""
 
     kind: ClassVar[type[effects.Effect[Array]]] = Draw
-    origin: Origin  # that of its first draw
+    origin: Origin  # of the first draw
     draws: Taken = NOTHING
 
     def fold(self, index: int) -> Stream:
@@ -179,18 +179,18 @@ class Stream(effects.Handler):
         return Stream(self.origin.at(as_array(index, dtypes.u32)))
 
     def answer(self, effect: Draw | effects.Ask | effects.Tell) -> Any:
-        """A key, the origin, or nothing for a note."""
+        """The answer to an effect: a key, the origin, or None for a note."""
         answer, note = _answer(effect, self.origin, self.draws.count)
         self.draws = self.draws.then(note)
         return answer
 
     def note(self) -> Taken:
-        """What has been drawn so far."""
+        """The draws so far."""
         return self.draws
 
 
 def _answer(effect: Draw | effects.Ask | effects.Tell, origin: Origin, count: int) -> tuple[Key | Origin | None, Taken]:
-    """The answer of a stream that has made `count` draws from its origin, and what that takes."""
+    """The answer of a stream after `count` draws from its origin, and the draws that it uses."""
     match effect:
         case Draw(name=None):
             return origin.after(count).next_key(), Taken(1, {})
@@ -202,7 +202,7 @@ def _answer(effect: Draw | effects.Ask | effects.Tell, origin: Origin, count: in
 
 
 def _position(name: str) -> tuple[Value, Value]:
-    """High and low word of the position of a name."""
+    """The high and the low word of the position of a name."""
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     number = int.from_bytes(digest, "little") | NAMED
     return literal(number >> 32, dtypes.u32), literal(number % MANY, dtypes.u32)
@@ -214,7 +214,7 @@ def seed(seed: ArrayLike) -> Stream:
     Inserting a draw changes those after it, except named draws. Jitted functions take the keys as
     inputs: nothing is traced again. Lanes of vmap and steps of loops differ.
     Shapes: seed int[], or a key [].
-    Errors: ArgumentError for a name given twice. Blocks may be nested; the innermost answers.
+    Errors: ArgumentError for a name used twice. Blocks may be nested; the innermost one applies.
 
     >>> import rune
     >>> with rune.random.seed(0):
@@ -245,7 +245,7 @@ def draw(name: str | None = None) -> Key:
 def take_key(by: str, key: ArrayLike | None, name: str | None = None) -> ArrayLike:
     """The key passed to an operation, or one drawn for it.
 
-    Errors: ArgumentError if it is not a key, or for both a name and a key.
+    Errors: ArgumentError if `key` is not a key, or if both a name and a key are given.
     """
     if key is None:
         return effects.perform(Draw(by, name))

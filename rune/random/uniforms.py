@@ -32,7 +32,7 @@ def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> A
 
     Shapes: `shape`.
     Types:  u8, u16, u32 (the default) or u64.
-    Errors: DtypeError for another dtype.
+    Errors: DtypeError for any other dtype.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
@@ -164,7 +164,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mo
     Shapes: p broadcasts to `shape`, which is that of p by default.
     Types:  bool.
     mode:   "high" takes twice the bits, for probabilities below 1e-6.
-    Errors: DtypeError for p that is not floating; ArgumentError for another mode.
+    Errors: DtypeError for p that is not floating; ArgumentError for any other mode.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune

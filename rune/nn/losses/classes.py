@@ -1,8 +1,8 @@
 """Cross entropy: how improbable the right class is, in nats.
 
-A label is a class 0…C-1. Any other gives NaN, a negative one too: torch refuses it where it can
-look at it (Optax counts it from the end), and a traced label cannot be looked at. The one exception
-is torch's `ignore_index`.
+A label is a class 0…C-1. Any other label, even a negative one, gives NaN: torch raises an error and
+Optax counts it from the end, but the value of a traced label is not known. The one exception is
+torch's `ignore_index`.
 """
 
 from __future__ import annotations

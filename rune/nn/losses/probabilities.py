@@ -1,4 +1,4 @@
-"""Losses of probabilities: of yes and no, and between distributions."""
+"""Losses of probabilities: for binary outcomes, and between distributions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rune.typing import ArrayLike
 def binary_cross_entropy(
     probs: ArrayLike, targets: ArrayLike, weight: ArrayLike | None = None, reduction: Reduction = "mean"
 ) -> Array:
-    """-(t log p + (1 - t) log(1 - p)), both logarithms kept at least -100.
+    """-(t log p + (1 - t) log(1 - p)), with both logarithms at least -100.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
@@ -88,7 +88,7 @@ def kl_div(
     Source: Kullback & Leibler 1951.
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
     Types:  bools and integers become floats.
-    Errors: ArgumentError for another `reduction`; DtypeError if an argument is not an array or
+    Errors: ArgumentError for an unknown `reduction`; DtypeError if an argument is not an array or
             `targets` is complex; ShapeError if the shapes do not match.
 
     >>> import rune.nn as nn, rune.numpy as rnp

@@ -1,4 +1,4 @@
-"""From one loss per example or element to the number that the caller asked for."""
+"""Reduces one loss per example or element as the caller requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Reduction = Literal["mean", "sum", "none"]
 def reduced(name: str, losses: ArrayLike, reduction: str, weights: ArrayLike | None = None) -> Any:
     """The mean or the sum of losses, or the losses themselves.
 
-    weights: what each loss was multiplied by; the mean divides by their sum.
+    weights: the factor already applied to each loss; the mean divides by their sum.
     Errors: ArgumentError for any other reduction.
     """
     if reduction == "mean":

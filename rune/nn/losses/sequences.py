@@ -27,10 +27,9 @@ def ctc_loss(
     reduction: "mean" divides each loss by its target's length first.
     zero_infinity: 0, and no gradient, where no alignment is long enough (otherwise +inf).
     Source: Graves et al. 2006, Connectionist temporal classification, ICML.
-    Errors: DtypeError if an argument is not an array, complex numbers as `log_probs`, anything but
-            integers as `targets`, complex numbers as `input_lengths` and anything but integers and
-            bools as `target_lengths`; ShapeError if the shapes do not match; AxisError for an axis
-            out of range.
+    Errors: DtypeError if an argument is not an array, for complex `log_probs` or `input_lengths`,
+            unless `targets` are integers, and unless `target_lengths` are integers or bools;
+            ShapeError if the shapes do not match; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> even = rnp.log(rnp.full((2, 1, 2), 0.5))

@@ -1,6 +1,6 @@
 """rune.numpy.linalg: linear algebra of stacks of matrices, the last two axes.
 
-solves          solve, inv, XXtensorinv, tensorsolve
+solves          solve, inv, tensorinv, tensorsolve
 factorisations  cholesky, qr          determinants   det, slogdet, cond, matrix_rank
 spectra         eigh, eig, svd, …     norms          norm, vector_norm, matrix_norm
 products        matrix_power, multi_dot, trace, diagonal, outer, cross, …

@@ -123,7 +123,7 @@ adjugate.defjvp(_adjugate_jvp)
 
 
 def _is_safe(a: Array) -> Array:
-    """Whether A⁻¹ keeps half of its digits, by the pivots. [*B, N, N] -> bool, of that shape."""
+    """Whether the pivots show that A⁻¹ keeps half of its digits. [*B, N, N] -> bool[*B, N, N]."""
     factors, _, _ = ops.linalg.lu(a)
     pivots, axes = ops.abs(diagonal(factors)), (rank(a) - 2,)
     half = number(float(np.sqrt(np.finfo(type_of(pivots).dtype).eps)), pivots)

@@ -40,7 +40,7 @@ def det(a: ArrayLike) -> Array:
     """The determinant of square matrices.
 
     Shapes: [*B, N, N] -> [*B].
-    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square.
     The derivative, det' = tr(adj(a) a'), holds for singular matrices of every rank.
     Source: LU, Golub & Van Loan 4e, §3.2; derivative: Giles 2008, §2.2.4 (Jacobi's formula).

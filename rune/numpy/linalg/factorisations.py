@@ -28,7 +28,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
                        `upper` too.
 
     Shapes: [*B, N, N] -> [*B, N, N]; the other triangle is exactly 0.
-    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square. A matrix that is not positive definite
             gives NaN, without affecting other matrices of the stack.
     Source: Golub & Van Loan 4e, §4.2; derivative: Murray 2016, arXiv:1602.07527.
@@ -62,7 +62,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | tuple[Array, Array]:
             R [*B, M, N]; "r": R alone, reduced; "raw": the reflections transposed, and their taus.
 
     Shapes: a [*B, M, N] -> as `mode` says.
-    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
     Errors: ArgumentError for an unknown mode; ShapeError for a rank below 2.
     The diagonal of R may have either sign. The derivative needs the first K columns to be
     independent; "raw" has none.

@@ -1,8 +1,8 @@
-"""pinv and lstsq: the nearest thing to an inverse, and to a solution.
+"""pinv and lstsq: the generalised inverse, and least-squares solutions.
 
 Singular values up to a limit count as zero. The derivative is that of the truncated matrix: its
 singular vectors rotate into those that were cut off, the more so the closer the singular values
-are. So it is the slope of the computed function wherever no singular value crosses the limit.
+are. So it is exact for the computed function wherever no singular value crosses the limit.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Truncated(NamedTuple):
 
     inverse: P, its Moore–Penrose inverse, [*B, N, M]
     sizes:   all of its singular values, [*B, N]
-    across:  the projector onto what was cut off, [*B, N, N]
+    across:  the projector onto the part that was cut off, [*B, N, N]
     v:       the right singular vectors, [*B, N, N]
     weights: 1 / (1 - s_i² / s_j²) where s_i was cut off and s_j was not, else 1, [*B, N, N]
 
@@ -149,7 +149,7 @@ def _truncated(a: ArrayLike, limit: ArrayLike) -> _Truncated:
 
 
 def _truncated_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[_Truncated, _Truncated]:
-    """With B the part that was cut off and X its rotation into the part that was kept:
+    """With B the part that was cut off and X its rotation into the remaining part:
 
     Ṗ = -P Ȧ P + X P + P Pᴴ (Ȧ + B X)ᴴ (1 - A P). Where B = 0 this is the rule of constant rank.
     """
@@ -191,8 +191,8 @@ def _turn(small: Array, large: Array, v: Array, weights: Array, x: Array) -> Arr
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool = False) -> LstsqResult:
-    """The x of least |x| among those of least |a x - b|; also the residuals, the rank and the
-    singular values of `a`.
+    """The least-squares solution x of a x = b with the smallest |x|; also the residuals, the rank
+    and the singular values of `a`.
 
     rcond:  singular values up to rcond times the largest count as zero; max(M, N) eps for None.
     numpy_resid:  whether residuals are left out as in NumPy: for a rank below N or M <= N. Their

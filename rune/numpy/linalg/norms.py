@@ -38,7 +38,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
     axis:  None with an ord requires a vector or a matrix.
 
     Shapes: the axes are removed, or are 1 with keepdims.
-    Types:  real; f32, f64 kept, of complex numbers that of their parts; integers become f32.
+    Types:  real: f32 and f64 unchanged, complex dtypes become that of their parts, integers f32.
     Errors: ArgumentError for an unknown order; AxisError for more than two axes.
     The derivative at zero is 0.
     Source: Golub & Van Loan 4e, §2.2 and §2.3.
@@ -61,7 +61,7 @@ def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, 
 
 @tiered
 def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
-    """A norm of vectors, with all of the axes taken together as one; arguments as for `norm`.
+    """A norm of vectors, with all of the axes treated as one; arguments as for `norm`.
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
     Types:  bools and integers become floats; complex numbers give reals.

@@ -91,7 +91,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors with 3 components along `axis`.
 
     Shapes: broadcast together, 3 along `axis`. Types: promoted together.
-    Errors: ShapeError for another number of components.
+    Errors: ShapeError for any other number of components.
 
     >>> import rune.numpy as rnp
     >>> rnp.linalg.cross(rnp.array([1, 0, 0]), rnp.array([0, 1, 0]))
@@ -138,7 +138,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
     The first and the last may be vectors.
     Shapes: [M, K], [K, L], …, [P, N] -> [M, N]; a vector at an end has no such axis.
     Types:  promoted together.
-    Errors: ArgumentError for fewer than two; ShapeError where sizes or ranks do not fit.
+    Errors: ArgumentError for fewer than two; ShapeError where sizes or ranks do not match.
     Source: Cormen et al., Introduction to Algorithms 3e, §15.2.
 
     >>> import rune.numpy as rnp

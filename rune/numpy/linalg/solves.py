@@ -1,7 +1,7 @@
 """Linear systems: solve, inv, and their tensor forms.
 
 `solve` and `inv` use an LU factorisation, which is never differentiated: their derivative is
-implicit, one more solution with the same factors. A singular matrix gives infinities or NaN;
+implicit, one more solve with the same factors. A singular matrix gives infinities or NaN;
 nothing is raised, so that a program behaves the same under jit.
 """
 
@@ -28,8 +28,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x with a x = b.
 
     Shapes: a [*B, N, N]; b [N] -> [*B, N], b [*B, N, K] -> [*B, N, K]; leading axes broadcast.
-    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
-    Errors: ShapeError unless `a` is square and `b` has as many rows. A singular `a` gives
+    Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
+    Errors: ShapeError unless `a` is square and `b` has N rows. A singular `a` gives
             infinities or NaN.
     Source: LU with partial pivoting, Golub & Van Loan 4e, §3.4; derivative: Giles 2008, §2.2.
 
@@ -56,7 +56,7 @@ def inv(a: ArrayLike) -> Array:
     """The inverse of square matrices.
 
     Shapes: [*B, N, N] -> [*B, N, N].
-    Types:  f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Types:  f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
     Errors: ShapeError for matrices that are not square. A singular matrix gives infinities or NaN.
     Source: LU with partial pivoting, Golub & Van Loan 4e, §3.4.
 
@@ -76,7 +76,7 @@ def inv(a: ArrayLike) -> Array:
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of `a` as a map from its last axes to its first `ind` axes.
 
-    Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P, and as many elements in P as in Q.
+    Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P; P and Q have equally many elements.
     Types:  bools and integers become floats.
     Errors: ArgumentError for ind < 1; ShapeError where the two sides differ in size.
     Source: one `solve` of the reshaped system.
@@ -102,7 +102,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """x with tensordot(a, x, x.ndim) = b. The axes `axes` of `a` are moved to the end first.
 
-    Shapes: a [*B, *Q], b [*B] -> [*Q], and as many elements in B as in Q.
+    Shapes: a [*B, *Q], b [*B] -> [*Q]; B and Q have equally many elements.
     Types:  bools and integers become floats.
     Errors: ShapeError where the two sides differ in size.
     Source: one `solve` of the reshaped system.

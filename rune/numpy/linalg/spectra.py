@@ -56,8 +56,8 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
                        by default the lower one, "L".
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N].
-    Types:  eigenvalues are real; f32, f64, c64, c128 kept; half types through f32.
-    Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
+    Types:  eigenvalues are real; f32, f64, c64, c128 unchanged; half types through f32.
+    Errors: ShapeError for matrices that are not square; ArgumentError for any other UPLO.
     Equal eigenvalues make tangents of their vectors infinite or NaN, but not of the values.
     Source: LAPACK's heevd on the CPU, and implicit QL for compiled real matrices of few rows (Golub
             & Van Loan 4e, §8.3); Jacobi's rotations elsewhere (§8.5);
@@ -80,7 +80,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
     Shapes: [*B, N, N] -> [*B, N].
     Types:  bools and integers become floats; complex numbers give reals.
-    Errors: ShapeError for matrices that are not square; ArgumentError for another UPLO.
+    Errors: ShapeError for matrices that are not square; ArgumentError for any other UPLO.
     Source: as `eigh`; derivative: Magnus 1985, Econometric Theory 1.
 
     >>> import rune.numpy as rnp
@@ -199,7 +199,7 @@ def svd(
     subset_by_index:  (first, limit), which singular values and vectors to return.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
-    Types:  S is real; f32, f64, c64, c128 kept; half types through f32; integers become f32.
+    Types:  S is real; f32, f64, c64, c128 unchanged; half types through f32; integers become f32.
     Errors: ShapeError for a rank below 2; ArgumentError for a subset of full matrices, or out of
             range.
     Equal singular values make tangents of their vectors infinite or NaN, but not of S.
