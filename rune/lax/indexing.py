@@ -109,9 +109,9 @@ _TEXT = """{doc}
     applied in row-major order. Whether indices are sorted or unique makes no difference.
 
     Shapes: operand [*S], scatter_indices [*B, K], updates as the dimension numbers say -> [*S].
-    Types:  one dtype, kept.
+    Types:  one dtype, unchanged.
     Errors: ArgumentError if an argument is not an array; DtypeError for updates of another dtype,
-            or positions that are not integers; ShapeError for updates that do not fit.
+            or positions that are not integers; ShapeError for updates of another shape.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -222,7 +222,7 @@ def _cumulative(name: str, primitive: Primitive, what: str, shown: str, refused:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The {what} of all elements up to each one; `reverse`: from each one on.
 
-    Shapes: any, kept. Types: that of `operand`.
+    Shapes: any, unchanged. Types: that of `operand`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range;
             DtypeError for {refused}.
 
