@@ -2,9 +2,8 @@
 
 A kernel has one parameter, the address of a table of 64-bit words: first the address of each
 buffer, then each size. So the contents of a CUDA graph never change; a replay only rewrites the
-table
-(backends/cuda/graph.py). Launches have one dimension, whose blocks are not bounded in practice;
-all grid axes are folded into it, by 32-bit divisions where the indices fit.
+table (backends/cuda/graph.py). Launches have one dimension, whose blocks are not bounded in
+practice; all grid axes are folded into it, by 32-bit divisions where the indices fit.
 
 Addresses of buffers and shared arrays are multiples of 16 bytes, so that neighbouring elements are
 one access of up to 128 bits (runs.py). A workgroup that shares more than 48 KB gets it from the

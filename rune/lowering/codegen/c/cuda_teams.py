@@ -1,10 +1,9 @@
 """Functions of CUDA C for products of four warps together, for compute capability 9.0.
 
 Both factors lie in shared memory, as their descriptors define: lines of 128 bytes, eight of which
-make up a
-block of 1024 bytes that begins at a multiple of it, and whose pieces of 16 bytes are swizzled: the
-n-th of line m lies at n ^ m % 8. Lines are along the sum or across (the numbers in angle brackets);
-across, the next 64 positions lie `next` elements further.
+make up a block of 1024 bytes that begins at a multiple of it, and whose pieces of 16 bytes are
+swizzled: the n-th of line m lies at n ^ m % 8. Lines are along the sum or across (the numbers in
+angle brackets); across, the next 64 positions lie `next` elements further.
 
 A product continues after its statement. Its sums must not be touched before `rune_multiplied`;
 `rune_left_behind` waits for all products but the last few. Units see what threads have fetched or
