@@ -1,4 +1,4 @@
-"""The walk over statements (walk.py) of languages in which one access has several elements."""
+"""The walk over statements (walk.py) for languages in which one access covers several elements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rune.lowering.kernel.rewrite import Body
 
 
 class AccessWalk(StatementWalk):
-    """Writes statements. A language says which statements of a body one access stands for."""
+    """Writes statements. A language says which statements of a body it merges into one access."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class AccessWalk(StatementWalk):
             self.access(access)
 
     def accesses(self, body: Body) -> Iterable[Statement]:
-        """The statements, those that one access does together as one."""
+        """The statements in order; those that one access covers are merged into one."""
         return body
 
     def access(self, access: Statement) -> None:
@@ -37,20 +37,20 @@ class AccessWalk(StatementWalk):
             case _:
                 self.stmt(access)
 
-    # Only where `accesses` gives them:
+    # Called only for what a language's `accesses` yields:
 
     def load_run(self, run: LoadRun) -> None:
-        """Read neighbours by one access."""
+        """Read neighbouring elements in one access."""
         raise NotImplementedError
 
     def store_run(self, run: StoreRun) -> None:
-        """Write neighbours by one access."""
+        """Write neighbouring elements in one access."""
         raise NotImplementedError
 
     def read_together(self, alike: Alike) -> None:
-        """Have each thread of a subgroup read a piece of what all of them want."""
+        """Have each thread of a subgroup read a piece of the data that all of them need."""
         raise NotImplementedError
 
     def take(self, piece: Piece) -> None:
-        """Bind a scalar to what a thread of the subgroup has read."""
+        """Bind a scalar to the value that one thread of the subgroup has read."""
         raise NotImplementedError

@@ -1,12 +1,12 @@
-"""Rounds of a loop that a compiler should write out, so that it reads ahead of what it multiplies.
+"""Loops that a compiler should unroll, so that it loads ahead of the products it computes.
 
     for k in 16 serial {                    #pragma unroll 8
       a: f32 = a_panel[64*k + row]          for (int k = 0; k < 16; k++) {
       s add= a * b                            ...
 
-A thread waits some 30 cycles for what it reads of shared memory. In a loop it waits in every round;
-written out, what the next rounds need is read among the products of this one. Compilers for GPUs
-write out two rounds of a body of a hundred statements, and in between they wait.
+A thread waits some 30 cycles for a load from shared memory. In a rolled loop it waits in every
+round; unrolled, the loads of the next rounds are issued among the products of this one. GPU
+compilers unroll a body of a hundred statements only twice, and the threads wait in between.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rune.lowering.kernel.nodes import Accumulate, For, Kind, Let, Store
 from rune.lowering.kernel.rewrite import Body, expressions, walk, walk_expr
 
 MOST_ROUNDS = 16
-MOST_STATEMENTS = 1_536  # that come out: machine code of 24 KB
+MOST_STATEMENTS = 1_536  # after unrolling: 24 KB of machine code
 
 
 def rounds_ahead(loop: For, shared: Container[str]) -> int:
-    """How many rounds to write out; 1: the loop stays as it is.
+    """How many rounds to unroll; 1 leaves the loop as it is.
 
-    shared: arrays of a group of threads
+    shared: the arrays that a group of threads shares
     """
     if loop.kind is not Kind.SERIAL or not isinstance(loop.extent, int) or not _adds_products(loop, shared):
         return 1
@@ -34,11 +34,11 @@ def rounds_ahead(loop: For, shared: Container[str]) -> int:
 
 
 def copied_sums(body: Body, shared: Container[str]) -> frozenset[str]:
-    """The f32 locals that hold the sums of such loops and are stored as they are.
+    """The f32 locals that copy the sums of such loops and are stored unchanged.
 
-    Where they are stored as neighbours, they would be neighbours among the registers, too: at every
-    product then beside what it multiplies, in the same bank. A copy before the store leaves them
-    where there are no conflicts. What is computed from a sum has another register anyway.
+    Sums that are stored as neighbours would get neighbouring registers, too, and at every product a
+    sum would then share a register bank with its factors. A copy before the store leaves the sums
+    where there are no conflicts. A value computed from a sum has another register anyway.
     """
     statements = list(walk(body))
     loops = (s for s in statements if isinstance(s, For) and rounds_ahead(s, shared) > 1)
@@ -50,7 +50,7 @@ def copied_sums(body: Body, shared: Container[str]) -> frozenset[str]:
 
 
 def _adds_products(loop: For, shared: Container[str]) -> bool:
-    """Whether a round reads what a group shares, and adds up; and nothing else."""
+    """Whether a round reads shared memory, accumulates, and does nothing else."""
     loads = (e for s in loop.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
     return (
         all(isinstance(s, Let | Accumulate) for s in loop.body)

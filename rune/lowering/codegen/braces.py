@@ -1,12 +1,12 @@
-"""Kernel code as text between braces: what C's family and WGSL share of statements and expressions.
+"""Kernel code as text between braces: the statements and expressions that C and WGSL share.
 
     for j in 8 serial {        for (long j = 0; j < 8; j++) {       for (var j = 0i; j < 8; j++) {
       s add= x[j]         ->     s = s + x[j];                 or     s = s + x[args.at_x + j];
     }                          }                                    }
 
-Here is what follows from a language's `Spelling`. A language adds how it holds dtypes, reaches
-memory, and writes literals, operations and the function of a kernel: c/, wgsl/.
-Every expression can stand as an operand: a name, a call, a literal, or in parentheses.
+This module writes what follows from a language's `Spelling`. Each language (c/, wgsl/) adds how it
+represents dtypes, accesses memory, and writes literals, operations and a kernel's function. Every
+rendered expression can be an operand: it is a name, a call, a literal, or in parentheses.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a language writes what all of them have, of a {type}, a {name} and a {value}.
+    """Templates for what every language has, filled with a {type}, a {name} and a {value}.
 
-    loop: from 0 up to {value};  function: of the parameters {value}
+    loop: counts from 0 up to {value};  function: has the parameters {value}
     """
 
     constant: str
@@ -48,18 +48,18 @@ class Spelling:
 
 @dataclass(slots=True)
 class Expressions(ExpressionWalk[str]):
-    """Renders expressions. `names`: of locals, loop variables and sizes, as the text has them."""
+    """Renders expressions. `names`: the identifiers of locals, loop variables and sizes."""
 
     names: dict[str, str]
     spelling: ClassVar[Spelling]
 
     @abstractmethod
     def register(self, dtype: np.dtype) -> str:
-        """The type of a value. Errors: DtypeError where the language has none."""
+        """The type of a value. Errors: DtypeError if the language has none."""
 
     @abstractmethod
     def symbol(self, name: str) -> str:
-        """A name within an index expression."""
+        """The text of a symbol in an index expression."""
 
     @abstractmethod
     def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
@@ -67,7 +67,7 @@ class Expressions(ExpressionWalk[str]):
 
     @abstractmethod
     def choice(self, condition: str, a: str, b: str) -> str:
-        """a where the condition holds, else b."""
+        """`a` if the condition holds, else `b`."""
 
     @abstractmethod
     def converted(self, text: str, type_: str) -> str:
@@ -98,9 +98,9 @@ E = TypeVar("E", bound=Expressions)
 
 @dataclass(slots=True)
 class Statements(AccessWalk, Generic[E]):
-    """The lines of a kernel in the making. A language adds how each statement reads.
+    """Collects the lines of a kernel. A language adds how each statement is written.
 
-    reserved, prefixes: identifiers that no name of a kernel may be, or begin with
+    reserved, prefixes: identifiers that a kernel's names must not be, or begin with
     """
 
     code: KernelCode
@@ -136,7 +136,7 @@ class Statements(AccessWalk, Generic[E]):
         self.emit(spelling.format(type=type_, name=self.name(name), value=text))
 
     def text(self, name: str, value: Expr) -> str:
-        """What the scalar of this name is declared with."""
+        """The initial value in the declaration of this scalar."""
         return self.expr(value)
 
     def branch(self, stmt: If) -> None:
@@ -146,7 +146,7 @@ class Statements(AccessWalk, Generic[E]):
             self.block("} else {", orelse)
 
     def loop(self, loop: For) -> None:
-        # Of a loop over the threads of a group each runs one iteration.
+        # Each thread of a group runs one iteration of a WORKGROUP loop: no loop is written.
         if loop.kind is Kind.WORKGROUP:
             nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
             self.threads(nest)
@@ -166,7 +166,7 @@ class Statements(AccessWalk, Generic[E]):
         self.lines.append("  " * self.depth + line)
 
     def name(self, name: str) -> str:
-        """An identifier for a name of the kernel; the same one every time."""
+        """The identifier for a name of the kernel; the same name always gets the same one."""
         if name not in self.names:
             identifier = ascii_name(name)
             # rune_ is for helpers, run_ for kernels, and the languages reserve leading underscores.
@@ -180,7 +180,7 @@ class Statements(AccessWalk, Generic[E]):
         return self.names[name]
 
     def block(self, head: str, body: Body, tail: str = "}") -> None:
-        """Write statements one step further in."""
+        """Write statements between `head` and `tail`, indented by one more level."""
         self.emit(head)
         self.depth += 1
         self.body(body)
@@ -193,12 +193,12 @@ class Statements(AccessWalk, Generic[E]):
         self.emit(self.expressions.spelling.constant.format(type=self.index_type, name=name, value=value))
 
     def unfold(self, loops: Sequence[For], number: str) -> None:
-        """Declare the variables of a nest by one number, the last varying fastest."""
+        """Declare the loop variables of a nest from one number; the last varies fastest."""
         for name, value in unfolded(loops, number, self.expressions.size):
             self.declare_index(self.name(name), value)
 
     def function(self, function: Function) -> str:
-        """A function of scalars."""
+        """The text of a function of scalars."""
         spelling, register = self.expressions.spelling, self.expressions.register
         params = [spelling.parameter.format(type=register(p.dtype), name=self.name(p.name)) for p in function.params]
         self.body(function.body)
@@ -212,9 +212,9 @@ class Statements(AccessWalk, Generic[E]):
 
 
 def helpers(text: str, known: Container[str], written: Callable[[str], str]) -> dict[str, str]:
-    """The helper functions that a text mentions, but for those `known`, each after those it uses.
+    """The helper functions that a text mentions, except those `known`, each after those it uses.
 
-    written: the text of a helper function by its name
+    written: gives the text of a helper function by its name
     """
     functions: dict[str, str] = {}
     pending = [(name, False) for name in reversed(_mentioned(text)) if name not in known]

@@ -16,11 +16,11 @@ THREADS = 256  # of a group
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A kernel without the loops that groups and threads stand for.
+    """A kernel without the loops that groups and threads replace.
 
-    `points` are those of the `grid` loops. A group with a `nest` has one of them, and its threads
-    are the points of the nest, `before` which statements may stand; without a nest each thread has
-    a point of its own.
+    `points` counts the points of the `grid` loops. With a `nest`, each group has one grid point,
+    its threads are the points of the nest, and `before` has the statements ahead of the nest.
+    Without a nest, each thread has a grid point of its own.
     """
 
     grid: Sequence[For]
@@ -32,12 +32,12 @@ class Spread:
 
     @property
     def count(self) -> Size:
-        """Groups."""
+        """The number of groups."""
         return self.points if self.nest else (self.points + self.threads - 1) // self.threads
 
 
 def spread(code: KernelCode, threads_of: Callable[[Size], int]) -> Spread:
-    """Take the loops off a kernel. threads_of: the threads of a group where each has a point."""
+    """Take these loops off a kernel. threads_of: gives the threads of a group without a nest."""
     grid, inside = perfect_nest(code.body, Kind.GRID)
     points = dims.product(loop.extent for loop in grid)
     nest, innermost = perfect_nest(inside[-1:], Kind.WORKGROUP)
@@ -60,7 +60,7 @@ def threads_of_group(points: int, cores: int, subgroup: int = 32) -> int:
 
 
 def threads_of_launch(target: Target, points: Size) -> int:
-    """Threads of a group on a target: each core has four groups, where the points are known."""
+    """Threads of a group on a target: each core gets four groups if the points are known."""
     most = min(THREADS, target.threads_per_workgroup)
     if not isinstance(points, int):
         return most

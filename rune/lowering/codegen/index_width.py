@@ -2,9 +2,9 @@
 
     x[60*a + 5*c + d]   with a in 0..1, c in 0..3, d in 0..4       at most 60 + 15 + 4: 32 bits
 
-Every index, extent and size is bounded term by term, so that no sum or product on the way to it
-overflows either; a symbol without bounds needs 64 bits. On a GPU 64-bit integers cost two to four
-times as much, their divisions ten times.
+Every index, extent and size is bounded term by term, so that no intermediate sum or product
+overflows either; a symbol without bounds needs 64 bits. On a GPU, 64-bit integer arithmetic costs
+two to four times as much as 32-bit, and a division ten times.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MOST = 2**31 - 1 - 1024
 def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
     """(numerator, up, is_plain) for the division of x by d, where numerator = x + up * d.
 
-    A numerator that may be negative is raised by as few d as make it non-negative; x // d is then
-    the quotient less `up`. is_plain: truncating division gives the floor. A divisor that may be 0
-    is left to the caller (`may_be_zero`).
+    If x may be negative, the numerator is raised by the smallest multiple of d that makes it
+    non-negative; x // d is then the quotient minus `up`. is_plain: truncating division gives the
+    floor. The caller handles a divisor that may be 0 (`may_be_zero`).
 
     >>> lifted(dims.symbol("i", 0, 9) - 1, 4)[1:], lifted(dims.symbol("i", 0, 9), 4)[1:]
     ((1, True), (0, True))
@@ -40,8 +40,8 @@ def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
 def may_be_zero(d: Size) -> bool:
     """Whether code has to divide by 1 in place of `d`, which may be a size of 0.
 
-    Only the index of an element that does not exist is divided by such a size, but code may compute
-    that index before the condition that guards the read, and a processor may trap.
+    Only the index of an element that does not exist is divided by a size of 0, but code may compute
+    that index before it tests the guard of the read, and a processor may trap.
 
     >>> n = dims.symbol("n", 1, 9)
     >>> may_be_zero(n), may_be_zero(n // 2), may_be_zero(3)
@@ -61,7 +61,7 @@ def is_short(size: Size) -> bool:
 
 
 def fits_32_bits(code: KernelCode) -> bool:
-    """Whether 32-bit signed integers hold every index, and every value on the way to it.
+    """Whether 32-bit signed integers hold every index, and every intermediate value.
 
     >>> from rune.lowering.kernel.text import parse
     >>> text = "code f(y: write u8[{0}]) {{ for i in {0} grid {{ store y[i] = 1_u8 }} }}"
@@ -75,7 +75,7 @@ def fits_32_bits(code: KernelCode) -> bool:
 
 
 def _magnitude(x: Size) -> float:
-    """An upper bound of every partial sum and product."""
+    """An upper bound of the magnitude of every partial sum and product."""
     if not isinstance(x, Dim):
         return abs(x)
     return sum(abs(t.coefficient) * math.prod(max(1, _of_factor(f)) for f in t.factors) for t in x.terms)

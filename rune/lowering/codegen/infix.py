@@ -1,6 +1,6 @@
-"""Operands and index expressions as text, in infix notation: C's family and WGSL.
+"""Operands and index expressions as infix text, for the C family and WGSL.
 
-An operand is a name, a call, a literal, or in parentheses. Statements are braces.py's.
+An operand is a name, a call, a literal, or in parentheses. braces.py writes the statements.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def atom(text: str) -> str:
 
 
 def ascii_name(name: str) -> str:
-    """A name of the kernel in letters that every language takes.
+    """A name of the kernel, escaped to characters that every language accepts.
 
     >>> ascii_name("x"), ascii_name("%0")
     ('x', '_u250')
@@ -51,8 +51,8 @@ def ascii_name(name: str) -> str:
 def index_text(x: Size, symbol: Callable[[str], str]) -> str:
     """An index expression, without parentheses around a sum; `symbol` gives the text of a symbol.
 
-    Division is plain where the bounds show operands that are not negative, else a helper floors;
-    a divisor that may be 0 is 1 then.
+    Division is the plain operator where the bounds show that no operand is negative, else a helper
+    that floors. A divisor that may be 0 goes through a helper that replaces 0 by 1.
     """
     if not isinstance(x, Dim):
         return str(x)
@@ -83,7 +83,7 @@ def _factor(factor: Symbol | FloorDiv | Mod, symbol: Callable[[str], str]) -> st
 
 
 def unfolded(loops: Sequence[For], position: str, size: Callable[[Size], str]) -> Iterator[tuple[str, str]]:
-    """The variables of a nest, and their values from one number, the last varying fastest."""
+    """The loop variables of a nest and their values from one number; the last varies fastest."""
     for number, loop in enumerate(loops):
         inner = product(x.extent for x in loops[number + 1 :])
         at = position

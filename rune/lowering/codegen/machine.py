@@ -1,4 +1,4 @@
-"""What the renderer of LLVM IR asks of a processor, and the dtypes that it has: pure data."""
+"""What the LLVM IR renderer needs to know of a processor, and its dtypes: pure data."""
 
 from __future__ import annotations
 

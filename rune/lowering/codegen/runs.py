@@ -1,12 +1,12 @@
-"""Runs: statements side by side that read, or write, neighbours in memory: one access does all.
+"""Runs: consecutive statements that read or write neighbouring elements, merged into one access.
 
     a: f32 = x[4*i]          const float4 _run_0 = *(const float4*)&x[4 * i];
     b: f32 = x[4*i + 1]  ->  const float a = _run_0.x;
     c: f32 = x[4*i + 2]      ...
     d: f32 = x[4*i + 3]
 
-The first index is a multiple of the run's length: the access is aligned where the buffer is.
-Values of a run of stores read nothing that the run writes, and so may be computed before it.
+The first index is a multiple of the run's length, so the access is aligned if the buffer is. The
+values of a run of stores read nothing that the run writes, so all of them can be computed first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Most = Callable[[np.dtype], int]  # elements of one access
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """Scalars that are neighbours in a buffer, the first at `index`."""
+    """Scalars loaded from neighbouring elements of a buffer, the first at `index`."""
 
     lets: tuple[Let, ...]
     buffer: str
@@ -39,7 +39,7 @@ class LoadRun:
 
 @dataclass(frozen=True, slots=True)
 class StoreRun:
-    """Values that become neighbours in a buffer, the first at `index`."""
+    """Values stored to neighbouring elements of a buffer, the first at `index`."""
 
     values: tuple[Expr, ...]
     buffer: str
@@ -47,7 +47,7 @@ class StoreRun:
 
 
 def with_runs(body: Sequence[Stmt], most: Most, buffers: Collection[str]) -> Iterator[Stmt | LoadRun | StoreRun]:
-    """The statements in order, those that are a run of one of the buffers as one."""
+    """The statements in order, with each run in one of the buffers merged into one."""
     position = 0
     while position < len(body):
         run = _run(body, position, most, buffers)

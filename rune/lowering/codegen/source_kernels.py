@@ -1,15 +1,15 @@
-"""Kernels that users wrote, behind a kernel that takes its arguments as rune's do.
+"""Kernels that users wrote, called from a kernel that takes its arguments as rune's do.
 
     void scale(const float* x, float* y, long long n)      what the user wrote, __global__
     void run_source(const unsigned long long* table) {     what is launched
       scale((..)table[1], (..)table[0], (long long)table[2]);
     }
 
-So a CUDA graph holds it like any other kernel, and a buffer of OpenCL may begin anywhere in memory.
-A kernel cannot call another in CUDA C: the user's becomes a function of the device, with the
-same text, and the bounds on its threads go. In OpenCL C it can.
-Each is a program of its own, which begins with the user's text: no name meets one of rune's, and an
-error has the user's line.
+A CUDA graph can then hold it like any other kernel, and an OpenCL buffer may begin anywhere in
+memory. In CUDA C a kernel cannot call another, so the user's kernel becomes a __device__ function
+with the same text, without its __launch_bounds__. In OpenCL C it can. Each user kernel is a program
+of its own that begins with the user's text: its names cannot clash with rune's, and compilers
+report the user's line numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ struct run_address {
 def source_kernel(
     kernel: Bound, results: Sequence[ArrayType], operands: Sequence[ArrayType], dialect: Dialect
 ) -> Rendered:
-    """The kernel as a whole program. Its parameters are results, then operands."""
+    """The kernel as a complete program. Its parameters are the results, then the operands."""
     params = (
         *(_param(f"result_{n}", t, Access.WRITE) for n, t in enumerate(results)),
         *(_param(f"operand_{n}", t, Access.READ) for n, t in enumerate(operands)),
@@ -61,7 +61,7 @@ def _param(name: str, type: ArrayType, access: Access) -> Param:
 
 
 def _callable(kernel: Bound) -> str:
-    """The user's text, its kernels such that others can call them."""
+    """The user's text, with its kernels made callable from another kernel."""
     text = kernel.source.text
     if kernel.source.language == "cuda":
         text = re.sub(r"\b__global__\b", "__device__", _BOUNDS.sub("", text))
@@ -91,7 +91,7 @@ def _in_opencl(kernel: Bound, params: Sequence[Param], order: Sequence[int]) -> 
 
 
 def _number(x: Size | float, integer: str, suffix: str, symbol: Callable[[str], str]) -> str:
-    """A number as the kernel takes it: 64 bits, or a double."""
+    """A number as the kernel takes it: a 64-bit integer or a double."""
     if isinstance(x, Dim):
         return f"({integer})({index_text(x, symbol)})"
     return f"{int(x)}{suffix}" if isinstance(x, int) else float(x).hex()

@@ -5,11 +5,12 @@
     ...                         ...
     h: f32 = x[16*k + 15]       h = the high half of p in lane 7
 
-Rows that are equally far apart are one access, too, where each is a few neighbours: four of four.
-For devices whose reads cost as much for one address as for many. Threads of a subgroup are
-neighbours, and they are all at work: not within an If, nor in a loop whose rounds differ. A thread
-asks for a piece where it is first needed, so that few of them are in registers; and before an If
-that needs it, where none of the others is idle.
+Short rows at equal distances are one access, too, such as four rows of four elements. This is for
+devices on which reading one address costs as much as reading many. Threads of a subgroup are
+neighbours, and all of them must be active: not inside an If, nor in a loop whose number of rounds
+differs between them. A thread takes a piece from its lane right before the first use, so that few
+pieces are in registers. If an If needs the piece, the thread takes it before the If, while all
+lanes are active.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from rune.lowering.kernel.nodes import For, Let, Stmt
 from rune.lowering.kernel.rewrite import names_in, names_used
 from rune.records import dataclass
 
-LEAST = 3  # neighbours: fewer are read by every thread
+LEAST = 3  # elements; every thread reads fewer than these itself
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
     """Rows of f32 that all threads read, the first at `index`.
 
-    size:   neighbours that a thread reads, one or two
-    pieces: so many of them are a row
-    step:   from one row to the next; 0 where there is one
+    size:   elements that a thread reads, one or two
+    pieces: threads that read one row
+    step:   distance from one row to the next; 0 if there is only one
     """
 
     lets: tuple[Let, ...]
@@ -48,19 +49,19 @@ class Alike:
 
     @property
     def threads(self) -> int:
-        """Those that read a piece."""
+        """The number of threads that read a piece."""
         return len(self.lets) // self.size
 
     @property
     def last(self) -> Size:
-        """Where the last element lies."""
+        """The index of the last element."""
         rows = self.threads // self.pieces
         return self.index + (rows - 1) * self.step + self.pieces * self.size - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A scalar that all threads read alike, and the lane that has it."""
+    """A scalar that is the same for all threads, and the lane that has read it."""
 
     name: str
     lane: int
@@ -71,18 +72,18 @@ Statement = Stmt | LoadRun | StoreRun | Alike | Piece
 
 @dataclass(frozen=True, slots=True)
 class Subgroup:
-    """Threads that are all at work, and the names that mean the same to all of them."""
+    """Threads that are all active, and the names that have the same value in all of them."""
 
     threads: int
     names: frozenset[str]
 
     def within(self, loop: For) -> Subgroup | None:
-        """The same in a loop; None where threads may do different numbers of rounds."""
+        """The subgroup inside a loop; None if its threads may run different numbers of rounds."""
         return replace(self, names=self.names | {loop.var}) if is_alike(loop.extent, self.names) else None
 
 
 def subgroup_of(grid: Sequence[For], sizes: Collection[str], threads: int, target: Target) -> Subgroup | None:
-    """The subgroups of groups of so many threads; None where some are idle, or on other devices."""
+    """The subgroup in groups of so many threads; None if some may idle or there is no shuffle."""
     width, points = target.subgroup_threads, dims.product(loop.extent for loop in grid)
     is_full = threads % width == 0 and dims.divides(width, points) is True
     if not is_full or ("shuffle", dtypes.f32) not in target.native:
@@ -93,7 +94,7 @@ def subgroup_of(grid: Sequence[For], sizes: Collection[str], threads: int, targe
 def accesses(
     body: Sequence[Stmt], most: Most, buffers: Collection[str], subgroup: Subgroup | None
 ) -> Iterator[Statement]:
-    """The statements in order, where one access does for several as one."""
+    """The statements in order, with those that one access covers merged into one."""
     if subgroup is None:
         yield from with_runs(body, most, buffers)
         return
@@ -121,7 +122,7 @@ def _names(access: Stmt | LoadRun | StoreRun) -> frozenset[str]:
 
 
 def loops_alike(grid: Sequence[For], threads: int) -> frozenset[str]:
-    """The variables of a grid that are the same for all threads of a subgroup."""
+    """The loop variables of a grid that are the same for all threads of a subgroup."""
     inside: Size = 1
     names = set[str]()
     for loop in reversed(grid):
@@ -132,14 +133,14 @@ def loops_alike(grid: Sequence[For], threads: int) -> frozenset[str]:
 
 
 def is_alike(size: Size, names: Collection[str]) -> bool:
-    """Whether an index is made of such names alone."""
+    """Whether an index mentions only such names."""
     return not isinstance(size, Dim) or all(symbol.name in names for symbol in dims.symbols(size))
 
 
 def with_alike(
     body: Sequence[Stmt], names: Collection[str], buffers: Collection[str], threads: int
 ) -> Iterator[Alike | tuple[Stmt, ...]]:
-    """The statements in order: those that read alike as one, and what stands between them."""
+    """The statements in order: reads that all threads share merged into one, the rest in tuples."""
     plain: list[Stmt] = []
     position = 0
     while position < len(body):
@@ -155,7 +156,7 @@ def with_alike(
 
 
 def _alike(body: Sequence[Stmt], names: Collection[str], buffers: Collection[str], threads: int) -> Alike | None:
-    """The most rows that begin with the first statement, as far as one access has them."""
+    """The most rows, from the first statement on, that one access can read."""
     lets = list(_reads_alike(body, names, buffers))
     if len(lets) < LEAST:
         return None
@@ -171,7 +172,7 @@ def _alike(body: Sequence[Stmt], names: Collection[str], buffers: Collection[str
 
 
 def _reads_alike(body: Sequence[Stmt], names: Collection[str], buffers: Collection[str]) -> Iterator[Let]:
-    """The first statements, as long as they read one array, and all threads the same of it."""
+    """The leading statements that read one array, at indices that all threads share."""
     buffer = None
     for stmt in body:
         if not isinstance(stmt, Let) or not isinstance(stmt.value, Load):
@@ -185,7 +186,7 @@ def _reads_alike(body: Sequence[Stmt], names: Collection[str], buffers: Collecti
 
 
 def _rows(places: Sequence[Size]) -> tuple[int, int, int]:
-    """The neighbours of a row, the rows that the first places are, and how far they are apart."""
+    """The length of a row, the number of rows at the first places, and the step between rows."""
     length = next((n for n, place in enumerate(places) if place != n), len(places))
     step = places[length] if length < len(places) else 0
     if not isinstance(step, int) or step <= 0:

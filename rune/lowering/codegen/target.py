@@ -1,4 +1,4 @@
-"""Target: what a device can run, as pure data. Nothing else asks which vendor it is."""
+"""Target: what a device can run, as pure data, so that no other code asks for the vendor."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
 
 
 LLVMPIPE_ROUNDS = 65_535  # loop_rounds of Mesa's CPU device
-# submission_work of GPUs: Windows resets one that does not answer for 2 s, and in a tenth of that a
-# screen stops moving. The slowest are taken to do 1.1e11 instructions a second (decision 0057).
+# submission_work of GPUs: Windows resets a GPU that does not answer for 2 s, and after a tenth of
+# that the screen freezes. The slowest GPUs are assumed to run 1.1e11 instructions a second
+# (decision 0057).
 INTEGRATED_WORK = 1 << 34
 DISCRETE_WORK = 1 << 36
-PROCESSOR_WORK = 1 << 28  # where a submission waits for the one before: signals are heard between them
+PROCESSOR_WORK = 1 << 28  # a submission waits for the last: signals are handled in between
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """The scalar operations that a language has; legalize/scalars.py writes the others.
+    """The scalar operations that a language has; legalize/scalars.py implements the others.
 
-    registers: the dtype that computes what is not spelled for another one
+    registers: for a dtype, the one that computes the operations it lacks
     conversions: those of the language for which most need a function
-    loose: what a device does less exactly than the operation is defined, "to_f64" of f32 among it
+    loose: operations that a device does less exactly than defined, such as "to_f64" of f32
     """
 
     operations: frozenset[tuple[str, np.dtype]]
@@ -53,7 +54,7 @@ class Native:
         return dtype if spelled or ROWS[operation].of_bits else self.registers.get(dtype, dtype)
 
     def less(self, loose: frozenset[tuple[str, np.dtype]]) -> Native:
-        """The same for a device that does these too loosely."""
+        """The same record for a device that does these operations too loosely."""
         return replace(self, loose=self.loose | loose)
 
     def lacks(self, operation: str, dtype: np.dtype) -> bool:
@@ -94,22 +95,23 @@ class Target:
     # bits), and "denormals" if all arithmetic may. See docs/accuracy.md.
     loose: frozenset[str] = frozenset()
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
-    # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",
-    # "atomic_add", "atomic_min", "matrix" (units for small matrix products), "shuffle" (threads
-    # of a subgroup are neighbours, and have each other's values). Empty: unknown.
-    # "multiply", "multiply_together", "fetch": what MatrixProduct, of one subgroup and of four, and
-    # Fetch say (kernel/nodes.py), in its language; unless they are here they are written out.
+    # (operation, dtype) that the device itself has, where its driver reports them: "fma",
+    # "arithmetic", "atomic_add", "atomic_min", "matrix" (units for small matrix products),
+    # "shuffle" (threads of a subgroup are neighbours, and can read each other's values). Empty:
+    # unknown.
+    # "multiply", "multiply_together", "fetch": its language has MatrixProduct by one subgroup, by
+    # four, and Fetch (kernel/nodes.py); legalize writes out those that are missing here.
     native: frozenset[tuple[str, np.dtype]] = frozenset()
-    # Rounds of loops, all together, after which the driver silently stops; None: it never does.
+    # Rounds of all loops together after which the driver silently stops; None: it never does.
     loop_rounds: int | None = None
-    # Work (kernel/work.py) of what is submitted at once; longer launches are made of several, so
-    # that no watchdog takes the device for hung. None: it has no watchdog.
+    # The most work (kernel/work.py) in one submission; a launch with more is split, so that no
+    # watchdog takes the device for hung. None: there is no watchdog.
     submission_work: int | None = None
     driver: str = ""  # its version, where it has one of its own
     is_processor: bool = False  # a CPU, which runs the threads of a group one after another or in lanes
 
     def has(self, operation: str, dtype: np.dtype) -> bool:
-        """Whether the device itself does the operation; assumed where nothing is known."""
+        """Whether the device itself does the operation; assumed if `native` is empty."""
         return not self.native or (operation, dtype) in self.native
 
     @property

@@ -1,4 +1,4 @@
-"""Products of matrices and fetches in languages of the C family, and what others say of them.
+"""Matrix products and fetches in languages of the C family, and the error in all others.
 
     multiply a[i, 40, 1] by b[j, 1, 136] into (s, t, u, v), (w, x, y, z)
 
@@ -13,8 +13,9 @@
       rune_multiply_together_bf16_64<0, 1>(_a, _b, s, ..., t, ...);     and 16 further along the sum
       rune_multiply_ends(); }
 
-A language has the functions: 16 rows or columns at a time, 8 for the last of an odd number;
-`turned` where neighbours in memory are positions, and not depths.
+The helpers of a language define these functions. They read 16 rows or columns at a time, and 8 for
+a last half; the `turned` ones are for factors whose neighbours in memory differ in position, not in
+depth.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from rune.lowering.kernel.matrices import DEPTH, TEAM, TEAM_DEPTH, TEAM_ROWS, pl
 from rune.lowering.kernel.nodes import Factor, Fetch, KernelCode, MatrixProduct
 from rune.lowering.kernel.rewrite import walk
 
-_WIDE, _NARROW = 16, 8  # rows or columns of what is read at once
-PIECE = 8  # elements of 16 bytes, in which matrices of four subgroups are measured
+_WIDE, _NARROW = 16, 8  # rows or columns that one call reads
+PIECE = 8  # elements in 16 bytes, the unit of addresses in products of four subgroups
 
 
 def product_lines(stmt: MatrixProduct, function: str, address: Callable[[str, Size], str], name: Callable[[str], str]):
-    """The lines of a block that does a product.
+    """The lines of a block that computes a product.
 
-    address: of an element of a shared array;  name: the identifier of an accumulator
+    address: gives that of a shared element;  name: gives the identifier of an accumulator
     """
     rows, columns = 8 * len(stmt.accumulators), 4 * len(stmt.accumulators[0])
     for first in range(0, rows, _WIDE):
@@ -54,7 +55,7 @@ def product_lines(stmt: MatrixProduct, function: str, address: Callable[[str, Si
 def together_lines(
     stmt: MatrixProduct, function: str, address: Callable[[str, Size], str], name: Callable[[str], str]
 ) -> Iterator[str]:
-    """The lines of a block in which four subgroups do a product; see `product_lines`."""
+    """The lines of a block in which four subgroups compute a product; see `product_lines`."""
     for side, factor in (("a", stmt.a), ("b", stmt.b)):
         at = address(factor.buffer, factor.index)
         yield f"const auto _{side} = rune_matrix(&{at}, {factor.block_stride or PIECE});"
@@ -78,13 +79,13 @@ def _sums_of_team(stmt: MatrixProduct, row: int) -> Iterator[str]:
 
 
 def swizzled(code: KernelCode) -> frozenset[str]:
-    """The shared arrays that four subgroups multiply, whose pieces lie in another order."""
+    """The shared arrays that four subgroups multiply, whose pieces are stored in swizzled order."""
     teams = [s for s in walk(code.body) if isinstance(s, MatrixProduct) and s.subgroups == TEAM]
     return frozenset(f.buffer for s in teams for f in (s.a, s.b))
 
 
 def _matrix(factor: Factor, part: str, first: int, address: Callable[[str, Size], str]) -> str:
-    """A part of a factor, from its n-th position on."""
+    """The call that reads a part of a factor, from position `first` on."""
     turned, stride = factor.position_stride == 1, max(factor.position_stride, factor.depth_stride)
     at = address(factor.buffer, factor.index + first * factor.position_stride)
     return f"rune_{part}{'_turned' * turned}(&{at}, {stride})"
@@ -99,7 +100,7 @@ def _sums(stmt: MatrixProduct, row: int, column: int) -> Iterator[str]:
 
 
 def refuse_unit(stmt: Fetch | MatrixProduct, language: str) -> NoReturn:
-    """Raise the error of a statement that legalize/units.py should have written out."""
+    """Raise CompileError for a statement that legalize/units.py should have written out."""
     what = "a fetch" if isinstance(stmt, Fetch) else "a product of matrices"
     raise CompileError(
         f"{language}: cannot render {what} (the language has no such instruction)",

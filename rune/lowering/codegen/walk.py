@@ -1,7 +1,7 @@
-"""The walk over kernel code that renderers share: which method answers for which node.
+"""The walk over kernel code that renderers share: which method renders which node.
 
-A renderer says what a node becomes; T is what an expression becomes: text, or a value of a
-function in the making. accesses.py adds accesses of several elements.
+A renderer says what each node becomes. T is what an expression becomes: text, or a value of the
+function under construction. accesses.py adds accesses of several elements.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ExpressionWalk(ABC, Generic[T]):
 
     @abstractmethod
     def load(self, load: Load) -> T:
-        """An element; where the guard does not hold, 0."""
+        """An element, or 0 where the guard does not hold."""
 
     @abstractmethod
     def cast(self, arg: Expr, target: np.dtype) -> T:
@@ -84,7 +84,7 @@ class ExpressionWalk(ABC, Generic[T]):
 
     @abstractmethod
     def integer_part(self, arg: Expr, target: np.dtype) -> T:
-        """Towards zero, of a float that the integer holds."""
+        """A float truncated towards zero; the integer dtype can hold the result."""
 
     @abstractmethod
     def op(self, op: Op) -> T:
@@ -130,7 +130,7 @@ class StatementWalk(ABC):
     @property
     @abstractmethod
     def language(self) -> str:
-        """Its name, for errors."""
+        """The language's name, for error messages."""
 
     @abstractmethod
     def let(self, name: str, value: Expr) -> None:
@@ -162,7 +162,7 @@ class StatementWalk(ABC):
 
     @abstractmethod
     def alloc(self, stmt: Alloc) -> None:
-        """Declare an array of a thread, or of its group."""
+        """Declare an array that belongs to a thread or to its group."""
 
     @abstractmethod
     def barrier(self, stmt: Barrier) -> None:

@@ -1,6 +1,6 @@
-"""Costs: what a kernel takes of a device, computed from its code. No kernel runs for it.
+"""Costs: the time and resources that a kernel takes on a device, computed from its code alone.
 
-records.py  a device in numbers            table.py      those of devices that are not here
+records.py  a device in numbers            table.py      those of devices not measured here
 devices.py  which record is a target's     launch.py     loops, groups and threads of a launch
 samples.py  sectors and banks of requests  reading.py    code as rounds and touches
 footprints.py bytes through caches         registers.py, occupancy.py  what a unit holds

@@ -1,7 +1,7 @@
-"""Which record stands for a target: one whose words its driver's description has, or a near one.
+"""Which record describes a target: the one named in its driver's description, or a similar one.
 
-A device that is not in the table is taken for the one of its kind that is nearest in its numbers
-(a CUDA device for an H100, say), with as many units as its driver tells.
+A device that is not in the table counts as a similar one of its kind (a CUDA device as an H100,
+say), with as many units as its driver reports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rune.lowering.costs.table import (
     RX_7900_XTX,
 )
 
-# Words of descriptions as drivers have them, lower case; the first that fits counts.
+# Words of drivers' descriptions, in lower case; the first match counts.
 _WORDS: Mapping[str, DeviceRecord] = {
     "h100": H100,
     "h200": H100,
@@ -49,13 +49,13 @@ _WORDS: Mapping[str, DeviceRecord] = {
     "nvidia": A100,
 }
 _LANGUAGES: Mapping[str, DeviceRecord] = {"cuda": H100, "llvm": PROCESSOR}
-_PLAIN = IRIS_XE  # of an unknown GPU: more likely a small one
-# Their drivers tell how many units there are; others' numbers are guesses.
+_PLAIN = IRIS_XE  # for an unknown GPU, which is more likely a small one
+# Their drivers report the number of units; for all others, `cores` is a guess.
 _COUNTED = frozenset({"cuda", "llvm", "opencl"})
 
 
 def record_of(target: Target) -> DeviceRecord:
-    """What the table says of a device.
+    """The table's record for a device.
 
     A processor has as many units as cores, and the operations that fit its vectors.
     """

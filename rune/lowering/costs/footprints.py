@@ -1,12 +1,12 @@
-"""How much memory touches span, and how much of it comes through a cache of some size.
+"""How much memory touches span, and how much of it passes through a cache of some size.
 
     for k in 64 serial { s add= x[64*i + k] * w[k] }    of 32 points i: 8 KB of x, 256 B of w
 
-A footprint is made of runs: strides from the smallest up either lengthen a run or repeat it.
-Through a cache comes what is touched for the first time, and again whatever does not last from one
-round of a loop to the next: the whole of a loop counts once if what one of its rounds touches fits.
-Runs whose distance is a multiple of a power of two meet in few sets of a cache, and fill it sooner:
-512 lines of a column of f32[512,512] take all of 1 MB.
+A footprint consists of runs: strides, from the smallest up, either lengthen a run or repeat it. A
+cache lets through what is touched for the first time, and whatever does not survive from one round
+of a loop to the next: a whole loop counts once if the touches of one round fit. Runs whose distance
+is a multiple of a power of two share few sets of a cache, and fill it sooner: 512 lines of a column
+of f32[512,512] take all of 1 MB.
 
 Invariant: a larger cache never lets more through.
 Source: reuse by working sets of loop nests, as in M. Wolf & M. Lam, "A Data Locality Optimizing
@@ -28,12 +28,12 @@ from rune.lowering.kernel.nodes import AddressSpace
 from rune.lowering.kernelize.cost import estimate
 
 _EVEN: Mapping[str, float] = {}
-Extents = Mapping[str, int]  # how many values a loop takes at the same time, or in all
+Extents = Mapping[str, int]  # how many values each loop takes at the same time, or in all
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Step:
-    """Places at a distance of `stride` elements, so many of them; or at random among `among`."""
+    """`count` places at a distance of `stride` elements, or at random among `among` places."""
 
     stride: int
     count: int
@@ -42,9 +42,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A cache, or a share of one: its bytes, and its sets, of which low bits of an address say one.
+    """A cache, or a share of one: its bytes, and its sets, which low bits of an address select.
 
-    sets: 1 if a line may lie anywhere, or where other bits count as well
+    sets: 1 if a line may lie anywhere, or if other bits select the set as well
     """
 
     bytes: float
@@ -59,25 +59,25 @@ class _Group:
     terms: tuple[Term, ...]
     loops: tuple[str, ...]  # on which their index depends
     offsets: set[int] = field(default_factory=set)
-    threads: float = 0.0  # the share that comes here
+    threads: float = 0.0  # the share of threads that touches it
 
 
 @dataclass(slots=True)
 class _Span:
-    """Touches that span the same steps; of those at random, each that are of the same numbers."""
+    """Touches that span the same steps; at random, only those at the same random numbers."""
 
     steps: tuple[Step, ...]
     itemsize: int
     offsets: set[int] = field(default_factory=set)
-    threads: float = 0.0  # the share that comes here
+    threads: float = 0.0  # the share of threads that touches it
 
 
 @dataclass(slots=True)
 class Footprints:
     """Footprints of the blocks of one kernel.
 
-    sizes: bytes of each buffer;  sector_bytes: what is moved at least
-    weights: bytes in the time of which a byte of a buffer comes; 1 by default (see `starting`)
+    sizes: bytes of each buffer;  sector_bytes: the smallest transfer
+    weights: the time of a byte of each buffer, in bytes of streaming; 1 by default (see `starting`)
     """
 
     sizes: Mapping[str, int]
@@ -87,13 +87,13 @@ class Footprints:
     weights: dict[str, float] = field(default_factory=dict)
 
     def starting(self, block: Block, start_lines: float, registers: int) -> Footprints:
-        """The same, with bytes in the time of which a buffer's come.
+        """The same, with the weight of each buffer, which counts the starts of its runs.
 
-        A processor fetches ahead along lines, and waits where a walk goes on somewhere else: a
-        vector by 4 MB of a matrix took 220, 90, 80 and 55 µs by columns of 128, 256, 512 and 1,024
+        A processor prefetches along lines, and waits where a walk continues elsewhere: a vector
+        times 4 MB of a matrix took 220, 90, 80 and 55 µs by columns of 128, 256, 512 and 1,024
         bytes, and 100 by every other line.
 
-        start_lines: what it takes to find the next run of lines;  registers: of a vector
+        start_lines: the time to find the next run, in lines;  registers: of a vector
         """
         lines: dict[str, float] = {}
         runs: dict[str, float] = {}
@@ -113,7 +113,7 @@ class Footprints:
         )
 
     def _run(self, group: _Group, around: Sequence[Block], registers: int) -> tuple[int, int]:
-        """Lines that are touched in a row, and the rounds of loops within which they are."""
+        """The number of lines touched in a row, and of the rounds of loops that touch them."""
         inside = {b.var: min(b.extent, b.lanes * registers) if b.lanes > 1 else 1 for b in around if b.var}
         length, rounds = self._length(group, inside), 1
         for block in reversed(around):
@@ -127,11 +127,11 @@ class Footprints:
         return math.ceil(length / self.sector_bytes), rounds
 
     def _length(self, group: _Group, extents: Extents) -> float:
-        """Of a run without gaps. Units: B."""
+        """The length of a run without gaps. Units: B."""
         return runs_of(self._steps(group, extents), group.touch.itemsize, group.offsets, self.sector_bytes).length
 
     def through(self, block: Block, extents: Extents, room: Room) -> float:
-        """The bytes that come through a cache with this room, for all rounds of a block."""
+        """The bytes that pass through a cache with this room, for all rounds of a block."""
         rounds = [(block, _over(block, extents))]
         together = self._union(rounds, weights=self.weights)
         if self._union(rounds, room.sets) <= room.bytes:
@@ -150,9 +150,9 @@ class Footprints:
     def _union(
         self, blocks: Iterable[tuple[Block, Extents]], sets: int = 1, weights: Mapping[str, float] = _EVEN
     ) -> float:
-        """The bytes of all rounds of blocks together, each with the extents within.
+        """The bytes that all rounds of these blocks touch together, each with its extents inside.
 
-        sets:    of a cache, for the bytes of it that they take
+        sets:    of a cache, for the bytes that they occupy in it
         weights: of buffers, 1 by default
         """
         spans: dict[str, dict[tuple, _Span]] = {}
@@ -165,7 +165,7 @@ class Footprints:
         return sum(weights.get(name, 1.0) * self._of_buffer(name, each, sets) for name, each in spans.items())
 
     def _groups(self, block: Block) -> tuple[_Group, ...]:
-        """The touches of a block itself; those of shared memory are none of a cache's."""
+        """The touches of a block itself; those of shared memory pass through no cache."""
         if block not in self.groups:
             groups: dict[tuple, _Group] = {}
             for touch in block.touches:
@@ -188,10 +188,10 @@ class Footprints:
         span.threads = max(span.threads, group.threads)
 
     def _steps(self, group: _Group, extents: Extents) -> tuple[Step, ...]:
-        """What an index runs over while its loops take so many values."""
+        """The steps of an index while its loops take so many values."""
         touch = group.touch
         if touch.space is AddressSpace.LOCAL:
-            # All of it, for every thread at the same time.
+            # All of the array, for every thread at the same time.
             threads = math.prod(extents.values())
             return (Step(1, self.sizes[touch.buffer] // touch.itemsize * threads),)
         key = (group.terms, *(extents.get(n, 1) for n in group.loops))
@@ -200,7 +200,7 @@ class Footprints:
         return self.steps[key]
 
     def _of_buffer(self, name: str, spans: Mapping[tuple, _Span], sets: int) -> float:
-        """The bytes of a parameter under spans of different form, at most all of it."""
+        """The bytes of a buffer in spans of different forms, at most all of it."""
         runs = [(s.threads, runs_of(s.steps, s.itemsize, s.offsets, self.sector_bytes)) for s in spans.values()]
         parts = [threads * r.bytes(self.sector_bytes) for threads, r in runs]
         share = min(1.0, (self.sizes.get(name, math.inf) + self.sector_bytes) / max(1.0, sum(parts)))
@@ -208,20 +208,20 @@ class Footprints:
 
 
 def _over(block: Block, extents: Extents) -> Extents:
-    """The extents within all rounds of a block."""
+    """The extents over all rounds of a block."""
     if block.var is None:
         return extents
     return {**extents, block.var: block.extent}
 
 
 def _steps(term: Term, extents: Extents, touch: Touch) -> Iterator[Step]:
-    """The step of a term; of a product of loop variables, as far as its parts reach."""
+    """The step of a term; a product of loop variables reaches as far as its parts."""
     count, points, among = 1, 1, 0
     for factor in term.factors:
         names = {s.name for s in _symbols(factor)}
         loops = frozenset[str]().union(*(touch.origins[n] for n in names if n in touch.origins))
         values = math.prod(extents.get(n, 1) for n in loops)
-        # A number out of memory is another one no more often than it is read somewhere else.
+        # A number from memory takes no more values than there are places where it is read.
         points *= min(values, *(_reach_of(touch.sources.get(n, values), extents, values) for n in names))
         if names <= loops:
             count *= _values(factor, extents)
@@ -243,7 +243,7 @@ def _range(symbol: Symbol) -> int:
 
 
 def _reach_of(index: Size, extents: Extents, most: int) -> int:
-    """How many places an index reaches, at most; `most` for a number."""
+    """The most places that an index reaches; `most` for a number."""
     if not isinstance(index, Dim):
         return most
     return 1 + sum(abs(t.coefficient) * (_reach(t, extents) - 1) for t in terms_of(index) if t.factors)
@@ -264,10 +264,10 @@ def _reach(term: Term, extents: Extents) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs of bytes without a gap, all of one length.
+    """Runs of bytes without gaps, all of one length.
 
     apart:     steps from run to run, in bytes
-    at_random: steps from run to run that are none of a row
+    at_random: steps from run to run at random
     """
 
     length: float
@@ -275,7 +275,7 @@ class Runs:
     at_random: tuple[Step, ...]
 
     def bytes(self, sector_bytes: int) -> float:
-        """Of the sectors that they touch."""
+        """The bytes of the sectors that they touch."""
         # A run that does not fill whole sectors may begin anywhere in the first.
         sectors = math.ceil(self.length / sector_bytes)
         pieces = math.prod(float(s.count) for s in self.apart)
@@ -285,7 +285,7 @@ class Runs:
         return pieces * sectors * sector_bytes
 
     def crowding(self, line_bytes: int, sets: int) -> float:
-        """Lines of a cache that they take for each that they touch, since they meet in few sets.
+        """Lines of a cache that they occupy per line that they touch, since they share few sets.
 
         >>> [runs_of([Step(512, count)], 4).crowding(64, 1024) for count in (8, 512)]
         [1.0, 32.0]
@@ -297,9 +297,9 @@ class Runs:
 
 
 def runs_of(steps: Iterable[Step], itemsize: int, offsets: Iterable[int] = (0,), least: int = 32) -> Runs:
-    """The runs under some steps, from each of some offsets.
+    """The runs that some steps form, from each of some offsets.
 
-    least: bytes up to which a stride does not part two runs
+    least: bytes up to which a stride does not separate two runs
     >>> runs_of([Step(1, 64), Step(4096, 8)], 4).bytes(32)
     2048.0
     >>> runs_of([Step(4096, 64)], 4, {0, 1}).bytes(32)
@@ -318,7 +318,7 @@ def runs_of(steps: Iterable[Step], itemsize: int, offsets: Iterable[int] = (0,),
 
 
 def _between(offsets: list[int], near: int) -> list[Step]:
-    """Offsets as steps of mean distances: within those that lie near each other, and between these.
+    """Offsets as steps of mean distances: within clusters of near offsets, and between clusters.
 
     >>> _between([0, 1, 2, 3, 256, 257, 258, 259], 16)
     [Step(stride=1, count=4, among=0), Step(stride=256, count=2, among=0)]

@@ -2,9 +2,9 @@
 
     for i in 4096 grid { for j in 512 grid { ... } }     8192 groups of 256 threads on an H100
 
-Threads of a kernel without WORKGROUP loops are grid points, the innermost loop fastest, in groups
-of a size that a small launch has smaller. On a processor every core runs points one after another,
-and there are no groups.
+In a kernel without WORKGROUP loops the threads are grid points, with the innermost loop fastest; a
+small launch has smaller groups. On a processor every core runs points one after another, and there
+are no groups.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Launch:
     """A kernel spread over a device.
 
     grid:    loops over points, the outermost first; threads: those over the threads of a group,
-             none where points are threads
-    head, body: what stands before the threads, and what each of them does
-    groups, group_threads: how many, and of how many threads
+             none if points are threads
+    head, body: the statements before the threads, and those of each thread
+    groups, group_threads: how many groups, and of how many threads
     """
 
     grid: tuple[Axis, ...]
@@ -80,14 +80,14 @@ def consecutive(axes: Sequence[Axis], points: int) -> dict[str, int]:
 
 
 def typical_sizes(code: KernelCode, sizes: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The sizes given, and a typical value of each other one."""
+    """The given sizes, and a typical value for each missing one."""
     symbols = symbols_used(code)
     typical = {name: estimate(symbols[name]) for name in code.sizes if name in symbols}
     return {**typical, **(sizes or {})}
 
 
 def number(size: Size, sizes: Mapping[str, int]) -> int:
-    """An extent as a number; that of a loop within another one is its largest."""
+    """An extent as a number; the largest if it depends on an outer loop."""
     if isinstance(size, int):
         return size
     known = dims.substitute(size, sizes)
@@ -115,12 +115,12 @@ def _axis(loop: For, sizes: Mapping[str, int]) -> Axis:
 
 
 def _split(body: Body) -> tuple[Body, Body]:
-    """What stands before the threads of a group, and their loop."""
+    """The statements before the threads of a group, and their loop."""
     return (body[:-1], body[-1:]) if body else ((), ())
 
 
 def shared_bytes(body: Sequence[Stmt]) -> int:
-    """What the statements allocate for a group. Units: B."""
+    """The memory that the statements allocate for a group. Units: B."""
     return sum(s.size * s.dtype.itemsize for s in body if isinstance(s, Alloc))
 
 

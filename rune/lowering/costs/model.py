@@ -1,17 +1,17 @@
-"""cost: how long a kernel takes on a device, what that is made of, and what bounds it.
+"""cost: how long a kernel takes on a device, which parts that time has, and which one bounds it.
 
     cost(code, target)      dot_0: 9822.0 µs on H100 SXM, bound by L2; 912 groups of 256, ...
 
-Every part of the device is asked how long it would take alone: memory and each cache for the bytes
-that come through (footprints.py), load units for requests, lines and bank conflicts (samples.py),
-arithmetic units for instructions (reading.py), a thread for its chain of waits, as often as groups
-follow each other, and a unit for starting its groups. The longest counts in full, the others by
-OVERLAP, since they never overlap entirely.
+The model computes how long each part of the device would take alone: memory and each cache for the
+bytes that pass through (footprints.py), load units for requests, lines and bank conflicts
+(samples.py), arithmetic units for instructions (reading.py), a thread for its chain of waits, once
+per wave of groups, and a unit for starting its groups. The longest time counts in full, the others
+by OVERLAP, since they never overlap entirely.
 
-Invariant: the same for the same code and record; nothing runs, nothing is timed. More of anything
+Invariant: the same code and record give the same cost; nothing runs and nothing is timed. More work
            never costs less.
 Cost:      some milliseconds, by the number of statements.
-Not done:  clocks that fall under load, rows and channels of memory, instructions that do not fit.
+Not done:  clocks that fall under load, rows and channels of memory, instruction cache misses.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ from rune.lowering.lanes.choose import choose
 from rune.lowering.lanes.layout import layout
 from rune.records import dataclass
 
-OVERLAP = 1 / 8  # of the time of what does not bound
-AHEAD = 4.0  # rounds whose loads wait together, since a compiler goes ahead
-DEPENDENT_CYCLES = 2.0  # of an instruction of a thread that runs alone; half of them wait for others
-OF_PRODUCT = 128  # scalar operations of a thread in an instruction of units for matrices
+OVERLAP = 1 / 8  # of the times of parts that do not bound
+AHEAD = 4.0  # rounds whose loads wait together, since a compiler hoists loads
+DEPENDENT_CYCLES = 2.0  # per instruction of a thread that runs alone; half of them wait for others
+OF_PRODUCT = 128  # scalar operations per thread in one instruction of the matrix units
 BARRIER_CYCLES = 30.0
-SHARED_CYCLES = 30.0  # until a value of shared memory is there,
-WRITTEN_OUT = 8.0  # of so many rounds together (codegen/ahead.py)
-# Of a unit until a group runs, and for each of its subgroups. On an H100, and on an H200 with its
-# faster memory, 65,536 groups of 64 threads take 44 µs, and of 256 threads 56, if they do little.
+SHARED_CYCLES = 30.0  # until a load from shared memory returns,
+WRITTEN_OUT = 8.0  # for so many unrolled rounds at once (codegen/ahead.py)
+# Cycles of a unit to start a group, and each of its subgroups. On an H100, and on an H200 with its
+# faster memory, 65,536 groups that do little take 44 µs with 64 threads each, and 56 with 256.
 START_CYCLES, START_SUBGROUP_CYCLES = 105.0, 6.0
-SPILLED_REQUESTS = 2.0  # of a register that a thread has too many: it is stored once and read once
+SPILLED_REQUESTS = 2.0  # per register that a thread has too many: one store and one load
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cost:
     """What a launch costs.
 
-    seconds:       predicted, its launch included [s]
+    seconds:       predicted time, including the launch [s]
     parts:         the time of each part of the device, if it were the only one [s]
-    bytes_through: what each cache behind the first serves, and memory, by name [B]
+    bytes_through: bytes that each cache after the first serves, and memory, by name [B]
     flops:         scalar operations on floats, a multiply-add as two
-    requests:      loads and stores of subgroups;  sectors: that one of them touches, on average
+    requests:      loads and stores of subgroups;  sectors: the mean that one of them touches
     registers, shared_bytes: of a thread, of a group
     groups, group_threads: of the launch; on a processor, points
     resident_groups: of a unit at the same time;  waves: how often all units are filled
-    occupancy:     threads of a unit beside the most that it holds
+    occupancy:     the resident threads of a unit as a share of the most that it holds
     """
 
     name: str
@@ -86,7 +86,7 @@ class Cost:
 
     @property
     def bound(self) -> str:
-        """The part that takes longest."""
+        """The part that takes the longest."""
         return max(self.parts, key=lambda name: self.parts[name])
 
     def __str__(self) -> str:
@@ -104,8 +104,8 @@ def cost(
 ) -> Cost:
     """What a launch of the kernel costs on a device.
 
-    record: what the device can do; None for what the table says of it
-    sizes:  of the symbolic ones; a typical value stands for each that is missing
+    record: what the device can do; None for the table's record
+    sizes:  values of symbolic sizes; each missing one counts with a typical value
     """
     return _Model(code, target, record or record_of(target), typical_sizes(code, sizes)).cost()
 
@@ -129,7 +129,7 @@ class _Model:
         through = self._bytes_through(prints, block, launch, held)
         traffic = self._with_starts(through, prints, block, launch, held)
         parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, traffic)}
-        # A core goes ahead of what it waits for.
+        # A core runs ahead of what it waits for.
         if not record.is_processor:
             starts = START_CYCLES + START_SUBGROUP_CYCLES * _subgroups_of_group(launch, record)
             parts["starts"] = -(-launch.groups // record.units) * starts / record.clock_hz
@@ -155,7 +155,7 @@ class _Model:
         )
 
     def _read(self, launch: Launch) -> Block:
-        """What a thread does; of a processor, what all points do."""
+        """What a thread does; on a processor, what all points do."""
         memory = memory_of(self.code)
         if self.record.is_processor:
             lanes = self._lanes()
@@ -169,7 +169,7 @@ class _Model:
         return reader.block((*launch.head, *launch.body), samples)
 
     def _neighbours(self, dtype: np.dtype) -> int:
-        """Elements that one access of the target's language may have."""
+        """The most elements in one access of the target's language."""
         pieces = CUDA_C.pieces if self.target.language == "cuda" else {}
         return pieces.get(dtype, ("", 1))[1]
 
@@ -188,16 +188,16 @@ class _Model:
     def _with_starts(
         self, through: dict[str, float], prints: Footprints, block: Block, launch: Launch, held: Occupancy
     ) -> dict[str, float]:
-        """Bytes in the time of which those come, where a walk goes on somewhere else."""
+        """The bytes, plus the time, in bytes, of the starts where a walk continues elsewhere."""
         if not self.record.is_processor:
             return through
         registers = max(1, layout(self.code, self.target.vector_bytes).lanes // self._lanes())
         starting = self._bytes_through(prints.starting(block, self.record.start_lines, registers), block, launch, held)
-        nearest = next(iter(through))  # which is filled in time, wherever a walk goes on
+        nearest = next(iter(through))  # which is filled in time, wherever a walk continues
         return {**starting, nearest: through[nearest]}
 
     def _bytes_through(self, prints: Footprints, block: Block, launch: Launch, held: Occupancy) -> dict[str, float]:
-        """The bytes that come through each cache, by the name of what serves them."""
+        """The bytes that pass through each cache, by the name of what serves them."""
         servers = (*(c.name for c in self.record.caches[1:]), "memory")
         return {
             name: self._through(prints, cache, block, launch, held)
@@ -207,7 +207,7 @@ class _Model:
     def _through(self, prints: Footprints, cache: Cache, block: Block, launch: Launch, held: Occupancy) -> float:
         if self.record.is_processor:
             total = prints.through(block, {}, Room(math.inf))
-            # What all of it fits into has it already: the value was just computed, or used before.
+            # A cache into which all of it fits has it already, from when it was computed or used.
             if cache.is_shared and total <= cache.capacity_bytes:
                 return 0.0
             share = self.record.units if cache.is_shared else 1
@@ -215,14 +215,14 @@ class _Model:
         if cache.is_shared:
             resident = launch.resident_extents(held.groups * self.record.units)
             return prints.through(_in_waves(block, launch, resident), resident, Room(cache.capacity_bytes))
-        # Groups of a unit are none that follow each other, so they share nothing in its cache.
+        # The groups of a unit are not consecutive, so they share nothing in its cache.
         capacity = cache.capacity_bytes / held.groups - cache.holds_shared * shared_bytes(launch.head)
         return launch.groups * prints.through(block, launch.group_extents(), Room(capacity))
 
     # --- time --------------------------------------------------------------------------------
 
     def _times_of_units(self, launch: Launch, sums: Totals) -> dict[str, float]:
-        """Seconds of the unit that has most to do, for each of its parts. Units: s."""
+        """The time of the unit that has the most to do, for each of its parts. Units: s."""
         record = self.record
         products = sum(n for (_, subgroups), n in sums.products.items() if subgroups == 1) / OF_PRODUCT
         cycles = {
@@ -235,26 +235,26 @@ class _Model:
         return {name: self._share(launch) * n / record.clock_hz for name, n in cycles.items()}
 
     def _share(self, launch: Launch) -> float:
-        """Subgroups of the unit with most of them; of a processor, its share of all points."""
+        """Subgroups of the unit with the most of them; on a processor, its share of all points."""
         if self.record.is_processor:
             return 1 / min(self.record.units, max(1, launch.groups))
         return -(-launch.groups // self.record.units) * _subgroups_of_group(launch, self.record)
 
     def _rate(self, dtype: np.dtype) -> float:
-        """Instructions of a subgroup, or on vectors of a processor, of a unit in a cycle."""
+        """Instructions of a subgroup, or on vectors of a processor, that a unit runs in a cycle."""
         if not self.record.is_processor:
             return self.record.rate(dtype) / self.record.subgroup_threads
         return self.record.rate(dtypes.f32) * dtypes.f32.itemsize / max(dtypes.f32.itemsize, self.target.vector_bytes)
 
     def _matrix_rate(self, dtype: np.dtype, subgroups: int) -> float:
-        """Scalar operations of each thread of a subgroup that units for matrices do in a cycle."""
+        """Scalar operations per thread of a subgroup that the matrix units do in a cycle."""
         record = self.record
         share = record.matrix_share if subgroups == 1 else record.together_share
         peak = share * record.matrix_flops[dtype] / record.units
         return peak / record.clock_hz / record.subgroup_threads
 
     def _times_of_memory(self, launch: Launch, through: Mapping[str, float]) -> dict[str, float]:
-        """Seconds for what comes through each cache, and by the way to the unit with most to do."""
+        """Seconds for the bytes through each cache, and on the path to the busiest unit."""
         record = self.record
         rates = {c.name: c.rate for c in record.caches} | {"memory": record.memory_rate}
         times = {name: size / rates[name] for name, size in through.items()}
@@ -263,27 +263,27 @@ class _Model:
         return {**times, "path to units": path}
 
     def _latency(self, launch: Launch, sums: Totals, through: Mapping[str, float]) -> float:
-        """Cycles of a load on average, by how much comes from how far."""
+        """The mean cycles of a load, by how much comes from which distance."""
         record = self.record
         latencies = [*(c.latency_cycles for c in record.caches), record.memory_latency_cycles]
         asked = max(1.0, sums.sectors * _subgroups(launch, record) * record.sector_bytes)
-        # What comes from further waits for the difference as well.
+        # Bytes from further away wait for the difference as well.
         further = (min(1.0, size / asked) * (b - a) for size, (a, b) in zip(through.values(), pairwise(latencies)))
         return latencies[0] + sum(further)
 
 
 def _chain(block: Block, latency: float) -> float:
-    """Cycles of a thread that waits for whatever it needs."""
+    """The cycles of a thread that waits for everything it needs."""
     loads = [t for t in block.touches if not t.writes and t.share and t.space is None and not t.is_fetch]
     waits = 1 + max(t.depth for t in loads) if loads else 0
-    # No compiler reads ahead of a barrier.
+    # No compiler moves loads ahead of a barrier.
     is_ahead = block.rounds > 1 and not block.work.barriers
     each = waits * latency / (AHEAD if is_ahead else 1.0)
     if any(t.space is AddressSpace.SHARED and not t.writes for t in block.touches):
         each += SHARED_CYCLES / (WRITTEN_OUT if is_ahead else 1.0)
     each += DEPENDENT_CYCLES * sum(block.work.instructions.values()) + BARRIER_CYCLES * block.work.barriers
     each += sum(_chain(b, latency) for b in block.inner)
-    # Barriers wait for what was fetched a round before, if that has not taken long enough.
+    # Barriers wait for the fetches of the round before, unless the round has taken long enough.
     if block.work.barriers and _fetches(block):
         each = max(each, latency)
     return block.rounds * block.share * each
@@ -294,7 +294,7 @@ def _fetches(block: Block) -> bool:
 
 
 def _in_waves(block: Block, launch: Launch, resident: Mapping[str, int]) -> Block:
-    """The block of all resident threads, in loops over what is left of the grid."""
+    """The block of all resident threads, in loops over the rest of the grid."""
     for axis in reversed(launch.grid):
         rounds = -(-axis.extent // resident[axis.name])
         if rounds > 1:
@@ -303,7 +303,7 @@ def _in_waves(block: Block, launch: Launch, resident: Mapping[str, int]) -> Bloc
 
 
 def _threads(launch: Launch, record: DeviceRecord) -> int:
-    """Threads of a launch; one on a processor, which takes all points."""
+    """The threads of a launch; one on a processor, which runs all points."""
     return 1 if record.is_processor else launch.points * (launch.group_threads if launch.threads else 1)
 
 

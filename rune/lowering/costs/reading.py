@@ -4,8 +4,9 @@
       s add= x[64*i + k] * w[k]          Touch x[64*i + k], Touch w[k]
     }
 
-Conditions are shares: of the threads and rounds that come to a branch. Where memory decides, both
-branches count as taken. Loops in the lanes of a processor's vectors have as many rounds fewer.
+Conditions become shares of the threads and rounds that reach a branch. Where memory decides, both
+branches count as taken. Loops in the lanes of a processor's vectors have fewer rounds by that
+factor.
 """
 
 from __future__ import annotations
@@ -47,15 +48,16 @@ from rune.lowering.scalar.table import ROWS
 from rune.ops.ciphers import GENERATORS, PHILOX, THREEFRY, WORD_NAMES
 from rune.records import dataclass
 
-ADDRESS = 1 / 3  # instructions for the address of an access: most differ from another by a constant
+ADDRESS = 1 / 3  # instructions for the address of an access: most differ by a constant from another
 DIVISION, SHIFT = 4.0, 1.0  # instructions of a // or % in an index, and of one by a power of two
-SPECIAL = frozenset({"div", "sqrt", "rsqrt"})  # operations on floats that have units of their own
-# What a word of a cipher takes of a GPU's units for integers, and of those for multiply-adds, as
-# machine code of sm_90 has it: a rotation is one instruction; sums and products are multiply-adds.
+SPECIAL = frozenset({"div", "sqrt", "rsqrt"})  # operations on floats that run in special units
+# How many instructions a word of a cipher takes in a GPU's integer units, and in its multiply-add
+# units, in machine code of sm_90: a rotation is one instruction; sums and products are
+# multiply-adds.
 CIPHERS = {THREEFRY: (47, 23), PHILOX: (20, 33)}
 WORDS = {g.operation(number): CIPHERS[g] for g in GENERATORS.values() for number in range(len(WORD_NAMES))}
-# Functions of f32 in the same units, and in those for special functions: their machine code of
-# sm_90, as far as it has no branches. Comparisons and choices are for the units for integers.
+# The same for functions of f32, with a third count for the special units: their machine code of
+# sm_90, if it has no branches. Comparisons and selects run in the integer units.
 FUNCTIONS = {
     "exp": (1, 6, 1),
     "exp2": (1, 2, 1),
@@ -77,13 +79,13 @@ FUNCTIONS = {
 class Touch:
     """A load or a store of all threads.
 
-    count:   elements, neighbours from the index on
+    count:   neighbouring elements from the index on
     space:   None for a parameter
     share:   of the subgroups and rounds around it;  threads: of all threads
     depth:   loads whose values its index needs, one after the other
-    origins: the loops behind each name of its index
-    sources: the index of what was read for a name, if that is one element
-    is_fetch: whether what is loaded goes to shared memory by itself
+    origins: the loops on which each name of its index depends
+    sources: for a name read from memory, the index of that element, if it is a single one
+    is_fetch: whether the load goes to shared memory without registers
     """
 
     buffer: str
@@ -109,8 +111,8 @@ class Work:
     special: float = 0.0
     barriers: float = 0.0
     flops: float = 0.0  # a multiply-add as two
-    sums: set[str] = field(default_factory=set)  # the variables to which it adds
-    # Those of units for matrices, by dtype and by how many subgroups compute together.
+    sums: set[str] = field(default_factory=set)  # the variables that it accumulates
+    # Operations of matrix units, by dtype and by how many subgroups compute together.
     products: dict[tuple[np.dtype, int], float] = field(default_factory=dict)
 
     def add(self, dtype: np.dtype, count: float) -> None:
@@ -120,10 +122,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Statements one after the other, for some rounds of a loop (`var`), or once.
+    """Statements in sequence, for some rounds of a loop (`var`), or once.
 
     extent: values that `var` takes in all;  lanes: at the same time
-    share:  of the subgroups around it that come here
+    share:  of the subgroups around it that reach it
     """
 
     var: str | None
@@ -139,9 +141,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A block that is being read, and the threads that run what is read next.
+    """A block under construction, and the threads that run the statements read next.
 
-    var: of the innermost loop around it
+    var: the variable of the innermost loop around it
     """
 
     samples: Samples
@@ -160,11 +162,11 @@ class Draft:
 class Reader:
     """Reads statements of one kernel for one device.
 
-    neighbours: elements of a dtype that one access may have
+    neighbours: gives the most elements of a dtype in one access
     in_lanes:   loops that run in lanes, by identity;  lanes: how many
     thread:     the number of a thread in its group, if it has one
-    depths, origins: loads and loops behind a local;  places: locals that are indices alone
-    sources:    the index of the one element that a local is made of
+    depths, origins: loads and loops on which a local depends;  places: locals that are only indices
+    sources:    the index of the single element from which a local is computed
     """
 
     record: DeviceRecord
@@ -180,7 +182,7 @@ class Reader:
     sources: dict[str, Size] = field(default_factory=dict)
 
     def block(self, body: Sequence[Stmt], samples: Samples, var: str | None = None) -> Block:
-        """The statements, once, within the loop of `var`."""
+        """The statements, once, inside the loop of `var`."""
         draft = Draft(samples, var)
         self._body(body, draft)
         return Block(None, 1, 1, 1, 1.0, tuple(draft.touches), tuple(draft.inner), draft.work)
@@ -295,7 +297,7 @@ class Reader:
 
     def _load(self, buffer: str, index: Size, guard: Expr | None, draft: Draft, count: int = 1) -> None:
         if guard is not None:
-            # The others read nothing.
+            # The other threads read nothing.
             (share, inside), _ = self._branches(guard, draft.samples)
             draft = draft.part(share, inside)
         self._touch(buffer, index, False, draft, count)
@@ -307,9 +309,9 @@ class Reader:
         self._touch(store.buffer, store.index, True, draft)
 
     def _multiply(self, stmt: MatrixProduct, draft: Draft) -> None:
-        """A product of matrices, of whose factors each thread names a row of 16 bytes at a time.
+        """A product of matrices: each thread addresses rows of 16 bytes of the factors.
 
-        Where four subgroups multiply, units read the factors themselves.
+        If four subgroups multiply together, the matrix units read the factors themselves.
         """
         flops = draft.share * 2 * depth(stmt) * len(stmt.names)
         kind = stmt.a.dtype, stmt.subgroups
@@ -325,11 +327,11 @@ class Reader:
                 self._touch(factor.buffer, row + first * factor.position_stride, False, draft, 8)
 
     def _touch(self, buffer: str, index: Size, writes: bool, draft: Draft, count: int = 1) -> None:
-        """Note that the threads touch so many neighbours at once."""
+        """Record that the threads touch so many neighbouring elements at once."""
         dtype, space = self.memory[buffer]
         samples, width = draft.samples, count * dtype.itemsize
         names = size_names(index)
-        # Of a local that is an index, its own place tells more than its name.
+        # For a local that is an index, the index expression tells more than the name.
         place = dims.substitute(index, self.places) if names & self.places.keys() else index
         match space:
             case AddressSpace.LOCAL:
@@ -356,12 +358,12 @@ class Reader:
 
 
 def _of_threads(size: int, record: DeviceRecord) -> Requests:
-    """What lanes touch of memory of their own: the same element of each lies side by side."""
+    """The requests of lanes to private memory, where an element is contiguous over lanes."""
     return Requests(-(-size // record.sector_bytes), -(-size // record.line_bytes), 1.0)
 
 
 def _count(part: Expr, draft: Draft) -> None:
-    """Count what one node of an expression does, but for loads and indices."""
+    """Count the work of one node of an expression, except loads and indices."""
     work, share = draft.work, draft.share
     match part:
         case Op(name=name, args=args):
@@ -384,7 +386,7 @@ def _count_word(name: str, draft: Draft) -> None:
 
 
 def _count_function(name: str, draft: Draft) -> None:
-    """Count a function of f32 as a GPU computes it. One that units are for is issued, too."""
+    """Count a function of f32 as a GPU computes it; special units need an instruction, too."""
     integers, floats, special = FUNCTIONS[name]
     work, share = draft.work, draft.share
     work.add(dtypes.i32, share * integers)
@@ -407,7 +409,7 @@ def _division(factor: FloorDiv | Mod) -> float:
 
 
 def memory_of(code: KernelCode) -> dict[str, tuple[np.dtype, AddressSpace | None]]:
-    """The dtype of every buffer and allocation, and where it lies."""
+    """The dtype of every buffer and allocation, and the memory it lies in."""
     memory: dict[str, tuple[np.dtype, AddressSpace | None]] = {p.name: (p.dtype, None) for p in code.params}
     memory.update((s.name, (s.dtype, s.space)) for s in walk(code.body) if isinstance(s, Alloc))
     return memory

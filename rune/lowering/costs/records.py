@@ -1,9 +1,9 @@
-"""DeviceRecord: what a device can do in a second, as far as the cost of a kernel depends on it.
+"""DeviceRecord: the rates and capacities of a device on which the cost of a kernel depends.
 
 A device is `units` that compute side by side (multiprocessors, compute units, cores). Threads of a
-unit run in subgroups, in step; on a processor a subgroup is one vector register. Memory is a row of
-caches, the nearest first, and what is behind them. Whatever belongs to a unit is counted for one
-unit and one of its cycles; whatever all units share is counted for the device and a second.
+unit run in subgroups, in step; on a processor a subgroup is one vector register. Memory is a
+sequence of caches, the nearest first, and the main memory behind them. Figures of a unit are per
+unit and per cycle; figures of what all units share are per device and per second.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rune.records import dataclass
 class Cache:
     """One level of cache.
 
-    capacity_bytes: of one unit's, or of the one that all share [B]
+    capacity_bytes: of one unit's cache, or of the one that all share [B]
     is_shared:      whether there is one for all units
-    rate:           what it serves, all units together [B/s]; the first level serves requests of
-                    subgroups, which are counted apart
+    rate:           bytes that it serves to all units together [B/s]; the requests of subgroups to
+                    the first level are counted separately
     latency_cycles: from a load to its value [cycles]
-    holds_shared:   whether the memory of groups is taken out of it
-    sets:           of which the low bits of an address say one; 1 where other bits count as well
+    holds_shared:   whether the shared memory of groups reduces it
+    sets:           that low bits of an address select; 1 if other bits count as well
     """
 
     name: str
@@ -48,26 +48,26 @@ class DeviceRecord:
     unit_threads:        threads that a unit holds at a time, at most
     unit_groups:         groups that a unit holds at a time, at most
     unit_registers:      of 32 bits, for all threads of a unit; 0: unknown, and no limit
-    thread_registers:    of 32 bits, of one thread at most: what is beyond lies in memory; vectors
-                         of a processor
+    thread_registers:    of 32 bits, of one thread at most: more spill to memory; the vector
+                         registers of a processor
     shared_bytes:        on-chip memory of a unit, for its groups [B]
-    shared_cycle_bytes:  what that serves in a cycle, without conflicts [B]
-    banks:               of that memory, each a word of 4 bytes in a cycle
+    shared_cycle_bytes:  bytes that it serves in a cycle, without conflicts [B]
+    banks:               of that memory, each of which serves a word of 4 bytes in a cycle
     cycle_requests:      loads and stores of a subgroup that a unit starts in a cycle
-    cycle_lines:         lines that those may touch in a cycle, together
+    cycle_lines:         lines that these may touch in a cycle, together
     cycle_instructions:  instructions of a subgroup that a unit starts in a cycle
     operations:          additions, or multiply-adds, of a unit in a cycle, by dtype
     special_operations:  roots, reciprocals and the like of a unit in a cycle
     matrix_flops:        of the units for matrix products, by dtype of the factors; a multiply-add
                          is two [1/s]
-    matrix_share:        of matrix_flops, what products of one subgroup at a time reach
-    together_share:      ... what those of four subgroups together do
-    line_bytes, sector_bytes: what a tag stands for, and what is moved at least [B]
-    unit_cycle_bytes:    what a unit gets in a cycle from beyond its own cache [B]
+    matrix_share:        of matrix_flops that products of one subgroup at a time reach
+    together_share:      of matrix_flops that products of four subgroups together reach
+    line_bytes, sector_bytes: the size of a cache line, and of the smallest transfer [B]
+    unit_cycle_bytes:    bytes that a unit gets in a cycle from beyond its own cache [B]
     caches, memory_rate, memory_latency_cycles: memory, as far as a kernel can reach it [B/s]
-    start_lines:         of a processor: lines in whose time one more run of lines is found
-    launch_ns:           one kernel more in a plan [ns]
-    source:              where the numbers are from
+    start_lines:         of a processor: the time to find one more run of lines, in lines
+    launch_ns:           the time of one more kernel in a plan [ns]
+    source:              where the numbers come from
     """
 
     name: str
@@ -105,7 +105,7 @@ class DeviceRecord:
         return self.subgroup_threads == 1
 
     def rate(self, dtype: np.dtype) -> float:
-        """Operations of a unit in a cycle, on numbers of a dtype.
+        """Operations on a dtype that a unit does in a cycle.
 
         Narrow floats without units of their own are computed as f32, integers in words.
         """
@@ -116,7 +116,7 @@ class DeviceRecord:
         return self.operations[dtypes.i32] / max(1, dtype.itemsize // 4)
 
     def flops(self, dtype: np.dtype) -> float:
-        """Of all units without those for matrix products; a multiply-add is two. Units: 1/s."""
+        """The rate of all units except matrix units; a multiply-add counts as two. Units: 1/s."""
         return 2 * self.units * self.clock_hz * self.rate(dtype)
 
 

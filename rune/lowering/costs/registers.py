@@ -1,9 +1,9 @@
-"""How many registers a thread needs, estimated: scalars that are alive at the same time.
+"""An estimate of the registers that a thread needs: scalars that are live at the same time.
 
-    var s = 0; for k { a = x[k]; b = y[k]; s += a * b }     s, a, b; and what addresses take
+    var s = 0; for k { a = x[k]; b = y[k]; s += a * b }     s, a, b; and those for addresses
 
-A scalar is alive from where it is declared to its last use in the same body; a loop that uses it is
-one use, as it is alive in all its rounds.
+A scalar is live from its declaration to its last use in the same body; a loop that uses it is one
+use, because it is live in all rounds of the loop.
 Not done: what a compiler recomputes, or loads ahead of its use.
 """
 
@@ -13,17 +13,17 @@ from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import KernelCode, Let, MatrixProduct, Stmt, Var
 from rune.lowering.kernel.rewrite import Body, bodies, expressions, names_in, size_names, stmt_sizes, vars_changed
 
-# Beside the scalars: the counters of loops, and an address of 64 bits for each buffer.
+# In addition to the scalars: loop counters, and an address of 64 bits for each buffer.
 BASE, OF_BUFFER = 10, 2
 
 
 def registers(code: KernelCode) -> int:
-    """Registers of 32 bits of one thread."""
+    """The registers of 32 bits that one thread needs."""
     return BASE + OF_BUFFER * len(code.params) + _alive(code.body)[0]
 
 
 def _alive(body: Body) -> tuple[int, set[str]]:
-    """Words of the scalars alive at the same time within a body, and the names it reads."""
+    """The words of the scalars that are live at the same time in a body, and the names it reads."""
     inside = [[_alive(part) for part in bodies(stmt)] for stmt in body]
     names = [_names(stmt).union(*(read for _, read in parts)) for stmt, parts in zip(body, inside, strict=True)]
     last = {name: place for place, read in enumerate(names) for name in read}
@@ -51,7 +51,7 @@ def _words(stmt: Stmt) -> int:
         case Let(value=value) | Var(init=value):
             return _of(value)
         case MatrixProduct(accumulators=rows, subgroups=1):
-            # What is multiplied, and what is loaded for the next product meanwhile.
+            # The factors of this product, and those loaded meanwhile for the next one.
             return 2 * (2 * len(rows) + len(rows[0]))
         case _:
             return 0

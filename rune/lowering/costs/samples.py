@@ -3,11 +3,10 @@
     x[4096*i + j] of lanes j = 32, 33, ... 63     32 elements of f32 are 128 bytes: 4 sectors
     x[i + 4096*j]                                 32 sectors
 
-Loop variables are arrays of a row for each sampled subgroup and a column for each lane. The sampled
-subgroups are spread over the launch, those of loops over their rounds, always in the same way. A
-number that comes from memory (an index of a gather) is taken for random, within its bounds, and
-for the same number where it was read at the same place. Lanes in which a condition does not hold
-touch nothing.
+Loop variables are arrays with a row for each sampled subgroup and a column for each lane. The
+samples are spread over the launch and over the rounds of loops, always in the same way. A number
+that comes from memory (an index of a gather) counts as random, within its bounds, but as the same
+number if it is read from the same place. Lanes in which a condition does not hold touch nothing.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from rune.lowering.kernelize.cost import estimate
 from rune.records import dataclass
 
 SAMPLES = 16  # subgroups
-LONGEST = 1 << 12  # rounds of a loop that are all looked at
-_DRAWN = 1 << 47  # what a number is drawn below
-_ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it are spread evenly
+LONGEST = 1 << 12  # the most rounds of a loop that are all evaluated
+_DRAWN = 1 << 47  # bound of the random numbers
+_ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: its multiples are spread evenly
 _WORD = 4  # bytes of a bank
-_UNKNOWN = 256  # numbers that memory holds for all lanes together are taken to be below it
+_UNKNOWN = 256  # numbers from memory that all lanes share are assumed to be below it
 
 
 _Meter = Callable[[np.ndarray, int, DeviceRecord], "Requests"]  # of places and the bytes at each
@@ -41,7 +40,7 @@ _Meter = Callable[[np.ndarray, int, DeviceRecord], "Requests"]  # of places and 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What one request of a subgroup touches, the mean of the sampled ones."""
+    """What one request of a subgroup touches, as a mean over the samples."""
 
     sectors: float
     lines: float
@@ -52,8 +51,8 @@ class Requests:
 class Samples:
     """Values of the names that an index may mention.
 
-    active: the lanes that run;  lanes_of_all: the share of lanes that did where the kernel begins
-    lets:   locals bound so far;  known: those evaluated so far
+    active: the lanes that run;  lanes_of_all: the share of lanes that run at first
+    lets:   locals bound so far;  known: locals evaluated so far
     """
 
     values: dict[str, np.ndarray]
@@ -77,7 +76,7 @@ class Samples:
     # --- where ---------------------------------------------------------------------------------
 
     def inside(self, name: str, extent: int, lanes: int = 1) -> Samples:
-        """The samples within a loop, so many of whose rounds are lanes."""
+        """The samples inside a loop, of which so many rounds are lanes."""
         steps = np.arange(1, SAMPLES + 1, dtype=np.uint64).reshape(-1, 1)
         salt = np.uint64(2 * len(self.values) + 1)
         with np.errstate(over="ignore"):
@@ -88,7 +87,7 @@ class Samples:
         return replace(self, values=values, active=active, lets=dict(self.lets), known={}, memo={})
 
     def where(self, condition: Expr) -> tuple[tuple[float, Samples], tuple[float, Samples]]:
-        """Where a condition holds, and where not, each with its share of subgroups."""
+        """The samples where a condition holds and where not, each with its share of subgroups."""
         holds = self._evaluated(condition)
         if holds is None:
             return (1.0, self), (1.0, self)
@@ -99,7 +98,7 @@ class Samples:
         return (exact, inside), (1 - exact if other else 0.0, outside)
 
     def _of_rounds(self, condition: Expr) -> float | None:
-        """The share of a loop's rounds where a condition on that loop alone holds, if it is one."""
+        """The share of a loop's rounds where a condition holds that depends on that loop alone."""
         sizes = [x for e in walk_expr(condition) for x in expr_sizes(e) if isinstance(x, Dim)]
         loops = {s.name: s.high for x in sizes for s in dims.symbols(x) if s.name in self.values}
         if names_in(condition) != loops.keys() or len(loops) != 1 or not self.active.all():
@@ -120,7 +119,7 @@ class Samples:
     # --- values --------------------------------------------------------------------------------
 
     def value(self, size: Size) -> np.ndarray:
-        """A dimension at all samples."""
+        """The values of a dimension at all samples."""
         if not isinstance(size, Dim):
             return np.asarray(size, np.int64)
         return np.asarray(size_of(size, {s.name: self._named(s) for s in dims.symbols(size)}.__getitem__))
@@ -133,12 +132,12 @@ class Samples:
         low, high = estimate(symbol.low), estimate(symbol.low if symbol.high is None else symbol.high)
         number = self._local(symbol.name)
         if number is None:
-            count = min(max(1, high - low + 1), _DRAWN)  # of an i64 there are more than an i64 holds
+            count = min(max(1, high - low + 1), _DRAWN)  # the full range of an i64 overflows an i64
             number = low + self._drawn(symbol.name) % count
         return np.clip(np.asarray(number).astype(np.int64), low, high)
 
     def _drawn(self, name: str) -> np.ndarray:
-        """A number for each place from which the value of a local comes."""
+        """A random number for each place from which the value of a local comes."""
         places = np.zeros((1, 1), np.uint64)
         with np.errstate(over="ignore"):
             for size in _origins(name, self.lets):
@@ -147,7 +146,7 @@ class Samples:
         return (mixed >> np.uint64(17)).astype(np.int64)
 
     def _local(self, name: str) -> np.ndarray | None:
-        """The value of a local; None where memory decides for every lane."""
+        """The value of a local; None if memory decides it for every lane."""
         if name not in self.known:
             self.known[name] = self._evaluated(self.lets[name]) if name in self.lets else None
         return self.known[name]
@@ -185,16 +184,16 @@ class Samples:
     # --- requests ------------------------------------------------------------------------------
 
     def requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
-        """What the lanes touch of global memory: each so many bytes from an index on."""
+        """The requests of the lanes to global memory, each of so many bytes from an index on."""
         of = _in_vector if record.is_processor else _lines
         return self._asked(index, itemsize, width, record, of)
 
     def shared_requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
-        """What the lanes touch of the memory that a group shares."""
+        """The requests of the lanes to the memory that a group shares."""
         return self._asked(index, itemsize, width, record, _banks)
 
     def _asked(self, index: Size, itemsize: int, width: int, record: DeviceRecord, of: _Meter) -> Requests:
-        # Indices that differ by a number of whole lines are asked once.
+        # Indices that differ by whole lines are evaluated once.
         key = (*_pattern(index, record.line_bytes // itemsize), itemsize, width, of)
         if key not in self.memo:
             self.memo[key] = of(self._places(index, itemsize), width, record)
@@ -205,7 +204,7 @@ class Samples:
         running = self.active.any(axis=1)
         first = np.broadcast_to(self.value(index) * itemsize, self.active.shape)[running]
         active = self.active[running]
-        # A lane that does not run is where the first one is that does.
+        # A lane that does not run gets the place of the first one that does.
         leader = np.take_along_axis(first, active.argmax(axis=1).reshape(-1, 1), axis=1)
         return np.where(active, first, leader)
 
@@ -216,9 +215,9 @@ def _lines(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
 
 
 def _in_vector(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
-    """Of a processor: neighbours, or one element for all, are one access.
+    """On a processor, neighbours or one element for all lanes are one access.
 
-    All others are one for each lane, and as many to put them into a vector.
+    Other elements take one access per lane, and as many instructions to form a vector.
     """
     steps = np.diff(places, axis=1)
     is_one = bool(np.all(steps == 0) or np.all(steps == width))
@@ -233,7 +232,7 @@ def _banks(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
 
 
 def _mixed(place: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Numbers that memory may hold at some places."""
+    """Numbers that memory might contain at some places."""
     with np.errstate(over="ignore"):
         mixed = (place.astype(np.uint64) + np.uint64(1)) * np.uint64(_ODD) >> np.uint64(17)
     return (mixed % np.uint64(_UNKNOWN)).astype(np.int64).astype(dtype)
@@ -246,7 +245,7 @@ def _pattern(index: Size, line: int) -> tuple:
 
 
 def _origins(name: str, lets: Mapping[str, Expr]) -> Iterator[Size]:
-    """The indices from which a value follows: of what it loads, and of what it mentions."""
+    """The indices on which a value depends: those of its loads, and those that it mentions."""
     pending, visited = [name], {name}
     while pending:
         let = lets.get(pending.pop())
@@ -269,7 +268,7 @@ def of_launch(launch: Launch, subgroup: int, sizes: Mapping[str, int]) -> Sample
     """Samples of subgroups of so many threads."""
     width = launch.group_threads
     lanes = min(subgroup, width)
-    # As many of each subgroup of a group, since conditions tell these apart.
+    # Each subgroup of a group is sampled equally often, since conditions distinguish them.
     first = np.arange(SAMPLES) % -(-width // lanes) * lanes
     group = ((2 * np.arange(SAMPLES) + 1) * launch.groups // (2 * SAMPLES)).reshape(-1, 1)
     thread = first.reshape(-1, 1) + np.arange(lanes)
@@ -285,7 +284,7 @@ def of_launch(launch: Launch, subgroup: int, sizes: Mapping[str, int]) -> Sample
 
 
 def _unfolded(axes: Sequence[Axis], position: np.ndarray) -> dict[str, np.ndarray]:
-    """Where on each axis these positions are, the last axis fastest."""
+    """The index on each axis for these positions; the last axis varies fastest."""
     values: dict[str, np.ndarray] = {}
     for axis in reversed(axes):
         extent = max(1, axis.extent)
@@ -295,7 +294,7 @@ def _unfolded(axes: Sequence[Axis], position: np.ndarray) -> dict[str, np.ndarra
 
 
 def of_processor(sizes: Mapping[str, int]) -> Samples:
-    """Samples before any loop of a processor."""
+    """Samples on a processor before any loop."""
     return Samples({}, sizes, np.ones((SAMPLES, 1), np.bool_))
 
 

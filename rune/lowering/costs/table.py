@@ -1,10 +1,10 @@
-"""Records of devices that have not been measured here, from what their makers publish.
+"""Records of devices that rune has not measured, from what their makers publish.
 
-Units, clocks, operations, matrix products, memory, registers and shared memory are those of data
-sheets and architecture papers. No data sheet says what a kernel reaches of a peak, nor how long
-loads and launches take: of memory's peak REACHABLE is taken, and for a launch LAUNCH_NS. What
-caches serve and how long they take is assumed, after public measurements of an H100. Nothing here
-was measured by rune.
+Units, clocks, operations, matrix products, memory, registers and shared memory come from data
+sheets and architecture papers. No data sheet says how much of a peak a kernel reaches, nor how long
+loads and launches take: the records take REACHABLE of the peak of memory, and LAUNCH_NS for a
+launch. The rates and latencies of caches are assumptions, after public measurements of an H100.
+rune has measured none of these numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rune import dtypes
 from rune.lowering.costs.records import Cache, DeviceRecord
 
 REACHABLE = 0.9  # of the peak of memory: 3.0 of 3.35 TB/s on an H100
-LAUNCH_NS = 3_500.0  # of a kernel in a graph; others are taken to be alike
+LAUNCH_NS = 3_500.0  # of a kernel in a graph; assumed to be the same elsewhere
 KB, MB = 1 << 10, 1 << 20
 
 _f16, _bf16, _f32, _f64, _i8, _i32 = dtypes.f16, dtypes.bf16, dtypes.f32, dtypes.f64, dtypes.i8, dtypes.i32
@@ -23,12 +23,12 @@ _f8 = dtypes.f8_e4m3
 
 
 def _matrix(halves: float, tf32: float = 0.0, i8: float = 0.0, f8: float = 0.0, f64: float = 0.0) -> dict:
-    """Peaks of matrix units in TFLOP/s, those that there are; f32 stands for tf32."""
+    """The peaks of matrix units, given in TFLOP/s, that are not 0; f32 stands for tf32."""
     peaks = {_f16: halves, _bf16: halves, _f32: tf32, _i8: i8, _f8: f8, _f64: f64}
     return {dtype: 1e12 * peak for dtype, peak in peaks.items() if peak}
 
 
-# What differs between GPUs of one maker is replaced in one of these.
+# Base records; the record of a GPU replaces what differs.
 _NVIDIA = DeviceRecord(
     name="NVIDIA",
     units=1,
@@ -59,12 +59,12 @@ _NVIDIA = DeviceRecord(
 
 
 def _caches(unit_bytes: int, unit_rate: float, *shared: tuple[str, int, float, float]) -> tuple[Cache, ...]:
-    """A first level of each unit, and levels that all share: name, bytes, B/s, cycles."""
+    """A first level for each unit, and levels that all units share: name, bytes, B/s, cycles."""
     return (Cache("L1", unit_bytes, False, unit_rate, 35.0), *(Cache(n, size, True, r, c) for n, size, r, c in shared))
 
 
 def _of_nvidia(unit_bytes: int, unit_rate: float, second: tuple[str, int, float, float]) -> tuple[Cache, ...]:
-    """A first level out of which groups have their memory, and a second."""
+    """A first level that includes the shared memory of groups, and a second."""
     first, *others = _caches(unit_bytes, unit_rate, second)
     return (replace(first, holds_shared=True), *others)
 
@@ -77,7 +77,7 @@ H100 = replace(
     shared_bytes=228 * KB,
     operations={_f32: 128, _f64: 64, _f16: 256, _bf16: 256, _i32: 64},
     matrix_flops=_matrix(989.4, tf32=494.7, i8=1979.0, f8=1979.0, f64=66.9),
-    # Products of four subgroups together reach all of it (arXiv:2402.13499, "mma" and "wgmma").
+    # Products of four subgroups together reach the full peak (arXiv:2402.13499, "mma" and "wgmma").
     matrix_share=0.63,
     caches=_of_nvidia(256 * KB, 29.6e12, ("L2", 50 * MB, 5.5e12, 270.0)),
     memory_rate=REACHABLE * 3.35e12,

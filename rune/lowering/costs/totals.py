@@ -13,10 +13,11 @@ from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.kernel.nodes import AddressSpace
 from rune.records import dataclass
 
-ROUND = 2.0  # instructions of a round of a loop: to count, and to ask whether it ends
-UNROLLED = 4  # rounds of an inner loop that a compiler writes out
-# Of a processor, in each round: of a sum without a register, which is read and written, and vectors
-# beside the sums. Of 128 sums with 32 registers, a product took 2.5 cycles instead of 0.8.
+ROUND = 2.0  # instructions per round of a loop: to count, and to test for the end
+UNROLLED = 4  # rounds of an inner loop that a compiler unrolls
+# On a processor, per round: the requests of a sum without a register, which is read and written,
+# and the vectors in addition to the sums. With 128 sums in 32 registers, a product took 2.5 cycles
+# instead of 0.8.
 SPILLED_REQUESTS, BESIDE = 3.0, 3
 
 
@@ -24,9 +25,9 @@ SPILLED_REQUESTS, BESIDE = 3.0, 3
 class Totals:
     """Sums for one thread; requests are those of its subgroup.
 
-    products:       scalar operations of units for matrices, by the dtype of factors and how many
+    products:       scalar operations of matrix units, by the dtype of the factors and by how many
                     subgroups compute together
-    request_cycles: of the load units of a unit of the device;  sectors: of global memory alone
+    request_cycles: of the load units of one unit;  sectors: of global memory alone
     """
 
     of_dtype: dict[np.dtype, float] = field(default_factory=dict)
@@ -40,12 +41,12 @@ class Totals:
 
     @property
     def instructions(self) -> float:
-        """Of all kinds but loads and stores."""
+        """The number of all instructions except loads and stores."""
         return sum(self.of_dtype.values())
 
 
 def totals(block: Block, record: DeviceRecord) -> Totals:
-    """The sums over a block and all within it."""
+    """The sums over a block and all blocks inside it."""
     sums = Totals()
     for part, times in _blocks(block, 1.0):
         for dtype, count in part.work.instructions.items():
@@ -67,12 +68,12 @@ def totals(block: Block, record: DeviceRecord) -> Totals:
 
 
 def _unit(dtype: np.dtype) -> np.dtype:
-    """The dtype whose units compute with numbers of another one."""
+    """The dtype whose units compute with numbers of this one."""
     return dtypes.f32 if dtype in dtypes.FLOATING else dtypes.i32
 
 
 def _blocks(block: Block, times: float) -> Iterator[tuple[Block, float]]:
-    """Every block within, and how often a thread comes there."""
+    """The block and every block inside it, and how often a thread runs each."""
     times *= block.rounds * block.share
     yield block, times
     for inner in block.inner:
@@ -86,7 +87,7 @@ def _add(touch: Touch, times: float, sums: Totals, record: DeviceRecord) -> None
         return
     sums.requests += times
     sums.sectors += times * touch.requests.sectors
-    # What is fetched passes once, into shared memory.
+    # A fetch goes directly into shared memory, and passes once.
     passing = 0.0 if touch.is_fetch else touch.requests.sectors * record.sector_bytes / record.shared_cycle_bytes
     sums.request_cycles += times * max(1 / record.cycle_requests, touch.requests.lines / record.cycle_lines, passing)
 

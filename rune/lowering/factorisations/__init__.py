@@ -1,4 +1,4 @@
-"""Factorisations where threads work in groups: by blocks of columns, whose kernels are written."""
+"""Factorisations with groups of threads: by blocks of columns, in handwritten kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADS = 256  # of a group that factors a block
 
 
 def expansions(target: Target) -> Mapping[Primitive, Rule]:
-    """What a device does in place of the primitives' own expansions."""
+    """The device's rules that replace the primitives' own expansions."""
     if not target.is_gpu or target.threads_per_workgroup < THREADS:
         return {}
     rules = {

@@ -1,14 +1,14 @@
-"""cholesky by blocks of columns, where threads work in groups.
+"""cholesky by blocks of columns, on devices with groups of threads.
 
     for each block of columns
       panel = A's columns - L L's rows of the block       a product
       block = factor_block of the panel's own rows         one group
       columns of L = panel / blockᵀ                        a thread for each row
 
-Where loops would start some kernels for each column, which take longer to start than to run, these
-are as many for each block. Complex and open sizes stay with the loops.
+Loops would launch some kernels for each column, which take longer to start than to run; this
+launches as many for each block. Complex dtypes and symbolic sizes keep the loops.
 
-Invariant: the factor, to rounding, of ops/linalg/cholesky.py; NaN where that is NaN.
+Invariant: the factor of ops/linalg/cholesky.py, up to rounding; NaN where that is NaN.
 Source:    Golub & Van Loan 4e, §4.2.
 """
 

@@ -1,13 +1,13 @@
-"""eliminate_columns: a panel [M, K] of a matrix with its rows exchanged by pivots, by one group.
+"""eliminate_columns: one group factors a panel [M, K] of a matrix, with row exchanges by pivots.
 
-The panel stays in memory, where a cache holds it; all rows of it may be pivots. For each column
+The panel stays in global memory, and in cache; any of its rows may be a pivot. For each column
 
-    search      a thread for each row: the largest element, and of equal ones the first
-    exchange    a thread for each column: the row of the pivot and the one whose place it takes
+    search      a thread for each row: the largest element, or the first of equal ones
+    exchange    a thread for each column: the row of the pivot and the row that it replaces
     divide      a thread for each row: its multiplier
     subtract    neighbouring threads for neighbouring columns of a row
 
-NaN counts as largest, and a column of zeros is left as it is, as in ops/linalg/lu_expand.py.
+NaN counts as largest, and a column of zeros stays as it is, as in ops/linalg/lu_expand.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _reference(a: np.ndarray, start: np.ndarray, *, threads: int) -> tuple[np.nd
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """What the loops say again and again: `a` is a lane, `j` a column, `t` a thread."""
+    """Expressions that the loops share: `a` is a lane, `j` a column, `t` a thread."""
 
     rows: int
     columns: int
@@ -57,24 +57,24 @@ class _Panel:
 
     @property
     def row(self) -> str:
-        """A row of a thread, in its q-th round."""
+        """The row of a thread in its q-th round."""
         return f"{self.threads}*q + t"
 
     @property
     def row_beside(self) -> str:
-        """A row of neighbouring threads, in their q-th round."""
+        """The row that neighbouring threads share in their q-th round."""
         return f"{self.threads // self.columns}*q + t // {self.columns}"
 
     def rounds(self, count: int) -> int:
-        """The rounds in which the threads do so much."""
+        """The rounds in which the threads process so many elements."""
         return -(-count // self.threads)
 
     def at(self, row: str, column: str) -> str:
-        """Where an element of the panel lies."""
+        """The index of an element of the panel."""
         return f"{self.rows * self.columns}*a + {self.columns}*({row}) + {column}"
 
     def is_row(self, row: str, sign: str) -> str:
-        """Whether it is a row behind the pivot's."""
+        """Whether it is a row of the panel that compares by `sign` to the pivot's."""
         return f"(index({row}) < {self.rows}_i64) & (i32(index({row})) {sign} here)"
 
 

@@ -1,7 +1,7 @@
-"""lu where threads work in groups: the columns of a block are eliminated by one group.
+"""lu on devices with groups of threads: one group eliminates the columns of a block.
 
-All else is that of ops/linalg/lu_expand.py: rows are gathered, the rows of U right of the block are
-divided by its triangle (triangular.py), and what remains loses their product.
+All other steps are those of ops/linalg/lu_expand.py: gather the rows, divide the rows of U right of
+the block by its triangle (triangular.py), and subtract their product from the rest.
 
 Source: Golub & Van Loan 4e, §3.4; LAPACK's getrf.
 """

@@ -1,11 +1,10 @@
-"""Kernels for a block of columns, whose matrices lie in memory that a group shares.
+"""Kernels for a block of columns, with matrices in the shared memory of a group.
 
     factor_block      the Cholesky factor of [K, K], by one group
     solve_rows        rows x of [N, K] with x Lᵀ = a, for a factor L [K, K]: a thread for each row
 
-A group shares a block as columns of K + 1 elements, so that neighbouring threads, which hold
-neighbouring rows, read different banks. All is computed in the order of the columns, and so is the
-same in every run.
+A group stores a block as lines of K + 1 elements, so that neighbouring threads read different
+banks. Everything is computed in the order of the columns, and is therefore the same in every run.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from rune.lowering.factorisations import THREADS
 from rune.lowering.written import Loops
 
 BLOCKS = (64, 32)  # columns
-ROWS = 64  # of a group that solves for them, each of a thread
+ROWS = 64  # of a group of `solve_rows`, one for each thread
 
 
 def block_of(columns: Size, dtype: np.dtype, shared_bytes: int) -> int:
-    """The columns of a block for a matrix of so many, where a group has so much memory."""
+    """The columns of a block, for a matrix of so many columns and so much shared memory."""
     fitting = [k for k in BLOCKS if (k + ROWS) * (k + 1) * dtype.itemsize <= shared_bytes]
     assert isinstance(columns, int)
     return fitting[0] if fitting and columns > BLOCKS[-1] else BLOCKS[-1]

@@ -1,7 +1,7 @@
-"""triangular_solve where threads work in groups: a thread for each right-hand side, or by blocks.
+"""triangular_solve with groups of threads: a thread for each right-hand side, or by blocks.
 
-A matrix of one block is divided out by one kernel (panels.py). Of a larger one the same kernel
-inverts all diagonal blocks at once; the rest is products, block after block.
+One kernel (panels.py) solves for a matrix of one block. For a larger one, the same kernel inverts
+all diagonal blocks at once; the rest is products, block after block.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ def _inverted(blocks: Value, unit: bool) -> Value:
 
 
 def _lower(a: Value, unit: bool) -> Value:
-    """The triangle that is read, with its diagonal."""
+    """The triangle that the solver reads, with its diagonal."""
     return add(lower_triangle(a, -1), eye(type_of(a).shape, type_of(a).dtype)) if unit else a

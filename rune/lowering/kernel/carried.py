@@ -1,8 +1,8 @@
-"""Which loops carry something from one iteration to the next: asked by the interpreter.
+"""Which loops carry a value from one iteration to the next, for the interpreter.
 
-A SERIAL loop may run for all iterations at once, statement by statement, unless an iteration
-reads what an earlier one has written: a Var, or an element of memory. The test is by name, so it
-errs on the safe side. Answers are kept per loop object.
+All iterations of a SERIAL loop may run at once, statement by statement, unless an iteration reads
+what an earlier one has written: a Var, or an element of memory. The analysis compares names, not
+indices, so it errs on the safe side. Answers are cached per loop object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rune.records import dataclass
 
 @dataclass(slots=True)
 class Carried:
-    """The analysis, with its memory: loop id -> (loop, answer)."""
+    """The analysis and its caches: loop id -> (loop, answer)."""
 
     # The loop is stored with its answer to keep it alive: a freed object's id may be reused.
     dependence: dict[int, tuple[For, bool]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Carried:
         return not once or bool(stored & buffers_read(loop.body)) or carries_var(loop)
 
     def _stays_in_order(self, inner: For) -> bool:
-        """Inner loops whose stores would change their order, or whose race check would mislead."""
+        """Whether the inner loop's stores would change order, or its race check would mislead."""
         if inner.kind is Kind.VECTOR:
             return self.has_nested_store(inner)
         return self.has_dependence(inner)

@@ -1,4 +1,4 @@
-"""Check kernel code: every rule that renderers and passes may take for granted.
+"""Check kernel code: every rule that renderers and passes rely on.
 
 Names    bound before use, never while in scope already; an index symbol is a loop variable, a
          size or an integer Let, and each name stands for one symbol. A loop variable's symbol has
@@ -9,10 +9,10 @@ Loops    GRID outermost, then Let and SHARED Alloc, then WORKGROUP of static ext
          accumulates; a barrier and a product of matrices are reached by all threads together
 Memory   stores to what may be written; atomic ones to what threads share; aliases fit; fetches go
          from parameters to shared arrays, in pieces of 4, 8 or 16 bytes that are aligned
-Factors  of a product lie in shared arrays, in rows of 8 that are aligned; its threads are those of
+Factors  of a matrix product lie in shared arrays, in aligned rows of 8; its threads are those of
          one loop, in whole subgroups
 
-What depends on values is left to the interpreter: bounds, uninitialised reads, races.
+The interpreter checks what depends on values: bounds, uninitialised reads, races.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.kernel.types import type_error
 from rune.records import dataclass
 
-# Of one expression; longer ones are bound by Let, so that walks need no care.
+# Limits of one expression. Lets bind the parts of longer ones, so that walks may recurse.
 MAX_DEPTH = 64
 MAX_NODES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """A reduction operator: NumPy's function, and the value that changes nothing."""
+    """A reduction operator: its NumPy function, and its identity element."""
 
     function: np.ufunc
     identity: Callable[[np.dtype], Const]
@@ -116,7 +116,7 @@ COMBINE: dict[str, Combine] = {
 
 
 def require_combine(require: Callable[[object, str], None], name: str, dtype: np.dtype) -> None:
-    """Ask `require` for a reduction by that name of a dtype."""
+    """Have `require` check that there is a reduction of this name for the dtype."""
     known = name in COMBINE and dtype in COMBINE[name].dtypes
     require(known, f"no reduction {name} of {dtypes.short(dtype)}")
 
@@ -134,10 +134,10 @@ class _Buffer:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a statement sees. The tables are shared by all scopes: a body leaves as it found them.
+    """What a statement sees. All scopes share the tables: a body leaves them as it found them.
 
-    `names`: dtypes of locals; `symbols`: what an index may mention, an integer Let with None, as
-    its symbol is fixed by the first use; `frozen`: Vars that a VECTOR loop around accumulates.
+    `names`: dtypes of locals; `symbols`: what an index may mention, with None for an integer Let,
+    whose first use fixes its symbol; `frozen`: Vars that an enclosing VECTOR loop accumulates.
     """
 
     names: dict[str, np.dtype] = field(default_factory=dict)
@@ -148,12 +148,12 @@ class _Scope:
     loops: tuple[For, ...] = ()
     in_if: bool = False
 
-    # One namespace: C and LLVM would shadow a loop variable by a local of the same name.
+    # One namespace: in C and LLVM a local would shadow a loop variable of the same name.
     def taken(self, name: str) -> bool:
         return name in self.names or name in self.buffers or name in self.symbols
 
     def forget(self, name: str) -> None:
-        """The end of a name's body."""
+        """Drop a name at the end of its body."""
         for table in (self.names, self.symbols, self.buffers):
             table.pop(name, None)
         self.variables.discard(name)
@@ -382,7 +382,7 @@ class _Checker:
             self.subgroups(scope, "a barrier of subgroups")
 
     def subgroups(self, scope: _Scope, what: str, count: int = 1) -> None:
-        """Whether the threads are one loop of so many subgroups each."""
+        """Require that the threads are one loop, in whole groups of `count` subgroups."""
         threads = [loop.extent for loop in scope.loops if loop.kind is Kind.WORKGROUP]
         divides = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % (count * SUBGROUP) == 0
         self.require(divides, f"{what} by {threads} threads, not by one loop of subgroups")
@@ -455,7 +455,7 @@ def _size_symbols(code: KernelCode) -> dict[str, Dim]:
 
 
 def _measure(expr: Expr) -> tuple[int, int]:
-    """Levels of an expression, and its nodes as a tree; shared parts are looked at once."""
+    """The levels of an expression and its nodes as a tree; each shared part is visited once."""
     known: dict[int, tuple[int, int]] = {}
     pending = [expr]
     while pending:

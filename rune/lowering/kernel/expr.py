@@ -11,8 +11,8 @@
     Op      name(args)    a scalar operation of lowering/scalar/table.py
     Cast    arg -> dtype  NumPy's conversions, but float to int saturates and NaN becomes 0
 
-Every node is frozen and knows its dtype. Expressions nest only a few levels: longer ones are
-bound by Let, so that no walk over them needs deep recursion.
+Every node is frozen and knows its dtype. Expressions nest only a few levels: Lets bind the parts of
+longer ones, so that no walk needs deep recursion.
 """
 
 from __future__ import annotations
@@ -101,14 +101,14 @@ def of_size(x: Size) -> Const | Index:
 
 
 def index(dim: Size) -> Index:
-    """`dim` as a value."""
+    """`dim` as an i64 value."""
     return Index(dim)
 
 
 # Indices of a Load are not operands: they are sizes, which rune.dims rewrites.
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions."""
-    # By exact types, which costs a third of a match: every walk asks this of every node.
+    # Tests of exact types cost a third of a match, and every walk calls this for every node.
     if type(expr) is Op:
         return expr.args
     if type(expr) is Cast:

@@ -1,14 +1,15 @@
-"""Run kernel code in NumPy, with every check: the reference of what a kernel means.
+"""Run kernel code in NumPy, with every check: the reference for what a kernel means.
 
-A loop runs for all its iterations at once where that cannot be told from one after the other:
-always for GRID, WORKGROUP and VECTOR, and for a SERIAL loop without carried dependence. Each such
-loop adds an axis of lanes; a value has one axis per lane axis, of length 1 where it does not
-vary. Statements then run in lock step, so that a barrier only ends the race check's interval.
+All iterations of a loop run at once where the result is the same as one after the other: always for
+GRID, WORKGROUP and VECTOR loops, and for a SERIAL loop without carried dependence. Each such loop
+adds an axis of lanes; a value has one axis per lane axis, of length 1 where it does not vary.
+Statements then run in lock step, so that a barrier only ends the race check's interval.
 
-Checked: bounds, reads of what nothing wrote, declared bounds of index symbols, races between grid
+Checked: bounds, uninitialised reads, declared bounds of index symbols, races between grid
 points, between threads from barrier to barrier, between subgroups from one barrier of all to the
 next, and between iterations of a VECTOR loop.
-Not done: contraction; floats of an Accumulate may be combined in another order than elsewhere.
+The interpreter never contracts, and may combine the floats of an Accumulate in another order than
+compiled code does.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from rune.lowering.kernel.rewrite import (
 from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert_unguarded
 from rune.records import dataclass
 
-SUBGROUPS = "subgroups"  # the level of threads of which 32 neighbours count as one
+SUBGROUPS = "subgroups"  # the level on which 32 neighbouring threads count as one
 LANES = 1 << 18  # values that one operation handles at once
 
 
@@ -94,12 +95,12 @@ class _Machine:
     levels: list[Level] = field(default_factory=list)
     loops: list[tuple[str, Any]] = field(default_factory=list)
     carried: Carried = field(default_factory=Carried)
-    # Between each two barriers: what is fetched, and which accesses may come as late as that.
+    # For each interval between barriers: its fetches, and the accesses that may outlast it.
     fetched: list[list[tuple[View, np.ndarray, np.ndarray]]] = field(default_factory=lambda: [[]])
     late: list[list[Visit]] = field(default_factory=lambda: [[]])
     is_late: bool = False
     adding: set[str] = field(default_factory=set)  # Vars to which four subgroups may still add
-    products: dict[int, For] = field(default_factory=dict)  # written out, by identity
+    products: dict[int, For] = field(default_factory=dict)  # written-out loops, by identity
     constants: dict[int, np.generic] = field(default_factory=dict)  # by identity
 
     # --- failures ----------------------------------------------------------------------------
@@ -179,7 +180,7 @@ class _Machine:
         return value if guard is True else np.where(guard, value, np.zeros((), value.dtype))
 
     def load_one(self, load: Load, guard: bool) -> np.generic:
-        """An element where there are no lanes."""
+        """Load an element when there are no lanes."""
         view = self.views[load.buffer]
         if not guard:
             return view.storage.data.dtype.type(0)
@@ -302,7 +303,7 @@ class _Machine:
         view.write(at, value, None if stmt.combine is None else COMBINE[stmt.combine].function)
 
     def store_one(self, stmt: Store) -> None:
-        """Write an element where there are no lanes."""
+        """Write an element when there are no lanes."""
         view = self.views[stmt.buffer]
         value = self.expr(stmt.value)
         try:
@@ -327,7 +328,7 @@ class _Machine:
 
     def barrier(self, stmt: Barrier) -> None:
         count = max(0, len(self.fetched) - stmt.behind)
-        # Only now, so that a thread that has not waited does not see them.
+        # Fetches are written only now, so that a thread that has not waited does not see them.
         for view, at, value in itertools.chain(*self.fetched[:count]):
             view.write(at, value, None)
         if stmt.ends_sums:
@@ -343,7 +344,7 @@ class _Machine:
         self.fetched, self.late = [*self.fetched[count:], []], [*self.late[count:], []]
 
     def places(self, buffer: str, index: Size, action: str, how: Touch = Touch.WRITE) -> np.ndarray:
-        """Where each lane writes, noted for the race check."""
+        """Where each lane writes; recorded for the race check."""
         active = self.active()
         try:
             at = self.full(self.view(buffer).elements(self.size(index), active))
@@ -433,7 +434,7 @@ class _Machine:
         self.shape, self.levels = outer, levels
 
     def levels_inside(self, loop: For, count: int, axis: np.ndarray, depth: int) -> list[Level]:
-        """The levels with this loop's members numbered; nests of one kind are one level."""
+        """The levels, with this loop's members numbered; a nest of one kind is one level."""
         kind = loop.kind
         if kind not in (Kind.GRID, Kind.WORKGROUP, Kind.VECTOR):
             return self.levels
@@ -451,7 +452,7 @@ class _Machine:
         return [*others, Level(kind.value, depth, axis)]
 
     def at_once(self, loop: For, count: int) -> int:
-        """How many iterations run at once; 0 for one after the other, as scalars."""
+        """How many iterations run at once; 0 if they run one after the other, as scalars."""
         room = LANES // max(1, math.prod(self.shape))
         # All threads run at once, because they meet at barriers.
         if loop.kind is Kind.WORKGROUP:
@@ -462,12 +463,12 @@ class _Machine:
             return 0
         if not self.carried.has_nested_store(loop):
             return max(1, room)
-        # Stores must keep their order: all inner loops have to fit at once, too.
-        # 0, that is one after the other, where they do not fit.
+        # Stores must keep their order, so all inner loops have to fit at once, too. If they do not,
+        # the quotient is 0: one after the other.
         return room // self.iterations_inside(loop)
 
     def iterations_inside(self, loop: For) -> int:
-        """Iterations of all inner loops together; beyond any room where that varies."""
+        """Iterations of all inner loops together; more than any room if that number varies."""
         bound = names_bound((loop,))
         extents = [s.extent for s in walk(loop.body) if isinstance(s, For)]
         if any(isinstance(x, Dim) and size_names(x) & bound for x in extents):
@@ -476,7 +477,7 @@ class _Machine:
 
 
 def _with_subgroups(levels: list[Level]) -> list[Level]:
-    """The levels, with the subgroups of a workgroup's threads as one of their own."""
+    """The levels, with the subgroups of a workgroup as a level of their own."""
     threads = [x for x in levels if x.name == "workgroup"]
     others = [x for x in levels if x.name != SUBGROUPS]
     return [*others, *(Level(SUBGROUPS, x.depth, x.ids // SUBGROUP) for x in threads)]

@@ -1,4 +1,4 @@
-"""Products of matrices that a subgroup holds, in terms of what each of its threads does.
+"""Matrix products of a subgroup, in terms of what each of its threads does.
 
     multiply a[i, 24, 1] by b[j, 1, 40] into (s, t), (u, v)       thread of the workgroup: x
 
@@ -8,9 +8,9 @@
       s add= contract f32(a_0) * f32(b_0);  t add= ...   u: a_1 and b_0, v: a_1 and b_1
     }
 
-Each thread reads the rows and columns of its accumulators itself, so the meaning needs no exchange
-between threads; what devices have for it does. Four subgroups do the same together, for 64 rows
-and a depth of 64: each has 16 of the rows.
+Each thread reads the rows and columns of its accumulators itself, so this definition needs no
+exchange between threads, unlike the instructions of devices. Four subgroups together do the same
+for 64 rows and a depth of 64: each has 16 of the rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rune.lowering.kernel.nodes import Accumulate, Factor, For, Kind, Let, Matri
 from rune.lowering.kernel.rewrite import loop_symbol
 
 SUBGROUP = 32  # threads that hold a product together
-ROWS, COLUMNS, DEPTH = 16, 8, 16  # of the least product
+ROWS, COLUMNS, DEPTH = 16, 8, 16  # of the smallest product
 TEAM = 4  # subgroups that multiply together
-TEAM_ROWS, TEAM_DEPTH = 64, 64  # of their least product, as long as a line of 128 bytes
+TEAM_ROWS, TEAM_DEPTH = 64, 64  # of their smallest product: a depth fills a line of 128 bytes
 NARROW = frozenset({dtypes.bf16, dtypes.f16})  # dtypes of factors
 
 
@@ -44,7 +44,7 @@ def column(thread: Size, c: int) -> Size:
 
 
 def depth(stmt: MatrixProduct) -> int:
-    """How many products each accumulator gets."""
+    """How many products are added to each accumulator."""
     return DEPTH if stmt.subgroups == 1 else TEAM_DEPTH
 
 
@@ -63,7 +63,7 @@ def _element(factor: Factor, position: Size, loop: For, name: str) -> Let:
 
 
 def place(factor: Factor, position: Size) -> Size:
-    """How far a position lies behind the first."""
+    """The offset of a position from the first one."""
     if not factor.block_stride:
         return position * factor.position_stride
     block, within = position // TEAM_ROWS, position % TEAM_ROWS

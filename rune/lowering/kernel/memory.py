@@ -1,8 +1,8 @@
-"""Memory of the kernel interpreter: flat arrays that know what was written, and by which thread.
+"""Memory of the kernel interpreter: flat arrays that record what was written, and by which thread.
 
 A View is one buffer or allocation as statements see it: a Storage and the offset of each lane's
-own part. Every access is checked: inside the size, and written before it is read; races.py looks
-for those that disturb each other.
+own part. Every access is checked: it is inside the size, and an element is written before it is
+read. races.py looks for accesses that conflict.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class View:
     def elements(self, index: np.ndarray, active: np.ndarray) -> np.ndarray:
         """Positions in the storage, checked; those of inactive lanes are some valid position."""
         at = np.asarray(index, np.int64)
-        unsigned = at.view(np.uint64)  # what is below 0 is beyond any size
+        unsigned = at.view(np.uint64)  # a negative index becomes larger than any size
         if at.size and unsigned.max() >= self.size:
             outside = (unsigned >= self.size) & active
             if outside.any():
@@ -49,14 +49,14 @@ class View:
         return at if isinstance(self.base, int) else np.asarray(at + self.base)
 
     def element(self, index: int | np.ndarray) -> int:
-        """The position of an element where there are no lanes, checked."""
+        """The position of an element when there are no lanes, checked."""
         at = int(index)
         if not 0 <= at < self.size:
             raise Fault(f"index {at} of {self.size}", Lane((), ()))
         return at + int(self.base)
 
     def read_one(self, index: int | np.ndarray) -> np.generic:
-        """The element at `index`, where there are no lanes."""
+        """The element at `index`, when there are no lanes."""
         at, written = self.element(index), self.storage.written
         if written is not None and not written[at]:
             raise Fault("which nothing has written", Lane((), ()))
@@ -93,7 +93,7 @@ Value = Callable[[str], int | np.ndarray]  # of a symbol, by its name
 
 
 def size_of(x: Size, value: Value) -> Any:
-    """The dimension with the values of its symbols, which may be arrays."""
+    """The value of a dimension from the values of its symbols, which may be arrays."""
     if not isinstance(x, Dim):
         return x
     total: Any = None
@@ -102,7 +102,7 @@ def size_of(x: Size, value: Value) -> Any:
         for factor in factors:
             number = value(factor.name) if isinstance(factor, Symbol) else _quotient(factor, value)
             term = number if term is None else term * number
-        # What changes nothing is left out: each operation makes an array.
+        # A factor of 1 and an empty sum are left out, because each operation makes an array.
         term = coefficient if term is None else term if coefficient == 1 else term * coefficient
         total = term if total is None else total + term
     return total
@@ -110,14 +110,14 @@ def size_of(x: Size, value: Value) -> Any:
 
 def _quotient(factor: FloorDiv | Mod, value: Value) -> Any:
     numerator, denominator = size_of(factor.numerator, value), size_of(factor.denominator, value)
-    # A size of 0 divides where nothing is read, as in a select; 1 stands for it in every renderer.
+    # A size of 0 may divide where nothing is read, as in a select; renderers divide by 1 then.
     if not isinstance(denominator, int) or denominator == 0:
         denominator = denominator + (denominator == 0)
     return numerator // denominator if isinstance(factor, FloorDiv) else numerator % denominator
 
 
 def bind(code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, int]) -> dict[str, View]:
-    """The parameters' views of the caller's arrays; a Fault where these do not fit."""
+    """The parameters' views of the caller's arrays; raises Fault if an array does not fit."""
     missing = [name for name in code.sizes if name not in sizes]
     if missing or len(buffers) != len(code.params):
         raise Fault(f"{len(buffers)} buffers for {len(code.params)}, no size {missing}")

@@ -7,22 +7,22 @@
             | name combine"=" expr                       Accumulate: order of evaluation is free
             | "store" buffer "[" dim "]" "=" expr        Store
             | "update" buffer "[" dim "]" combine "=" expr   Store with `combine`: read-modify-write
-            | "atomic" buffer "[" dim "]" combine "=" expr   ... whole, whoever else does it there
+            | "atomic" buffer "[" dim "]" combine "=" expr   ... as one, whatever other threads do
             | "for" name "in" size kind "{" stmt* "}"    For: 0 <= name < size
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
             | "barrier" [", of" count]                  Barrier: of all threads, or of each subgroup
-            | "barrier, behind" count [", summed"]      ... where work goes on behind it
+            | "barrier, behind" count [", summed"]      ... after which work may go on
             | "fetch" count "of" buffer "[" dim ["if" expr] "]" "into" buffer "[" dim "]"
             | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 
 Buffers are flat; a Load or Store has exactly one index. GRID loops are outermost, perfectly nested
 and independent of each other; their extents are sizes alone. WORKGROUP loops are the threads of
 one group: only Let and SHARED Alloc stand before them. Iterations of a VECTOR loop are independent
-but for Accumulate. An index may mention an integer Let by a symbol of its name; the bounds of that
-symbol are a promise, and passes rely on it (text.py has the whole grammar, check.py the rules).
-Scratch and buffers never alias, but for parameters that `aliases` names: such a pair is one
-allocation, and every point reads its own element before it writes it.
+except for Accumulate. An index may mention an integer Let by a symbol of its name; the bounds of
+that symbol are a promise, and passes rely on it. Scratch and buffers never alias, except for
+parameters that `aliases` names: such a pair is one allocation, and every point reads its own
+element before it writes it. text.py has the whole grammar, check.py the rules.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Accumulate:
 class Store:
     """Write one element of a buffer or allocation; with `combine`, read-modify-write.
 
-    `atomic`: other threads may do the same to the element, in any order, and nothing is lost.
+    `atomic`: other threads may do the same to the element, in any order, and no update is lost.
     """
 
     buffer: str
@@ -160,10 +160,10 @@ class Alloc:
 class Barrier:
     """Wait for all threads of the workgroup; writes before it are seen after it.
 
-    threads: where given, a thread waits for those of its subgroup alone, of so many neighbours
-    behind:  between how many barriers, this one the last, what is fetched may still be on its way
-             afterwards; then products of four subgroups since the barrier before may go on, too
-    summed:  whether these are waited for all the same
+    threads: if given, the size of a subgroup: a thread waits only for the threads of its own one
+    behind:  how many of the last intervals between barriers, up to this one, may have fetches in
+             flight afterwards; if not 0, products of four subgroups since the barrier before, too
+    summed:  whether to wait for these products all the same
     """
 
     threads: int | None = None
@@ -180,8 +180,8 @@ class Barrier:
 class Fetch:
     """Copy `count` neighbours of a parameter into shared memory, or zeros where the guard fails.
 
-    They are there, for all threads, after the next barrier that leaves them not behind, and may
-    arrive at any time before it.
+    All threads see them after the next barrier that does not leave them in flight; they may arrive
+    at any time before it.
     """
 
     target: str
@@ -197,7 +197,8 @@ class Factor:
     """A matrix in shared memory: (i, k) is at index + i * position_stride + k * depth_stride.
 
     One of the strides is 1. The index is the same for the threads of a subgroup, or of four that
-    multiply together; then with a block stride, every 64 positions lie so much further.
+    multiply together. Only those four may have a block stride: the distance between blocks of 64
+    positions.
     """
 
     buffer: str
@@ -210,14 +211,14 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """C += A Bᵀ over a depth of 16, if the threads of a subgroup hold C; or of 64, if four do.
+    """C += A Bᵀ over a depth of 16 if the threads of one subgroup hold C, or of 64 if four do.
 
     accumulators: the f32 Vars of a thread by row and column; the r-th row of thread t is row
                   8 * r + t % 32 // 4 of A, its c-th column 8 * (c // 2) + 2 * (t % 4) + c % 2 of B.
-                  Products are those of f32, added in any order. Of four subgroups it is row
+                  Products are those of f32, added in any order. With four subgroups it is row
                   64 * (r // 2) + 8 * (r % 2) + t % 128 // 32 * 16 + t % 32 // 4.
-    subgroups:    1 or 4. Four read A and B, and add, until a barrier that leaves no product behind,
-                  or the second that does.
+    subgroups:    1 or 4. Four read A and B, and add, until a barrier that leaves no product
+                  in flight, or the second one that does.
     """
 
     a: Factor
@@ -248,9 +249,9 @@ class Function:
 class KernelCode:
     """One kernel as loops. `sizes` are the symbolic sizes it takes as i64 arguments, by name.
 
-    `functions` are the operations that the language in which it is rendered lacks, each behind
-    those that it calls (legalize/scalars.py). The text leaves them out: an operation means the
-    same whoever computes it.
+    `functions` define the operations that the rendered language lacks, each after those that it
+    calls (legalize/scalars.py). The text leaves them out: an operation means the same, whatever
+    computes it.
     """
 
     name: str
@@ -258,7 +259,7 @@ class KernelCode:
     sizes: tuple[str, ...]
     body: tuple[Stmt, ...]
     aliases: tuple[tuple[str, str], ...] = ()
-    # Loops that a renderer which chooses those of its vector lanes does not choose, by their names.
+    # The names of loops that a renderer must not spread over vector lanes.
     ordered: tuple[str, ...] = ()
     # Empty until a renderer attaches them; passes never see them.
     functions: tuple[Function, ...] = ()

@@ -1,4 +1,4 @@
-"""The small print of kernel code's text: reserved words and constants."""
+"""Details of the text of kernel code: reserved words and constants."""
 
 from __future__ import annotations
 

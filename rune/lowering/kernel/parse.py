@@ -1,4 +1,4 @@
-"""Read kernel code from text; the grammar stands in text.py.
+"""Read kernel code from text; text.py has the grammar.
 
 A recursive descent over tokens: one function per rule. Symbols, locals and buffers are looked up
 while reading, so that every node gets its dtype and every index symbol its bounds.
@@ -108,14 +108,14 @@ class Reader:
         return int(self.word("number"))
 
     def listed(self, read: Callable[[], T]) -> tuple[T, ...]:
-        """What `read` reads, once or several times with commas between."""
+        """One or more items that `read` reads, separated by commas."""
         items = [read()]
         while self.skip(","):
             items.append(read())
         return tuple(items)
 
     def within(self, first: str, read: Callable[[], T], last: str) -> T:
-        """What `read` reads, between two tokens."""
+        """The item that `read` reads, between two tokens."""
         self.take(first)
         item = read()
         self.take(last)
@@ -126,7 +126,7 @@ class Reader:
         return self.within("[", lambda: self.dim("]"), "]")
 
     def pass_over(self) -> None:
-        """Move behind any token, which is looked at later."""
+        """Skip a token that is read later."""
         if not self.tokens[self.at].text:
             self.fail("more")
         self.at += 1
@@ -153,7 +153,7 @@ class Reader:
         return dims.parse(text, self.symbols)
 
     def range(self, name: str, *ends: str) -> None:
-        """`in low..high`: what the symbol `name` stands for from here on."""
+        """`in low..high`: the bounds of the symbol `name` from here on."""
         if not self.skip("in"):
             return
         low = self.dim("..")
@@ -179,7 +179,7 @@ class Reader:
         return KernelCode(name, params, sizes, body, aliases, ordered)
 
     def sizes(self) -> tuple[str, ...]:
-        # Parameters mention sizes, whose bounds stand after them: sizes are read first.
+        # Parameters mention sizes whose bounds follow later, so the sizes are read first.
         while not self.skip(")"):
             self.pass_over()
             if self.peek("["):
@@ -260,7 +260,7 @@ class Reader:
 
     def barrier(self) -> Barrier:
         threads, behind, summed = None, 0, False
-        # With commas: the next statement may begin with any of the words as a name.
+        # The commas are needed: the next statement may begin with one of these words as a name.
         while self.skip(","):
             match self.take("of", "behind", "summed"):
                 case "of":
@@ -430,7 +430,7 @@ def tokens(text: str) -> list[_Token]:
 
 
 def parse_body(text: str, buffers: Mapping[str, np.dtype], symbols: Mapping[str, Dim]) -> Body:
-    """Statements between braces, over buffers and symbols that are known."""
+    """The statements between braces, over known buffers and symbols."""
     with reading("kernel code"):
         return Reader(text, tokens(text), symbols=dict(symbols), buffers=dict(buffers)).body()
 

@@ -1,8 +1,8 @@
 """Races in the kernel interpreter: which members of parallel loops touch which elements of memory.
 
-A race is two members of one Level that touch the same element with at least one write between them,
-unless both change it atomically. What is remembered of an element is forgotten at a barrier, by
-whoever removes the Interval from `Storage.touched`.
+A race: two members of one Level touch the same element, at least one of them writes it, and they do
+not both change it atomically. At a barrier the interpreter removes the Interval from
+`Storage.touched`, so that earlier accesses no longer count.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 from rune.records import dataclass
 
-# Markers in place of a member's number: nobody, or several of them.
+# Markers in place of a member's number: no member, or several.
 _NONE, _SEVERAL = -1, -2
-MOST_DEFERRED = 1 << 20  # lanes whose reads are not looked at yet; a visit counts as 64 more
+MOST_DEFERRED = 1 << 20  # lanes whose reads are not recorded yet; a visit counts as 64 more
 
 
 class Touch(Enum):
-    """What is done to an element. Atomic changes of one element do not race with each other."""
+    """What a member does to an element. Atomic changes do not race with each other."""
 
     READ = "read"
     WRITE = "write"
@@ -30,15 +30,15 @@ class Touch(Enum):
 
 @dataclass(slots=True)
 class Level:
-    """One kind of parallel loop: `ids` numbers its members, `depth` lanes are around it."""
+    """One kind of parallel loop: `ids` numbers its members, `depth` lane axes are around it."""
 
     name: str
     depth: int
     ids: np.ndarray
-    of_lanes: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)  # worked out, by shape
+    of_lanes: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)  # members, by shape
 
     def members(self, shape: tuple[int, ...]) -> np.ndarray:
-        """The member that each of the lanes is, in one row."""
+        """The number of each lane's member, in one row."""
         if shape not in self.of_lanes:
             self.of_lanes[shape] = spread(lifted(self.ids, len(shape)), shape)
         return self.of_lanes[shape]
@@ -81,7 +81,7 @@ class Interval:
     """Which members of a level touched each element of a storage since the last barrier.
 
     For each element, the last writer, the only reader and the only one that changed it atomically;
-    None until there is one. Reads alone are not a race: they wait until somebody writes.
+    None until there is one. Reads alone cannot race, so they are deferred until there is a write.
     """
 
     writer: np.ndarray | None = None
@@ -117,7 +117,7 @@ class Visit:
     how: Touch
 
     def record(self) -> None:
-        """Note which threads touched these elements; a Fault if that is a race."""
+        """Record which members touched these elements; raises Fault if that is a race."""
         storage, level = self.storage, self.level
         # Scratch allocated inside the level is private to each member.
         if not storage.tracked or storage.depth > level.depth:
@@ -147,7 +147,7 @@ class Visit:
             raise Fault(f"a race within the {level.name}", None)
 
     def elements(self) -> tuple[np.ndarray, np.ndarray]:
-        """The element that each active lane touches, and the member that it is."""
+        """The element that each active lane touches, and the lane's member."""
         at, ids = spread(self.at, self.shape), self.level.members(self.shape)
         if self.active is True:
             return at, ids
@@ -163,7 +163,7 @@ def _defer(interval: Interval, visit: Visit) -> None:
 
 
 def _settle(interval: Interval) -> None:
-    """Record the readers that no write has met yet."""
+    """Record the readers of the deferred visits."""
     for visit in interval.deferred:
         interval.reader = _joined(interval.reader, visit)
     interval.deferred, interval.deferred_lanes = [], 0
@@ -174,7 +174,7 @@ def _nobody(storage: Storage) -> np.ndarray:
 
 
 def _is_another(members: np.ndarray | None, at: np.ndarray, ids: np.ndarray) -> bool:
-    """Whether an element was touched by another member than the one that touches it now."""
+    """Whether a member other than the one that touches an element now touched it before."""
     if members is None:
         return False
     who = members[at]
@@ -182,7 +182,7 @@ def _is_another(members: np.ndarray | None, at: np.ndarray, ids: np.ndarray) -> 
 
 
 def _joined(members: np.ndarray | None, visit: Visit) -> np.ndarray:
-    """The members with those of an visit: one by its number, or several."""
+    """The members of each element, with those of a visit: one member's number, or `_SEVERAL`."""
     members = _nobody(visit.storage) if members is None else members
     at, ids = visit.elements()
     before = members[at]

@@ -1,8 +1,8 @@
-"""Walks over kernel code: read what statements use and write, and rebuild them changed.
+"""Walks over kernel code: read what statements use and write, and rebuild them with changes.
 
-Everything is a function from frozen nodes to frozen nodes, and what does not change is the node
-itself, so that comparing before and after costs nothing. Walks over statements and expressions are
-iterative or as deep as the loops nest; an expression is bounded in depth by `check`.
+Every function takes and returns frozen nodes, and returns an unchanged node itself, so that
+comparing before and after is a cheap test of identity. Walks are iterative, or recurse as deep as
+loops or expressions nest; `check` bounds the depth of an expression.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
-        # Reversed, because the stack returns the last item first. As in `bodies`, written out and
-        # by exact types, because every pass walks all code.
+        # Reversed, because the stack returns the last item first. This repeats `bodies` with tests
+        # of exact types, because every pass walks all code.
         if type(stmt) is For:
             pending += stmt.body[::-1]
         elif type(stmt) is If:
@@ -64,7 +64,7 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def perfect_nest(body: Body, kind: Kind) -> tuple[list[For], Body]:
-    """The loops of a kind around all of the body, outermost first, and what they hold."""
+    """The loops of a kind around all of the body, outermost first, and the innermost body."""
     loops: list[For] = []
     while len(body) == 1 and isinstance(body[0], For) and body[0].kind is kind:
         loops.append(body[0])
@@ -88,7 +88,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def stmt_sizes(stmt: Stmt) -> tuple[Size, ...]:
-    """The index or extent of the statement itself."""
+    """The indices or the extent of the statement itself."""
     match stmt:
         case Store(index=index):
             return (index,)
@@ -157,7 +157,7 @@ def names_used(body: Iterable[Stmt]) -> frozenset[str]:
             names |= names_in(expr)
         for size in stmt_sizes(stmt):
             names |= size_names(size)
-        # What is added to is read first; as one statement it is not divided.
+        # A product reads the accumulators that it adds to, all of them in one statement.
         if isinstance(stmt, MatrixProduct):
             names.update(stmt.names)
     return frozenset(names)
@@ -238,7 +238,7 @@ def sizes_in(body: Iterable[Stmt]) -> Iterator[Size]:
 
 
 def symbols_used(code: KernelCode) -> dict[str, Dim]:
-    """The symbols of the code by name, with their bounds; `check` holds each name to one."""
+    """The symbols of the code by name, with their bounds; `check` allows one per name."""
     symbols: dict[str, Dim] = {}
     for size in (*(p.size for p in code.params), *sizes_in(code.body)):
         if isinstance(size, Dim):
@@ -247,9 +247,9 @@ def symbols_used(code: KernelCode) -> dict[str, Dim]:
 
 
 def updated(stmt: Accumulate | Store) -> Expr:
-    """The value that the statement stores, combined with the old one if it says so.
+    """The value that the statement stores, combined with the old one if it has a `combine`.
 
-    A product is fused into a sum where the statement says so.
+    A product is fused into the sum if the statement allows it (`contract`).
     """
     value, combine = stmt.value, stmt.combine
     if combine is None:
@@ -362,7 +362,7 @@ def with_bodies(stmt: Stmt, *new_bodies: Body) -> Stmt:
 
 
 def map_stmts(function: Callable[[Stmt], Iterable[Stmt]], body: Body) -> Body:
-    """The body rebuilt bottom-up: each statement gives way to those `function` returns."""
+    """The body rebuilt bottom-up: those that `function` returns replace each statement."""
 
     def inside(inner: Body) -> Body:
         return tuple(new for stmt in inner for new in function(map_bodies(stmt, inside)))
@@ -453,7 +453,7 @@ def fresh(base: str, names: Collection[str]) -> str:
 
 
 def reserve(base: str, names: set[str]) -> str:
-    """A fresh name, which is among `names` from now on."""
+    """A fresh name, which is added to `names`."""
     name = fresh(base, names)
     names.add(name)
     return name

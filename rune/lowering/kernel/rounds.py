@@ -1,8 +1,9 @@
 """How many rounds of loops one thread of a kernel runs, at most.
 
-A driver may stop a thread's loops after so many rounds, all loops counted together, and go on with
-what they have computed so far (Mesa's CPU device, after 65,535). Iterations of GRID and WORKGROUP
-loops are threads of their own; all others count, and one more for each loop, in which it ends.
+A driver may stop a thread's loops after a number of rounds, all loops counted together, and go on
+with what they have computed so far (Mesa's CPU device does so after 65,535). Iterations of GRID and
+WORKGROUP loops are threads of their own; all others count, and each loop counts one more for the
+test that ends it.
 
     for i in 4 grid { for j in 9 serial { for k in 5 vector { ... } } }      10 * (1 + 6) rounds
 """
@@ -19,10 +20,10 @@ from rune.lowering.kernel.expr import Expr, Index, Op
 from rune.lowering.kernel.nodes import For, If, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import expressions, walk_expr
 
-# What languages without the operation write as a loop, and its rounds at most: a bit of the
-# exponent in each, or as many of a quotient as a word has room for; and one, in which it ends.
+# The most rounds of the loop that replaces an operation a language lacks: each handles a bit of the
+# exponent, or as many bits of a quotient as a word has room for; one more ends the loop.
 _OF_POWERS = 65
-_OF_REMAINDERS = {dtypes.f64: 210}  # of narrower floats as many as of f32
+_OF_REMAINDERS = {dtypes.f64: 210}  # narrower floats take as many as f32
 _OF_NARROW_REMAINDERS = 64
 
 
@@ -50,9 +51,9 @@ def rounds(body: Iterable[Stmt]) -> Size:
 
 
 def _known_beyond(condition: Expr) -> dict[str, Size]:
-    """The range of a loop variable where `i < end` does not hold: it begins at `end`.
+    """The range of a loop variable where `i < end` is false: it begins at `end`.
 
-    So the rows behind the last full tile of an open size are few, not all of them.
+    Without it, a symbolic size would count all of its rows as lying after the last full tile.
     """
     match condition:
         case Op(name="lt", args=(Index(dim=i), Index(dim=end))):
@@ -75,18 +76,18 @@ def _of_operation(op: Op) -> int:
 
 
 def most_rounds(body: Iterable[Stmt], sizes: Mapping[str, int] | None = None) -> int | None:
-    """An upper bound for these sizes; None where the sizes leave it open."""
+    """An upper bound for these sizes; None if these sizes give none."""
     return dims.bounds(dims.substitute(rounds(body), sizes or {}))[1]
 
 
 def are_few(body: Iterable[Stmt], target: Target) -> bool:
-    """Whether the target's driver surely runs all rounds of the statements."""
+    """Whether the target's driver is certain to run all rounds of the statements."""
     most = most_rounds(body) if target.loop_rounds is not None else 0
     return most is not None and (target.loop_rounds is None or most <= target.loop_rounds)
 
 
 def require_few(code: KernelCode, target: Target, sizes: Mapping[str, int] | None = None) -> None:
-    """Check that the target's driver runs all rounds; of open sizes nothing is known yet.
+    """Check that the target's driver runs all rounds; symbolic sizes pass until they are known.
 
     Errors: DeviceError "sum_0: cannot run on vulkan:0 (up to 70001 rounds of loops in a thread...".
     """

@@ -2,7 +2,7 @@
 
 `SCALAR_MEANING[name]` works on arrays and scalars of the operation's own dtype, never raises and
 never warns: it is what all renderers must agree with, and the heart of the kernel interpreter.
-What an operation means is said once, in rune/ops; only what no primitive has stands here.
+rune/ops defines each operation once; this module defines only those that no primitive has.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _exact_fma(a: float, b: float, c: float) -> float:
     if not (math.isfinite(a) and math.isfinite(b)):
         return plain
     if not math.isfinite(c):
-        return c  # whatever finite number is added to it, where a * b alone may be infinite
+        return c  # the exact product is finite, even if a * b overflows
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     # A Fraction has no signed zero; here plain arithmetic gives the sign that IEEE 754 asks for.
     if exact == 0:

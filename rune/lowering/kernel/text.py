@@ -17,19 +17,19 @@
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
             | "barrier" [", of" number]                 of all threads, or of each subgroup
-            | "barrier, behind" number [", summed"]     where fetches and products go on behind it
+            | "barrier, behind" number [", summed"]     after which fetches and products go on
             | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
             | "multiply" ["by" number "subgroups"] factor "by" factor "into" row {"," row}
     factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
     row    := "(" name {"," name} ")"                   accumulators of one row
-    expr   := term [infix term]                         operands of operands stand in parentheses
+    expr   := term [infix term]                         nested operations have parentheses
     term   := "(" expr ")" | name | "-" term | constant
             | name "[" dim ["if" expr] "]"              Load, with its guard
             | operation "(" expr {"," expr} ")"
             | dtype "(" expr ")"                        Cast
             | "bitcast_" dtype "(" expr ")" | "index" "(" dim ")"
     constant := number "_" dtype | "true" | "false" | ["-"] ("inf" | "nan") "_" dtype
-            | "bits_" dtype "(" hex ")"                 whatever a number would not give exactly
+            | "bits_" dtype "(" hex ")"                 values that no number gives exactly
 
 Dimensions are read and printed by rune.dims. A `#` starts a comment.
 """
@@ -91,7 +91,7 @@ def range_text(symbol: Dim | None) -> str:
 
 
 def code_lines(body: Body, symbols: dict[str, Dim], depth: int) -> Iterator[str]:
-    """The lines of statements, `depth` levels in; `symbols` have the bounds of what they bind."""
+    """The lines of statements, `depth` levels in; `symbols` bounds the names they bind."""
     pad = "  " * depth
     for stmt in body:
         match stmt:

@@ -1,4 +1,4 @@
-"""Types of scalar expressions: whether one node is what the table of operations asks for."""
+"""Types of scalar expressions: whether one node conforms to the table of operations."""
 
 from __future__ import annotations
 

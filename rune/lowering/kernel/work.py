@@ -1,7 +1,7 @@
-"""How much work a launch is, so that a device is not kept busy for too long by one of them.
+"""How much work a launch is, so that no single launch keeps a device busy for too long.
 
-The unit is an instruction of one thread, an element read or written counted as a few. Every branch
-is counted as taken, and every loop as long as its bounds let it be.
+The unit is an instruction of one thread; an element read or written counts as a few. Every branch
+counts as taken, and every loop as long as its bounds allow.
 
     for i in 4 grid { for j in 9 serial { store y[9*i + j] = x[j] + 1.0_f32 } }     4 * 9 * 10
 """
@@ -19,8 +19,8 @@ from rune.lowering.kernel.nodes import Fetch, For, If, KernelCode, Kind, MatrixP
 from rune.lowering.kernel.rewrite import expressions, walk_expr
 from rune.lowering.scalar.table import ROWS
 
-_ELEMENT = 4  # that is read or written: memory serves fewer threads than there are
-_ROUND = 1  # of a loop: to count, and to ask whether it ends
+_ELEMENT = 4  # read or written: memory serves only some of the threads at a time
+_ROUND = 1  # of a loop: to count, and to test for the end
 
 
 def work(body: Iterable[Stmt]) -> Size:
@@ -43,7 +43,7 @@ def work(body: Iterable[Stmt]) -> Size:
             case MatrixProduct():
                 total = total + depth(stmt) * len(stmt.names)
             case For(extent=extent, kind=kind, body=inner):
-                # Iterations of these loops are threads, which count nothing.
+                # Iterations of these loops are threads, which have no loop to count.
                 of_round = 0 if kind in (Kind.GRID, Kind.WORKGROUP) else _ROUND
                 total = total + extent * (of_round + work(inner))
             case If(body=inner, orelse=orelse):
@@ -71,9 +71,9 @@ def counted_work(code: KernelCode, target: Target) -> Size:
 
 
 def most_work(launch: Size, sizes: Mapping[str, int]) -> int:
-    """Work at these sizes; of a loop whose length depends on another loop, the most."""
+    """The work at these sizes; a loop whose length depends on another counts at its longest."""
     most = dims.bounds(dims.substitute(launch, sizes))[1]
-    assert most is not None, launch  # loops are as long as sizes say
+    assert most is not None, launch  # sizes bound the length of every loop
     return most
 
 

@@ -1,4 +1,4 @@
-"""Vector lanes of processors: which loops run in them, and how; what cores share of a grid.
+"""Vector lanes of processors: which loops run in them, and how; how cores share a grid.
 
 choose    which loops              width       how many lanes there are
 access    steps in memory          rounds      sums, masks and the end of a loop in lanes

@@ -3,11 +3,12 @@
 Before   for i in 512 { for j in 64 { acc += a[i, j] } }    every loop one iteration at a time
 After    j in lanes of 16                                   or i, where a[j, i] makes it better
 
-A loop may run in lanes when its iterations are independent but for Accumulate: that is declared
-for GRID, WORKGROUP and VECTOR loops and proved here for SERIAL ones. Loops inside it must run
-equally in all lanes. Of the grid only the last loop can: those outside it are walked row by row.
-Of the loops on one path at most one is chosen, the cheapest by the number of instructions, where a
-load or store of neighbours counts as one and of scattered elements as one for each lane:
+A loop may run in lanes if its iterations are independent except for Accumulate: GRID, WORKGROUP and
+VECTOR loops declare that, and this module proves it for SERIAL ones. Loops inside it must run for
+the same rounds in all lanes. In the grid only the last loop can run in lanes: the renderer walks
+the outer ones row by row. On each path through the nest at most one loop is chosen, the one with
+the fewest instructions, where a load or store of neighbours counts as one and of scattered elements
+as one for each lane:
 
 x[n]     0: all lanes have the same element          x[2*i]     2: whole vectors, lanes pick from
 x[i]     1: neighbours, one vector                   x[p]       None: scattered, each by itself
@@ -31,7 +32,7 @@ from rune.records import dataclass
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
 LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes
-WIDEST = 4  # step from lane to lane from which on as many vectors cost as much as single elements
+WIDEST = 4  # the largest step from lane to lane at which whole vectors cost no more than elements
 _INDEPENDENT = frozenset({Kind.GRID, Kind.WORKGROUP, Kind.VECTOR})
 
 
@@ -48,7 +49,7 @@ def choose(
 ) -> Choice:
     """Which loops of `body` to run in lanes.
 
-    aliases: parameters that share memory. ordered: loops that are not chosen, by name
+    aliases: parameters that share memory. ordered: names of loops that must not be chosen
     """
     cost, chosen = 0.0, frozenset[int]()
     for stmt in body:
@@ -82,19 +83,19 @@ def _loop(loop: For, lanes: int, aliases: frozenset[str], ordered: frozenset[str
 
 
 def trip_count(extent: Size) -> int:
-    """The extent, or a guess where it is symbolic: every size as if it were UNKNOWN_EXTENT."""
+    """The extent, or a guess if it is symbolic, with UNKNOWN_EXTENT for every size."""
     if isinstance(extent, int):
         return extent
     return max(1, dims.evaluate(extent, {s.name: UNKNOWN_EXTENT for s in dims.symbols(extent)}))
 
 
 def instructions(expr: Expr) -> float:
-    """What evaluating an expression once costs; shared parts count once."""
+    """The cost of evaluating an expression once; shared parts count once."""
     return sum(ROWS[e.name].instructions if isinstance(e, Op) else 1 for e in _distinct(expr))
 
 
 def _distinct(expr: Expr) -> Iterator[Expr]:
-    # By identity: expressions share parts, which the writer computes once.
+    # By identity: expressions share parts, which the renderer computes once.
     yielded_ids: set[int] = set()
     pending = [expr]
     while pending:
@@ -137,9 +138,9 @@ def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: i
 
 
 def step_of(index: Size, var: str, varying: frozenset[str]) -> int | None:
-    """The step from lane to lane, up to WIDEST; None where it is another, or none for all lanes.
+    """The step from lane to lane, up to WIDEST; None if it is larger, negative or not constant.
 
-    var: the variable that counts the lanes. varying: the names that differ between them, `var` too
+    var: the variable that counts the lanes. varying: the names that differ between them, with `var`
     """
     if not mentions(index, varying):
         return 0
@@ -148,7 +149,7 @@ def step_of(index: Size, var: str, varying: frozenset[str]) -> int | None:
 
 
 def access_cost(index: Size, var: str, varying: frozenset[str], lanes: int) -> float:
-    """1 where the lanes access one element or neighbours, else one for each lane."""
+    """1 if the lanes access one element or neighbours, else 1 for each lane."""
     return 1.0 if step_of(index, var, varying) in (0, 1) else float(lanes)
 
 
@@ -156,10 +157,10 @@ def varying_names(loop: For) -> frozenset[str]:
     """The loop variable and the locals inside that may differ between the lanes."""
     varying = {loop.var}
     for stmt in walk(loop.body):
-        # Assumed to vary: the values assigned to a Var are not tracked.
+        # A Var is assumed to vary, because the values assigned to it are not tracked.
         if isinstance(stmt, Var):
             varying.add(stmt.name)
-        # Lets are met in order, so one that reads a varying one is found too.
+        # Lets come in order, so this also finds a Let that reads a varying one.
         elif isinstance(stmt, Let) and reads_any(stmt.value, varying):
             varying.add(stmt.name)
     return frozenset(varying)
@@ -188,7 +189,7 @@ def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
     inside = list(walk(loop.body))
     if any(isinstance(s, (Alloc, Barrier)) for s in inside):
         return False
-    # The renderer counts the points of those outside the last one, which cores share.
+    # Cores share the points of the outer GRID loops, which the renderer counts.
     if loop.kind is Kind.GRID and any(isinstance(s, For) and s.kind is Kind.GRID for s in loop.body):
         return False
     # All lanes share one loop counter.
@@ -203,7 +204,7 @@ def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
 
 
 def _reductions_only(loop: For, inside: list[Stmt]) -> bool:
-    """Vars from outside are only accumulated, each by one operation, and not read."""
+    """Whether Vars from outside are only accumulated, each by one operation, and not read."""
     outer = names_assigned(loop.body) - names_bound(loop.body)
     combines: dict[str, str] = {}
     for stmt in inside:
@@ -216,14 +217,14 @@ def _reductions_only(loop: For, inside: list[Stmt]) -> bool:
 
 
 def _stores_apart(loop: For, inside: list[Stmt], aliases: frozenset[str]) -> bool:
-    """Each iteration stores to elements of its own and reads no other iteration's."""
+    """Whether each iteration stores to elements of its own and reads no other iteration's."""
     others = varying_names(loop) - {loop.var}
     stored = {s.buffer: s.index for s in loop.body if isinstance(s, Store)}
     if any(isinstance(s, Store) and s.buffer not in stored for s in inside):
         return False  # inside a nested statement, or to a buffer of another statement
     for buffer, index in stored.items():
         step = dims.coefficient(index, loop.var)
-        # With another varying name in the index, two lanes could meet in one element.
+        # With another varying name in the index, two lanes could store to the same element.
         if not isinstance(step, int) or step == 0 or mentions(index, others):
             return False
         if any(i is not index and i != index for i in _accesses(inside, buffer, aliases)):

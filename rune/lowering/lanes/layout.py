@@ -1,4 +1,4 @@
-"""What of a kernel runs in vector lanes: loops, the width of vectors, tiles; what cores share.
+"""How a kernel runs in vector lanes: loops, the width of vectors, tiles; and what cores share.
 
 Before   for i in 512 { for j in 64 { y[i, j] = x[j, i] } }       code for a processor
 After    j in 16 lanes, and x[j, i] by tiles along i              what the renderer writes
@@ -6,7 +6,7 @@ After    j in 16 lanes, and x[j, i] by tiles along i              what the rende
 Cores share a kernel's grid by points, rows of points, or tiles:
 
 for i in 64 { for j in 100 { ... } }     64 rows: the last axis is short
-for i in 3 { for j in 10**6 { ... } }    points, in multiples of the lanes, where borders should be
+for i in 3 { for j in 10**6 { ... } }    points, divided at multiples of the lanes
 
 Invariant: what a kernel computes does not depend on where its range is divided.
 """
@@ -24,7 +24,7 @@ from rune.lowering.lanes.transposed import Transposed, find_transposed
 from rune.lowering.lanes.width import lanes_filled, lanes_of_register, registers_of_vector
 from rune.records import dataclass
 
-LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
+LONG_AXIS = 2048  # points of the last axis from which cores may share it
 
 
 class Unit(Enum):
@@ -51,7 +51,7 @@ class Layout:
     """Loops in lanes, by identity; the lanes of a vector; tiles, if any.
 
     division: what cores share
-    cost: instructions in all
+    cost: all instructions
     """
 
     loops: frozenset[int]
@@ -70,7 +70,7 @@ def layout(code: KernelCode, vector_bytes: int) -> Layout:
     loops, transposed = choice.loops, find_transposed(code, grid, inner)
     if transposed is not None and transposed.last.var in code.ordered:
         transposed = None
-    # Tiles need their last axis in lanes, so they overrule the choice by cost.
+    # Tiles need their last axis in lanes, so they override the choice by cost.
     if transposed is not None:
         loops = frozenset({id(transposed.last)})
     # After the choice of loops, whose costs are those of single registers.
@@ -80,7 +80,7 @@ def layout(code: KernelCode, vector_bytes: int) -> Layout:
 
 
 def division(grid: Sequence[For], transposed: Transposed | None, lanes: int) -> Division:
-    """How a grid is divided whose last axis may be transposed by tiles."""
+    """How cores divide a grid, whose last axis may be transposed by tiles."""
     if not grid:
         return Division(Unit.GRID, 1)
     rows, last = [loop.extent for loop in grid[:-1]], grid[-1].extent

@@ -1,8 +1,8 @@
-"""How a loop runs in lanes: where its sums are meanwhile, how many vectors make a round, the end.
+"""How a loop runs in lanes: its partial sums, the number of vectors in a round, and the tail.
 
 for i in n { s += x[i] }       s in four vectors side by side, so that no addition waits for another
-for i in n { y[i] = f(x[i]) }  whole vectors, and the last under a mask; or, of a long f, every
-                               vector under one, for a second copy of f costs more than masks
+for i in n { y[i] = f(x[i]) }  whole vectors, and the last under a mask; or, for a long f, every
+                               vector under one, since a second copy of f costs more than masks
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rune.lowering.kernel.rewrite import expressions, names_bound, walk
 from rune.lowering.lanes.choose import instructions
 from rune.records import dataclass
 
-UNROLL = 4  # vectors that a sum is held in, where the body costs no more than UNROLL_COST
+UNROLL = 4  # vectors of partial sums, if the body costs at most UNROLL_COST
 UNROLL_COST = 12.0  # longer bodies hide the latency of the addition by themselves
 HEAVY = 24.0  # cost of a body from which a mask in every step is cheaper than a second copy
 
@@ -33,7 +33,7 @@ class Sum:
 
     @property
     def identity(self) -> Const:
-        """What a vector of it begins with."""
+        """The initial value of its vectors."""
         return COMBINE[self.combine].identity(self.dtype)
 
 
@@ -41,8 +41,8 @@ class Sum:
 class Rounds:
     """How a loop runs in lanes.
 
-    sums: Vars from outside that it accumulates, in vectors meanwhile
-    vectors: how many of them there are for each Var
+    sums: Vars from outside that it accumulates, as vectors of partial sums
+    vectors: how many vectors each Var has
     is_heavy: whether each step should have a mask, if that saves a copy of the body
     """
 
@@ -54,14 +54,14 @@ class Rounds:
 def rounds_of(loop: For) -> Rounds:
     """How a loop that may run in lanes (choose.py) does so."""
     cost, bound = _straight_cost(loop), names_bound(loop.body)
-    # Each has one operation only, or the loop would run in order.
+    # Each has a single operation, or the loop could not run in lanes.
     outer = {s.name: s for s in walk(loop.body) if isinstance(s, Accumulate) and s.name not in bound}
     sums = tuple(Sum(name, outer[name].combine, outer[name].value.dtype) for name in sorted(outer))
     return Rounds(sums, UNROLL if sums and cost <= UNROLL_COST else 1, HEAVY <= cost < math.inf)
 
 
 def _straight_cost(loop: For) -> float:
-    """What one iteration costs; infinite where it is more than a row of simple statements."""
+    """The cost of one iteration; infinite if it is more than a sequence of simple statements."""
     if any(isinstance(s, (For, If)) for s in loop.body):
         return math.inf
     return sum(instructions(e) for s in loop.body for e in expressions(s))

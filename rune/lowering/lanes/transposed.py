@@ -1,7 +1,7 @@
-"""Loads that are scattered along the lanes, and contiguous along another axis of the grid.
+"""Loads that are scattered along the lanes, but contiguous along another axis of the grid.
 
 Before   for i { for j in lanes { y[i, j] = x[j, i] } }         x is scattered along j
-After    the axis i, and x[j, i]: squares of i and j are worth a copy (codegen/llvm/tiles.py)
+After    the axis i, and x[j, i]: copies of square tiles pay off (codegen/llvm/tiles.py)
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LEAST_EXTENT = 32  # of both axes, for tiles to be worth their code
 
 @dataclass(frozen=True, slots=True)
 class Transposed:
-    """The last axis, the one along which loads scattered there are contiguous, those loads.
+    """The last axis, another axis, and loads that are scattered along the last, but not along it.
 
-    constants: values that are one for the whole grid, in which the loads' indices may be written
+    constants: values that are the same for the whole grid, which the loads' indices may mention
     """
 
     last: For
@@ -32,12 +32,12 @@ class Transposed:
     constants: tuple[Let, ...]
 
     def others(self, grid: Sequence[For]) -> list[For]:
-        """The axes that no tile lies along."""
+        """The axes that tiles do not cover."""
         return [loop for loop in grid if loop not in (self.axis, self.last)]
 
 
 def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposed | None:
-    """The loads to copy by tiles, or None if none gain by it."""
+    """The loads to copy by tiles, or None if no load gains from it."""
     if len(grid) < 2 or not all(isinstance(s, (Let, Store)) for s in inner):
         return None
     if not is_vectorisable(grid[-1]):
@@ -64,7 +64,7 @@ def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ..
 
 
 def _constants(inner: Sequence[Stmt], grid: Sequence[For], shared: Set[str]) -> tuple[Let, ...]:
-    """The values that depend on no axis, as the number of a step, and that no store changes."""
+    """The values that depend on no axis and that no store changes, such as the number of a step."""
     varying, constants = {g.var for g in grid}, list[Let]()
     for stmt in inner:
         if not isinstance(stmt, Let):

@@ -16,9 +16,9 @@ CHEAP = 24.0  # instructions of a loop body so small that several copies fit the
 
 
 def lanes_of_register(code: KernelCode, vector_bytes: int) -> int:
-    """As many lanes as the widest value that is computed fits in one register.
+    """As many lanes as one register holds values of the widest dtype computed.
 
-    A number that is one for all lanes, as the length of a loop is, does not count.
+    A number that all lanes share, such as the length of a loop, does not count.
     """
     uniform = _uniform_names(code.body)
     varying = (s for s in walk(code.body) if not (isinstance(s, Let) and s.name in uniform))
@@ -35,7 +35,7 @@ def lanes_of_register(code: KernelCode, vector_bytes: int) -> int:
 
 
 def _uniform_names(body: Sequence[Stmt]) -> set[str]:
-    """Lengths of loops, and what is computed from no loop's variable."""
+    """The lengths of loops, and values that depend on no loop variable."""
     varying = {s.var for s in walk(body) if isinstance(s, For)} | {*names_assigned(body)}
     lengths, uniform = set[str](), set[str]()
     for stmt in walk(body):
@@ -51,7 +51,7 @@ def _uniform_names(body: Sequence[Stmt]) -> set[str]:
 def lanes_filled(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
     """As few lanes as the chosen loops fill.
 
-    What is written without a mask is there at once for the next kernel that reads it.
+    The next kernel can read values at once if they were stored without a mask.
     """
     extents = [s.extent for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
     longest = max((d if isinstance(d, int) else lanes for d in extents), default=lanes)
@@ -62,7 +62,7 @@ def registers_of_vector(code: KernelCode, chosen: frozenset[int], lanes: int) ->
     """How many registers side by side one vector takes: several where loops run inside lanes.
 
     A sum down the columns then reads whole cache lines in a row, and its additions overlap.
-    Always a power of two: lanes are added up by halves, and tails are counted by masks of bits.
+    The result is a power of two, because halving sums up lanes, and bit masks count tails.
     """
     around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
     if not around or not all(_holds_cheap_loop(loop) for loop in around):
@@ -73,7 +73,7 @@ def registers_of_vector(code: KernelCode, chosen: frozenset[int], lanes: int) ->
 
 
 def _holds_cheap_loop(loop: For) -> bool:
-    """Whether loops inside are cheap, and are most of the work."""
+    """Whether the loops inside are cheap and do most of the work."""
     inner = [s for s in walk(loop.body) if isinstance(s, For)]
     work = _work(s for outer in inner for s in walk(outer.body))
     rounds = max((trip_count(s.extent) for s in inner), default=0)

@@ -1,4 +1,4 @@
-"""Values of two parts, and how they enter and leave a program: as they lie in memory, or apart."""
+"""Values of two parts, and how they enter and leave a program: interleaved in memory, or apart."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PART = {**COMPLEX_PART, **dict.fromkeys(dtypes.KEYS, dtypes.u32)}  # the dtype o
 @dataclass(frozen=True, slots=True)
 class Parts:
     """A value of two parts, real and imaginary or the words of keys, each of the whole shape or of
-    rank 0, and the array itself where that is in memory."""
+    rank 0, and the array itself if it is in memory."""
 
     type: ArrayType
     first: Value
     second: Value
-    # Lets an array that passes through unchanged stay as it is, without being split and joined.
+    # An array that passes through unchanged stays as it is, without being split and joined.
     array: Value | None = None
 
     @property
     def pair(self) -> tuple[Value, Value]:
-        """Both parts, of whatever shape."""
+        """Both parts, each in the shape that it has."""
         return self.first, self.second
 
     def full(self) -> tuple[Any, Any]:
@@ -49,7 +49,7 @@ def has_parts(type: ArrayType) -> bool:
 
 
 def stored_type(type: ArrayType) -> ArrayType:
-    """The type in memory: an array of pairs as one of parts, side by side along a last axis."""
+    """The type in memory: an array of pairs has its parts side by side along a last axis."""
     if not has_parts(type):
         return type
     return ArrayType((*type.shape, 2), PART[type.dtype], type.weak)
@@ -57,24 +57,24 @@ def stored_type(type: ArrayType) -> ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """How values enter a program and leave it: as they lie in memory, or as two parts."""
+    """How values enter a program and leave it: interleaved in memory, or as two parts."""
 
     is_apart: Callable[[ArrayType], bool]
 
     def types(self, type: ArrayType) -> list[ArrayType]:
-        """The types of the one or two arrays that stand for a value at the border."""
+        """The types of the one or two arrays that represent a value at the border."""
         if self.is_apart(type):
             return [type.with_dtype(PART[type.dtype])] * 2
         return [stored_type(type)]
 
     def enter(self, type: ArrayType, crossing: Iterator[Value]) -> Value | Parts:
-        """The value that the next one or two arrays stand for."""
+        """The value that the next one or two arrays represent."""
         if self.is_apart(type):
             return Parts(type, next(crossing), next(crossing))
         return from_memory(type, next(crossing))
 
     def leave(self, values: Iterable[Value | Parts]) -> list[Value]:
-        """The arrays that stand for values at the border."""
+        """The arrays that represent values at the border."""
         crossing: list[Any] = []
         for x in values:
             crossing += x.full() if isinstance(x, Parts) and self.is_apart(x.type) else [to_memory(x)]
@@ -87,8 +87,8 @@ def _is_single_key(type: ArrayType) -> bool:
 
 # Callers pass and receive arrays as they lie in memory.
 AROUND = Border(lambda type: False)
-# The words of one key stay apart from step to step: a kernel that writes them side by side would
-# compute each of them twice.
+# The words of one key stay apart from step to step, because a kernel that writes them side by side
+# would compute each of them twice.
 WITHIN = Border(_is_single_key)
 
 

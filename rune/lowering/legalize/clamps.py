@@ -1,12 +1,13 @@
-"""Integers are clamped from below first, and then from above.
+"""Clamp integers from below first, and then from above.
 
 Before   max(min(x, 7), 0)
 After    min(max(x, 0), 7)
 
-Both are the same number. But of the first ptxas 13.0 (in NVRTC 13.0 and in NVIDIA's driver 580)
-makes one instruction for compute capability 9.0 (VIMNMX.RELU), and asks it whether the result is 7:
-where x is below 7 and the result is used otherwise too, it says yes of 0. So the last of several
-branches was taken for the first. NVRTC 13.5 compares the result.
+Both give the same number. But for compute capability 9.0, ptxas 13.0 (in NVRTC 13.0 and in NVIDIA's
+driver 580) compiles the first form to one instruction (VIMNMX.RELU), and takes its predicate for
+the test whether the result is 7: where x is below 7 and the result has other uses, the predicate is
+true even for 0. A kernel then took the last of several branches instead of the first. NVRTC 13.5
+compares the result itself.
 
 Invariant: values stay the same. Cost: linear in the code.
 """
@@ -25,7 +26,7 @@ from rune.lowering.passes import Pass
 
 
 def clamp_upwards_first(target: Target) -> Pass[KernelCode]:
-    """The pass for one target; a processor's own code needs none."""
+    """The pass for one target; code compiled by LLVM needs none."""
 
     def run(code: KernelCode) -> KernelCode:
         if target.language == "llvm":
@@ -55,7 +56,7 @@ def _clamped(code: KernelCode) -> KernelCode:
 
 
 def _minima(code: KernelCode) -> dict[str, Expr]:
-    """The minima that have names, of operands that are the same wherever these names are known."""
+    """The named minima whose operands have the same value wherever the name is in scope."""
     bound = Counter(s.name for s in walk(code.body) if isinstance(s, Let | Var))
     fixed = {s.name for s in walk(code.body) if isinstance(s, Let) and bound[s.name] == 1}
     lets = {s.name: s.value for s in walk(code.body) if isinstance(s, Let) and s.name in fixed}

@@ -1,8 +1,8 @@
-"""Products of complex numbers over axes, and running ones: the two parts depend on each other.
+"""Products of complex numbers over axes, and running products: the two parts depend on each other.
 
-Of a known size, halves are multiplied with each other until one element is left, and running
-products take log2 n steps of doubling length (Hillis & Steele 1986): every step is parallel. Of a
-symbolic size a loop multiplies row by row.
+For a static size, halves are multiplied with each other until one element is left, and running
+products take log2 n steps of doubling length (Hillis & Steele 1986): every step is parallel. For a
+symbolic size, a loop multiplies row by row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def product_over(x: Pair, axes: Axes) -> Pair:
 
 
 def running_product(x: Pair, axis: int, reverse: bool) -> Pair:
-    """All products up to each element along `axis`, or from each one on."""
+    """The products of all elements up to each one along `axis`, or from each one on."""
     shape = type_of(x[0]).shape
     size, row_axes = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
     if isinstance(size, int):

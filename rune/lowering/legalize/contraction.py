@@ -1,9 +1,9 @@
-"""Contraction: a sum of products is fused only where the target has the fused operation itself.
+"""Contraction: a sum of products is fused only if the target itself has the fused operation.
 
 Before   total add= contract x[i] * y[i]       a device whose fma is a function in software
 After    total add= x[i] * y[i]                a product, rounded, and a sum
 
-Invariant: an accumulation may be fused and need not be, so either is a right answer.
+Invariant: fusing an accumulation is optional, so either result is correct.
 Cost:      linear in the code.
 """
 
@@ -22,7 +22,7 @@ def separate_products(target: Target) -> Pass[KernelCode]:
 
     def stmt(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Accumulate | Store) and stmt.contract:
-            # In software a fused step takes tens of operations, and fusing is only a permission.
+            # In software a fused step takes tens of operations, and fusing is optional.
             return replace(stmt, contract=target.has("fma", stmt.value.dtype))
         return map_bodies(stmt, body)
 

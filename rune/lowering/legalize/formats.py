@@ -3,9 +3,9 @@
     decode   bits (u32) -> the number as f32, exactly
     encode   f32 -> the nearest bits, ties to even; denormals, infinities and NaN as the format has
 
-What is too large becomes infinite, or NaN in a format without infinities (e4m3fn), as everywhere
-in rune: saturation is asked for by clipping first. No step depends on how a device treats f32
-denormals: the smallest numbers of each format are made by multiplying integers.
+A value that is too large becomes infinite, or NaN in a format without infinities (e4m3fn), as
+everywhere in rune; users clip first if they want saturation. No step depends on how a device treats
+f32 denormals: multiplying integers makes the smallest numbers of each format.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Format:
     bits: int
     mantissa: int
     bias: int
-    largest: int  # the magnitude bits of what is too large: infinity, or NaN where there is none
+    largest: int  # the magnitude bits of values that are too large: infinity, or else NaN
     nan: int
 
     @property
@@ -44,12 +44,12 @@ class Format:
 
     @property
     def shift(self) -> int:
-        """The bits that an f32 mantissa has more."""
+        """How many more bits an f32 mantissa has."""
         return F32_MANTISSA - self.mantissa
 
     @property
     def has_infinity(self) -> bool:
-        """Whether the highest exponent is kept for infinity and NaN."""
+        """Whether the highest exponent is reserved for infinity and NaN."""
         return self.largest != self.nan
 
 
@@ -62,7 +62,7 @@ FORMATS: dict[np.dtype, Format] = {
 
 
 def operation(name: str, *args: Expr) -> Op:
-    """An operation on operands of one dtype; of `select`, on the last two."""
+    """An operation on operands of one dtype; for `select`, the last two."""
     dtype = result_dtype(name, args[-1].dtype)
     assert dtype is not None
     return Op(name, args, dtype)
@@ -79,7 +79,7 @@ def bits_of(x: Expr, dtype: np.dtype = dtypes.u32) -> Expr:
 
 
 def decode(bits: Expr, format: Format, bind: Bind) -> Expr:
-    """The number that bits (u32, nothing above the format's) stand for, as f32."""
+    """The number with these bits (u32, zero above the format's) as f32."""
     # bf16 is the upper half of an f32, so shifting is enough.
     if format.bias == F32_BIAS:
         return bits_of(operation("shl", bits, word(32 - format.bits)), dtypes.f32)
@@ -98,7 +98,7 @@ def decode(bits: Expr, format: Format, bind: Bind) -> Expr:
 
 
 def _special(magnitude: Expr, normal: Expr, format: Format) -> Expr:
-    """The bits of a number that is not tiny: infinities and NaN put in their place."""
+    """The bits of a number that is not tiny, with infinities and NaN in their place."""
     if format.has_infinity:
         # Setting all exponent bits keeps the mantissa: 0 for infinity, a payload for NaN.
         endless = operation("ge", magnitude, word(format.largest))
@@ -121,7 +121,7 @@ def encode(x: Expr, format: Format, bind: Bind) -> Expr:
 
 
 def _nearest(length: Expr, format: Format, bind: Bind) -> Expr:
-    """Magnitude bits after rounding, as if exponents had no end."""
+    """Magnitude bits after rounding, as if exponents were unbounded."""
     odd = operation("and", operation("shr", length, word(format.shift)), word(1))
     # Adding just under half a step, plus the last kept bit, rounds to nearest, ties to even.
     half = word((1 << (format.shift - 1)) - 1)
@@ -141,7 +141,7 @@ def _nearest(length: Expr, format: Format, bind: Bind) -> Expr:
 
 
 def to_odd(x: Expr, bind: Bind) -> Expr:
-    """f64 as f32 such that rounding the result once more equals rounding x once."""
+    """An f64 as an f32 that gives, when rounded once more, the same as rounding x once."""
     result = floats.to_odd(Recorded(Bound(give=bind), bind(x)))
     assert isinstance(result, Recorded)
     return result.expr

@@ -3,7 +3,7 @@
     part        f32[..., 2] -> f32[...]             one of the two
     interleave  f32[...], f32[...] -> f32[..., 2]   both, along a new axis
 
-Lowering only: a program of the user's never holds them, so they need no derivative.
+Only lowering makes them: a user's program never contains them, so they need no derivative.
 """
 
 from __future__ import annotations

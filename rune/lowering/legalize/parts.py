@@ -7,16 +7,16 @@ After    program f(%0: f32[n,2]) {
            %8: f32[n,2] = interleave %5, %7 {axis=1};  return %8
          }
 
-Keys of random numbers come apart likewise, into their two words.
-In memory such an array is its parts side by side, so the inputs and results keep their bytes and
-only their types change; `outer_types` gives a plan the types that callers know. All that is
-inside is real: it fuses, reduces and vectorises like any other program, and no later stage knows
-complex numbers or keys. Elementwise functions are those of ops/parts.py; movement moves both parts;
-sums are two sums; what changes an array in place, or runs along it, works on both parts at once; a
-product is multiplied in halves; a dot is one real dot, the second operand being its 2×2 matrices,
-so that a large one is a single library call on data where it lies.
+Keys of random numbers are split in the same way, into their two words. In memory such an array is
+its parts side by side, so the inputs and results keep their bytes and only their types change;
+`outer_types` gives a plan the types that callers know. The program inside is real: it fuses,
+reduces and vectorises like any other, and no later stage knows complex numbers or keys.
+ops/parts.py has the elementwise functions; movement moves both parts; a sum is two sums; updates in
+place and running sums work on both parts at once; a product multiplies halves; a dot is one real
+dot with the 2×2 matrices of the second operand, so that a large one is a single library call on the
+data in place.
 
-Invariant: no type of two parts is left, nor in the programs that equations hold.
+Invariant: no type of two parts is left, not even in the programs that equations hold.
 Cost:      linear in the number of equations.
 """
 
@@ -71,7 +71,7 @@ BY_PARTS = {
 
 
 def split_parts(program: Program) -> Program:
-    """The program in real numbers; itself where it has no others."""
+    """The program in real numbers; the same program if it has no others."""
     return _split_between(AROUND, program)
 
 
@@ -140,7 +140,7 @@ def _results(equation: Equation, env: Mapping[Var, Value | Parts]) -> list[Value
 def _call_host(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
     """A Python function takes and returns arrays of pairs as they lie in memory."""
     results = equation.params["results"]
-    has_token = equation.params["has_token"]  # the last operand, which HostFunction takes away
+    has_token = equation.params["has_token"]  # the last operand, which HostFunction removes
     types = tuple(a.type for a in equation.operands)[: -1 if has_token else None]
     params = {
         **equation.params,
@@ -174,7 +174,7 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
             return _convert(args[0], type)
         case Bitcast():
             return _bitcast(args[0], type.dtype)
-        # These treat both parts alike, so one operation on the array in memory does both.
+        # These treat both parts alike, so one operation on the array in memory handles both.
         case Scatter(combine=None | "add") | Cumulative("add"):
             return _at_once(equation, args, params)
         # Updated in place: splitting the array would copy it apart and join it again.
@@ -201,10 +201,10 @@ def _side(args: Sequence[Value | Parts], number: int) -> list[Value]:
 
 
 def _at_once(equation: Equation, args: Sequence[Value | Parts], params: Params) -> tuple[Value, Value, Value]:
-    """An operation along other axes than the last one of the array as it lies in memory."""
+    """An operation on the array as it lies in memory, along axes other than the last one."""
     primitive, arrays = equation.primitive, list(map(to_memory, args))
     if primitive is dynamic_update_slice:
-        # The start on the axis of the parts, in the dtype of the other starts.
+        # The start index on the axis of the parts, in the dtype of the other start indices.
         arrays.append(literal(0, dtypes.i32) if len(arrays) == 2 else literal_like(0, arrays[2]))
     if isinstance(primitive.lower, Scatter):
         dims = params["dims"]
@@ -237,7 +237,7 @@ def _bitcast(x: Value | Parts, dtype: np.dtype) -> Any:
 
 
 def _control(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
-    """Control flow over the arrays as they lie in memory, and over the words of single keys."""
+    """Control flow over arrays as they lie in memory, and over the words of single keys."""
     params = map_programs(equation.params, lambda program: _split_between(WITHIN, program))
     if equation.primitive is loop:
         form = LoopParams(**params)
@@ -250,8 +250,8 @@ def _control(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | 
 def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Value, Value, Value]:
     """One real dot of the interleaved x with the 2×2 matrices [[c, d], [-d, c]] of y.
 
-    (p + iq)(c + id) is the row (p, q) times that matrix; the rows' axis is contracted and the
-    columns' axis is the last of the result, which so comes out interleaved.
+    (p + iq)(c + id) is the row (p, q) times that matrix; the dot contracts the rows' axis, and the
+    columns' axis is the last of the result, which is therefore interleaved.
     """
     (cx, cy), (bx, by) = numbers
     c, d = y.full()

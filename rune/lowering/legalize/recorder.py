@@ -1,6 +1,6 @@
-"""Numbers that write kernel code: arithmetic on them appends Lets to a block.
+"""Numbers that record kernel code: arithmetic on them appends Lets to a block.
 
-`x * y + 1.0` binds two names; an expression written twice is one name where the first is seen.
+`x * y + 1.0` binds two names; an expression written twice has one name while the first is in scope.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rune.records import dataclass
 
 @dataclass(slots=True)
 class Block:
-    """The statements of a function in the making. `known`: names of expressions, by region."""
+    """The statements of a function under construction. `known`: names of expressions, by region."""
 
     stmts: list[Stmt] = field(default_factory=list)
     known: list[dict[Expr, Local]] = field(default_factory=lambda: [{}])
@@ -33,7 +33,7 @@ class Block:
         return f"{stem}{self.count}"
 
     def bind(self, expr: Expr) -> Expr:
-        """A name for the expression; a constant or name is itself."""
+        """A name for the expression; returns a constant or a name as it is."""
         if isinstance(expr, Const | Local):
             return expr
         # Searches outer regions too: names bound around a branch are valid inside it.
@@ -46,7 +46,7 @@ class Block:
         return local
 
     def inside(self, write: Callable[[], None]) -> tuple[Stmt, ...]:
-        """The statements that `write` appends, taken out."""
+        """The statements that `write` appends, removed from the block."""
         outer, self.stmts = self.stmts, []
         # Names bound in a branch end with it.
         self.known.append({})
@@ -58,7 +58,7 @@ class Block:
 
 @dataclass(slots=True)
 class Bound(Block):
-    """A block for functions without branches, whose names stand elsewhere."""
+    """A block for functions without branches, which binds its names elsewhere."""
 
     give: Callable[[Expr], Expr] = field(kw_only=True)
 

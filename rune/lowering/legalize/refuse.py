@@ -1,6 +1,6 @@
-"""Refuse: a program that holds a dtype which a target neither has nor can be given.
+"""Refuse programs with a dtype that a target neither has nor can be legalised to.
 
-Before anything is lowered, so that the message names the user's line and not a kernel.
+This runs before anything is lowered, so that the message names the user's line and not a kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def require_dtypes(program: Program, target: Target) -> None:
 
 
 def _types(program: Program) -> Iterator[tuple[ArrayType, Frame | None]]:
-    """Every type of the program and of those it holds, with the line it came from."""
+    """Every type of the program and of its subprograms, with the line that it came from."""
     pending = [program]
     while pending:
         inner = pending.pop()

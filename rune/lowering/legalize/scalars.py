@@ -3,14 +3,14 @@
     store y[i] = log2(x[i])    ->    the same, and functions (log2_f32(a) { ... },)
     store y[i] = x[i] << 3     ->    store y[i] = shift_left(x[i], 3)
 
-A function is straight-line statements, here and there a loop, over operations that the language
-spells and other functions. The code calls none by name: a renderer calls what the code has
-functions for, and spells the rest. Which operations a language spells is data (`Native`). By a
-constant for which nothing is undefined, a partial operation of the language serves.
+A function is straight-line code, with a few loops, over operations that the language has and other
+functions. The code calls no function by name: a renderer calls those that the code has, and writes
+all other operations in the language. `Native` says, as data, which operations a language has. A
+partial operation of the language serves if an operand is a constant for which it is defined.
 
 Before   code in the dtypes of its target
-After    the same code, with a function for each operation that the language does not spell
-Cost:    linear in the code; a function is recorded once in a process
+After    the same code, with a function for each operation that the language lacks
+Cost:    linear in the code; each function is recorded once per process
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from rune.lowering.scalar.table import PARTIAL_OF, ROWS
 
 
 def attach_functions(code: KernelCode, native: Native) -> KernelCode:
-    """The code with the functions that the language lacks, each behind those that it calls.
+    """The code with the functions that the language lacks, each after those that it calls.
 
-    Errors: DtypeError for an operation that is neither spelled nor written in terms of others.
+    Errors: DtypeError for an operation that the language lacks and that has no form in terms of
+    others.
     """
     functions: dict[str, Function] = {}
     body = _plain(code.body, native)
@@ -45,7 +46,7 @@ def attach_functions(code: KernelCode, native: Native) -> KernelCode:
 
 
 def _plain(body: Body, native: Native) -> Body:
-    """The statements with partial operations by constants, and truth values of numbers compared."""
+    """The statements with partial operations by constants, and casts to bool as comparisons."""
 
     def expr(part: Expr) -> Expr:
         match part:
@@ -60,7 +61,7 @@ def _plain(body: Body, native: Native) -> Body:
 
 
 def _is_defined(name: str, by: Const) -> bool:
-    """Whether the partial operation is the whole one, by this constant."""
+    """Whether the partial operation is fully defined for this constant."""
     if name not in PARTIAL_OF or by.dtype not in dtypes.INTEGER:
         return False
     if name in ("shl", "shr"):
@@ -80,7 +81,7 @@ def _attach(roots: Iterable[Expr], native: Native, functions: dict[str, Function
 
 
 def _roots(body: Body) -> Iterator[Expr]:
-    """The expressions of all statements, a reduction's as what it leaves."""
+    """The expressions of all statements; for a reduction, the value that it stores."""
     for stmt in walk(body):
         if isinstance(stmt, Accumulate | Store):
             yield updated(stmt)
@@ -89,7 +90,7 @@ def _roots(body: Body) -> Iterator[Expr]:
 
 
 def _function(expr: Expr, native: Native) -> Function | None:
-    """The function that computes this node; None where the language spells it."""
+    """The function that computes this node; None if the language has it."""
     match expr:
         case Cast(arg=arg, dtype=dtype) if (arg.dtype, dtype) not in native.conversions:
             return conversion(native.registers.get(arg.dtype, arg.dtype), dtype, native.loose)
@@ -111,7 +112,7 @@ def function_name(operation: str, dtype: np.dtype) -> str:
 
 @functools.cache
 def expansion(name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()) -> Function | None:
-    """The function for an operation on operands of a dtype; None where there is none.
+    """The function for an operation on operands of a dtype; None if there is none.
 
     >>> log = expansion("log", dtypes.f32)
     >>> log.name, log.params[0].name, expansion("add", dtypes.f32)
@@ -125,9 +126,9 @@ def expansion(name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozen
 def conversion(
     source: np.dtype, target: np.dtype, loose: frozenset[tuple[str, np.dtype]] = frozenset()
 ) -> Function | None:
-    """The function that converts between two dtypes; None where every language does it itself.
+    """The function that converts between two dtypes; None if every language does so itself.
 
-    loose: what a device does too loosely (see `Native`)
+    loose: the operations that a device does too loosely (see `Native`)
 
     >>> conversion(dtypes.f32, dtypes.i8).name, conversion(dtypes.i8, dtypes.f32)
     ('to_i8_f32', None)
@@ -157,5 +158,5 @@ def _recorded(name: str, dtype: np.dtype, arity: int, write: Callable[..., Numbe
 
 
 def _to_f16(x: Number) -> Number:
-    """f64 rounded once, though the device may convert by way of f32."""
+    """An f64 rounded once, although the device may convert by way of f32."""
     return floats.to_odd(x).convert(dtypes.f16)

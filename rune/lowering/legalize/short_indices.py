@@ -1,6 +1,6 @@
-"""Indices are compared in 32 bits, where their bounds allow it.
+"""Compare indices in 32 bits if their bounds allow it.
 
-Before   1000*i + j < 500000         of i64, in which kernel code has indices as values
+Before   1000*i + j < 500000         in i64, the dtype of indices as values
 After    i32(1000*i + j) < 500000
 
 Invariant: values stay the same. Cost: linear in the code.
@@ -19,7 +19,7 @@ from rune.lowering.scalar.table import COMPARISONS
 
 
 def compare_in_32_bits(code: KernelCode) -> KernelCode:
-    """The code with comparisons of short indices."""
+    """The code with comparisons of short indices in 32 bits."""
     body = map_exprs(_compared, code.body)
     return code if body == code.body else replace(code, body=body)
 

@@ -1,4 +1,4 @@
-"""The types of a plan's slots: those of legalised kernels inside, those of callers outside."""
+"""The types of a plan's slots: inside those of legalised kernels, outside those of callers."""
 
 from __future__ import annotations
 

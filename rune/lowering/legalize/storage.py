@@ -1,13 +1,13 @@
-"""Legalize storage: dtypes that a target does not compute with are kept, and computed in others.
+"""Legalize storage: store dtypes that a target lacks as bits, and compute with them in others.
 
 Before   code f(x: read f8_e4m3[n], y: write f8_e4m3[n]) { ... store y[i] = x[i] * x[i] }
 After    code f(x: read u8[n], y: write u8[n]) { ...
            bits: u32 = u32(x[i]);  ...  number: f32 = <decode>;  store y[i] = u8(<encode>) }
 
-8-bit floats, and half types where the target has none, are numbers in f32, rounded after every
-operation that may leave the format; 4-bit integers are 8-bit ones, wrapped, and one to a byte in
-memory with nothing in the upper half. formats.py has the bit expressions; a Let names what they
-use several times, so that the code stays linear.
+8-bit floats, and half types where the target has none, are computed in f32 and rounded after every
+operation that may leave the format; 4-bit integers are computed in 8 bits and wrapped, and each
+takes a byte of memory whose upper half is zero. formats.py has the bit expressions; Lets name the
+parts that they use several times, so that the code stays linear.
 
 Invariant: the code computes the same values bit for bit, and only the target's own dtypes remain.
 Cost:      linear in the code.
@@ -57,7 +57,7 @@ def register(dtype: np.dtype) -> np.dtype:
 
 
 def legalize_storage(target: Target) -> Pass[KernelCode]:
-    """The pass for one target: it changes what `target.dtypes` lacks."""
+    """The pass for one target: it replaces dtypes that `target.dtypes` lacks."""
     foreign = frozenset((*FORMATS, *NIBBLES)) - target.dtypes
 
     def run(code: KernelCode) -> KernelCode:
@@ -78,7 +78,7 @@ def _mentions(code: KernelCode, foreign: frozenset[np.dtype]) -> bool:
 
 @dataclass(slots=True)
 class _Writer:
-    """Rewrites statements. `lets` are the names that the statement at hand needs before it."""
+    """Rewrites statements. `lets`: the Lets that the current statement needs before it."""
 
     foreign: frozenset[np.dtype]
     bound_names: set[str]
@@ -105,7 +105,7 @@ class _Writer:
     # --- statements --------------------------------------------------------------------------
 
     def body(self, body: Body) -> Body:
-        """The statements, each behind the names it needs."""
+        """The statements, each after the Lets it needs."""
         done: list[Stmt] = []
         for stmt in body:
             # The Lets of a statement go right before it and not before its loop, since they may
@@ -140,7 +140,7 @@ class _Writer:
                 return stmt
 
     def named(self, stmt: Let) -> Stmt:
-        """A name: what is known of its value is known of it, and nothing of an earlier one."""
+        """A Let; the name takes the known bits of its value, and loses those of an earlier one."""
         value = self.value(stmt.value)
         local = Local(stmt.name, value.dtype)
         # Two bodies may bind the same name to different values.
@@ -150,7 +150,7 @@ class _Writer:
         return Let(stmt.name, value)
 
     def accumulate(self, stmt: Accumulate) -> Stmt:
-        """Integers may wrap at the end; sums of narrow floats are accumulated in f32 by build."""
+        """Integers may wrap at the end; build accumulates sums of narrow floats in f32."""
         dtype = stmt.value.dtype
         is_narrow_float = dtype in self.foreign & FORMATS.keys()
         is_closed = dtype in OPERATIONS[stmt.combine].closed
@@ -158,7 +158,7 @@ class _Writer:
         return replace(stmt, value=self.value(stmt.value))
 
     def store(self, stmt: Store) -> Stmt:
-        """The value as bits; what is combined with memory is read first."""
+        """Store the value as bits; a combination with memory reads the element first."""
         dtype = stmt.value.dtype
         value = self.value(stmt.value)
         if dtype not in self.foreign:
@@ -225,7 +225,7 @@ class _Writer:
         return self.wrapped(value, dtype)
 
     def wrapped(self, value: Expr, dtype: np.dtype) -> Expr:
-        """The value of the four low bits, sign included; a float as it is."""
+        """The value of the four low bits, sign included; returns a float as it is."""
         if dtype not in NIBBLES:
             return value
         if dtype == dtypes.u4:
@@ -266,7 +266,7 @@ class _Writer:
         return self.wrapped(self.converted(x, source, register(target)), target)
 
     def near(self, x: Expr, source: np.dtype, target: np.dtype) -> Expr:
-        """A value as the f32 that is rounded to a narrow float; from f64, bf16 rounds twice."""
+        """The f32 to round to a narrow float; a conversion from f64 to bf16 rounds twice."""
         if source == dtypes.f64 and target == dtypes.f16:
             return to_odd(self.bind(x), self.bind)
         return self.converted(x, source, dtypes.f32)

@@ -1,11 +1,11 @@
-"""Legalize units: what a target has no instruction for is done by loads, stores and additions.
+"""Legalize units: write out fetches and matrix products that a target has no instruction for.
 
 Before   fetch 2 of x[2*i] into panel[2*i]      multiply a[i, 24, 1] by b[j, 1, 40] into ...
 After    p: f32 = x[2*i];  q: f32 = x[2*i + 1]  for k in 16 serial { ... }
          store panel[2*i] = p;  ...
 
-Invariant: all values stay the same, but for the order of the sums of products.
-Cost:      linear in the code that comes out.
+Invariant: all values stay the same, except for the order of the sums of products.
+Cost:      linear in the resulting code.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def _ability(stmt: MatrixProduct) -> str:
 
 
 def thread_of(code: KernelCode) -> Dim:
-    """The number of a thread in its workgroup, of which check.py allows one loop."""
+    """The number of a thread in its workgroup; check.py allows products in one loop only."""
     return next(loop_symbol(s) for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.WORKGROUP)
 
 
 def _copied(fetch: Fetch, dtype: np.dtype, new: Callable[[str], str]) -> Body:
-    """Neighbours through registers: first all that is read, so that one access may do."""
+    """Copy neighbours through registers: loads come first, so that one access may cover them."""
     at = range(fetch.count)
     loads = (Load(fetch.source, (fetch.source_index + k,), dtype, fetch.guard) for k in at)
     lets = [Let(new("element"), load) for load in loads]

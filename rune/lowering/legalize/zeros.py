@@ -1,9 +1,9 @@
-"""Zeros that no compiler recognises, for drivers that compute with literal ones too boldly.
+"""Zeros that no compiler recognises, for drivers that simplify literal ones incorrectly.
 
 Before   x * 0.0
-After    x * bitcast(zero)        where `zero` is a u32 that the renderer makes when the kernel runs
+After    x * bitcast(zero)        where `zero` is a u32 that the kernel computes at run time
 
-Mesa's CPU driver makes 0.0 of x * 0.0 and x of x + 0.0, whatever x is and what the module says.
+Mesa's CPU driver folds x * 0.0 to 0.0 and x + 0.0 to x, whatever x is and the module requests.
 
 Invariant: values stay the same. Cost: linear in the code.
 """
@@ -24,7 +24,7 @@ _SIGN = 1 << 31
 
 
 def hide_zeros(code: KernelCode) -> tuple[KernelCode, str | None]:
-    """The code, and the name of the u32 in place of its zeros; None where it computes with none."""
+    """The code, and the name of the u32 that replaces its zeros; None if it computes with none."""
     zero = Local(fresh("zero", all_names(code)), dtypes.u32)
 
     def hidden(arg: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""The words of ciphers as functions of scalars: ops/ciphers.py over Numbers."""
+"""The words of ciphers as scalar functions: ops/ciphers.py over Numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rune.ops.ciphers import Arithmetic, Generator
 
 
 def word(generator: Generator, number: int) -> Callable[..., Number]:
-    """The function of the words of a key and of a counter that gives one word of the cipher."""
+    """The function that gives one word of the cipher from the words of a key and of a counter."""
 
     def write(*words: Number) -> Number:
         return generator.cipher(_arithmetic(words[0]), words[:2], words[2:])[number]
@@ -20,7 +20,7 @@ def word(generator: Generator, number: int) -> Callable[..., Number]:
 
 
 def _arithmetic(x: Number) -> Arithmetic[Number]:
-    """That of the words beside x."""
+    """The arithmetic of words of the same block and dtype as x."""
     return Arithmetic(x.like, operator.add, operator.xor, _rotate, _products)
 
 

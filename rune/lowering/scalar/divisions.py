@@ -1,13 +1,13 @@
-"""Division and root of f32, rounded once, on devices that compute them loosely or flush denormals.
+"""Division and root of f32, rounded once, for devices that compute them loosely or flush denormals.
 
 Vulkan and WGSL promise a quotient within 2.5 ulps for divisors from 2^-126 to 2^126, and a root by
 way of 1/√x, within 2 ulps of that. So the device divides mantissas between 1 and 2, where nothing
-is denormal; the remainder shows by how much the quotient is off, and exponents are put on as bits.
-The remainder is exact: of a quotient that is off by a few ulps it has 26 bits, so integers of 32
-bits hold it though its parts have 48. Denormal operands and results are numbers, whatever the
-device's arithmetic takes them for.
+is denormal; the remainder shows by how much the quotient is off, and the exponent is added as bits.
+The remainder is exact: for a quotient that is off by a few ulps it has 26 bits, so 32-bit integers
+hold it although its parts have 48. Denormal operands and results keep their values, even if the
+device's arithmetic flushes them.
 
-Cost: some 60 operations of integers for a quotient, 30 for a root.
+Cost: some 60 integer operations for a quotient, 30 for a root.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _STORED = 23  # bits of a fraction
 _ONE = 1 << _STORED  # the bit above it
 _BIAS = 127
 _INFINITY, _NAN = 0x7F800000, 0x7FC00000
-_MOST_SHIFT = 26  # further right nothing is left of a mantissa
+_MOST_SHIFT = 26  # a longer shift to the right leaves nothing of a mantissa
 
 
 def divide(a: Number, b: Number) -> Number:
-    """a/b, of operands that may be anything."""
+    """a/b for any operands."""
     (x, x_exponent), (y, y_exponent) = _parts(a.magnitude()), _parts(b.magnitude())
     is_below = x < y
     dividend = x.apply("shift_left", select(is_below, x.like(_STORED + 1), _STORED))
@@ -35,7 +35,7 @@ def divide(a: Number, b: Number) -> Number:
 
 
 def _parts(magnitude: Number) -> tuple[Number, Number]:
-    """(m, e): the number is m 2^(e - 150) with m of 24 bits; of 0 and infinity anything."""
+    """(m, e): the number is m 2^(e - 150) with m of 24 bits; meaningless for 0 and infinity."""
     exponent = magnitude.apply("shift_right", _STORED)
     shift = magnitude.apply("clz") - 8
     is_denormal = exponent.equals(0)
@@ -49,7 +49,7 @@ def _as_float(mantissa: Number) -> Number:
 
 
 def _nearest(quotient: Number, dividend: Number, divisor: Number) -> tuple[Number, Number]:
-    """The nearest integer to dividend/divisor and its remainder, from one a few beside it."""
+    """The nearest integer to dividend/divisor and its remainder, from an integer a few off."""
     start = dividend - quotient * divisor
     rough = _rough(start, divisor)
     remainder = start - rough * divisor
@@ -59,7 +59,7 @@ def _nearest(quotient: Number, dividend: Number, divisor: Number) -> tuple[Numbe
 
 
 def _rough(remainder: Number, divisor: Number) -> Number:
-    """How often the divisor goes into the remainder, a few times, or one more or less."""
+    """How often the divisor goes into the remainder: a few times, and off by at most one."""
     times = remainder.convert(dtypes.f32).apply("quotient", divisor.convert(dtypes.f32))
     return times.apply("round").integer_part(dtypes.i32)
 
@@ -69,10 +69,10 @@ def _one_if(condition: Number) -> Number:
 
 
 def _composed(mantissa: Number, remainder: Number, exponent: Number) -> Number:
-    """The bits of mantissa 2^(exponent - 150); `remainder` says how denormal ones are rounded."""
+    """The bits of mantissa 2^(exponent - 150); `remainder` decides how denormals round."""
     normal = (exponent - 1).apply("shift_left", _STORED) + mantissa
     bounded = select(exponent > 254, exponent.like(_INFINITY), normal)
-    # In quarters, so that what the mantissa lacks or has too much is seen beside a half.
+    # In quarters, so that the sign of the remainder decides between a tie and its neighbours.
     beyond = _one_if(remainder > 0) - _one_if(remainder < 0)
     quarters = mantissa * 4 + beyond
     shift = 1 - exponent
@@ -84,7 +84,7 @@ def _composed(mantissa: Number, remainder: Number, exponent: Number) -> Number:
 
 
 def _special(a: Number, b: Number, bits: Number) -> Number:
-    """The bits with their sign; of operands that are 0, infinite or NaN, what IEEE 754 says."""
+    """The bits with their sign; for operands that are 0, infinite or NaN, those of IEEE 754."""
     x, y = a.magnitude(), b.magnitude()
     is_zero = x.equals(0) | y.equals(_INFINITY)
     is_infinite = x.equals(_INFINITY) | y.equals(0)
@@ -95,11 +95,11 @@ def _special(a: Number, b: Number, bits: Number) -> Number:
 
 
 def root(x: Number) -> Number:
-    """√x; NaN left of 0."""
+    """√x; NaN below 0."""
     magnitude = x.magnitude()
     mantissa, biased = _parts(magnitude)
     odd = (biased - _BIAS) & 1
-    # Between 1 and 4, so that what is left of the exponent is even.
+    # The mantissa is between 1 and 4, so that the remaining exponent is even.
     near = (mantissa + (odd + (_BIAS - 1)).apply("shift_left", _STORED)).bits_as(x.dtype).apply("root")
     square = mantissa.apply("shift_left", odd + _STORED)
     start = near.bits() - (_BIAS - 1) * _ONE

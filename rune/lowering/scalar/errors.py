@@ -1,7 +1,7 @@
 """The error function, its complement and its inverse in plain arithmetic, for f32 and f64.
 
-Every range is computed and the right one selected. Sums and products that would round twice are
-kept as pairs. Error: at most 2 ulp (tests measure it).
+Every range is computed, and selects pick the right one. Sums and products that would round twice
+are kept as pairs. Error: at most 2 ulp (tests measure it).
 
 Source: coefficients by tools/minimax.py. erfc(x) exp(x²) (1 + 2x) over (x - 4)/(x + 4) is nearly
 a polynomial: Shepherd & Laframboise 1981, Math. Comp. 36. erf_inv over w = -log(1 - x²) and its
@@ -220,7 +220,7 @@ INVERSE_OUTER_F32 = (
 
 
 def erf(x: Number) -> Number:
-    """The error function: an odd polynomial near 0, else 1 less what is left."""
+    """The error function: an odd polynomial near 0, else 1 minus the complement."""
     size, square = x.abs(), x * x
     if x.is_single:
         scaled, factor = _scaled_up(size)
@@ -233,7 +233,7 @@ def erf(x: Number) -> Number:
 
 
 def _scaled_up(size: Number) -> Pair:
-    """A number of which a small part is not denormal either, and the factor that leads back."""
+    """A number scaled up so that small parts of it are normal, and the factor to scale back."""
     is_tiny = size < 2.0**-90
     return size * select(is_tiny, size.like(2.0**64), 1.0), select(is_tiny, size.like(2.0**-64), 1.0)
 
@@ -259,7 +259,7 @@ def _erfc_positive(x: Number) -> Number:
     g, g_low = _polynomial((x - 4.0) / (x + 4.0), ERFC_F32 if x.is_single else ERFC_F64)
     denominator = x * 2.0 + 1.0
     quotient = g / denominator
-    # What rounding took from g, quotient and denominator, over g; 1/g is nearly 1.8 - 0.8 g.
+    # The rounding errors of g, quotient and denominator, over g; 1/g is nearly 1.8 - 0.8 g.
     lost = residual(g, quotient, denominator) + g_low
     lost = lost - (x * 2.0 - (denominator - 1.0)) * quotient
     beside = tail + lost * (1.8 - g * 0.8) * (tail + 1.0)
@@ -267,20 +267,20 @@ def _erfc_positive(x: Number) -> Number:
 
 
 def _erfc_of_f64(x: Number) -> Number:
-    """The same where fused products show what rounding took."""
+    """The same where fused products give the rounding errors."""
     x = at_most(x, 28.0)
     square, denominator = x * x, x.fma(2.0, 1.0)
     high, low, n = e.reduce(-square)
     tail = e.exp_tail(high, low - x.fma(x, -square))
     g = horner((x - 4.0) / (x + 4.0), ERFC_F64)
     quotient = g / denominator
-    # What rounding took from denominator and quotient; 0.88 stands for 1/g, which is near enough.
+    # The rounding errors of denominator and quotient; 0.88 is close enough to 1/g.
     lost = residual(g, quotient, denominator) - (x * 2.0 - (denominator - 1.0)) * quotient
     return e.scale_twice(lost.fma(0.88, tail).fma(quotient, quotient), n)
 
 
 def _polynomial(x: Number, coefficients: Sequence[float]) -> Pair:
-    """The polynomial and what its rounding took, where its first coefficient outweighs the rest."""
+    """The polynomial and its rounding error, if the first coefficient outweighs the rest."""
     first, first_low = halves(coefficients[0], x.dtype)
     tail = horner(x, coefficients[1:]).times_plus(x, first_low)
     value = tail + first
@@ -301,7 +301,7 @@ def erf_inv(x: Number) -> Number:
 
 
 def _minus_log(x: Number) -> Number:
-    """-log(1 - x²) for 0 <= x < 1; below 1/2 with what rounding takes from 1 - x²."""
+    """-log(1 - x²) for 0 <= x < 1; below 1/2 with the rounding error of 1 - x²."""
     square, is_small = x * x, x < 0.5
     difference = select(is_small, 1.0 - square, (1.0 - x) * (x + 1.0))
     residual = select(is_small, (1.0 - difference) - square, 0.0)
@@ -330,7 +330,7 @@ def _inverse_f64(w: Number) -> Pair:
 
 
 def _piece(w: Number, bounds: Sequence[float], pieces: Sequence[Pair]) -> Pair:
-    """The pair of the interval that w lies in; `bounds` are between one and the next."""
+    """The pair of the interval that w lies in; `bounds` separate the intervals."""
     high, low = pieces[-1]
     for bound, piece in zip(reversed(bounds), reversed(pieces[:-1]), strict=True):
         is_below = w < bound

@@ -1,12 +1,13 @@
 """exp, log and the hyperbolic functions in plain arithmetic, for f32 and f64 alike.
 
-Each function takes numbers of one floating dtype and computes in it; special values are chosen by
-selects, so that a loop around it vectorises.
+Each function takes numbers of one floating dtype and computes in it; selects handle special values,
+so that a loop around it vectorises.
 Error: at most 2 ulp (tests measure it).
 
 Source: coefficients by tools/minimax.py. Argument reduction x = n ln2 + r with a short
 first part of ln2 is Cody & Waite 1980; log(1+f) by s = f/(2+f), the splitting of logarithms, the
-forms of the inverse hyperbolic functions and log1p's handling of what 1+x loses are fdlibm's.
+forms of the inverse hyperbolic functions and log1p's handling of the rounding error of 1+x are
+fdlibm's.
 """
 
 from __future__ import annotations
@@ -75,18 +76,18 @@ def scale_twice(y: Number, n: Number) -> Number:
 
 
 def scale(y: Number, n: Number, integer: Number) -> Number:
-    """y 2ⁿ by the processor's own instruction where it has one; the same bits either way."""
+    """y 2ⁿ by the processor's own instruction if it has one; the same bits either way."""
     return y.scaled(n) if y.has(Ability.SCALED) else scale_twice(y, integer)
 
 
 def exp_tail(high: Number, low: Number) -> Number:
-    """exp(high + low) - 1 for a sum of at most ln2/2 in size; as exact as a term beside 1."""
+    """exp(high + low) - 1 for a sum of at most ln2/2 in size; exact enough to be added to 1."""
     r = high + low
     return high + horner(r, format_of(r).exp).times_plus(r * r, low)
 
 
 def clamped(x: Number) -> Number:
-    """x, but where exp is 0 or infinite anyway, not far beyond."""
+    """x, limited to a range outside of which exp is 0 or infinite anyway."""
     form = format_of(x)
     return at_most(at_least(x, form.exp_low), form.exp_high)
 
@@ -97,7 +98,7 @@ def exp(x: Number) -> Number:
     if not x.has(Ability.FUSED):
         high, low, n = reduce(x)
         return scale_twice(exp_tail(high, low) + 1.0, n)
-    # 1 + r + c₀r² + … all by Horner: beside 1, what fused products lose of r is nothing.
+    # 1 + r + c₀r² + … all by Horner: what fused products lose of r is negligible beside 1.
     n, integer = nearest(x, LOG2E)
     r = n.fma(-form.ln2_low, n.fma(-form.ln2_high, x))
     return scale(horner(r, (1.0, 1.0, *form.exp)), n, integer)
@@ -124,7 +125,7 @@ def times_ln2(high: Number, low: Number | None = None) -> tuple[Number, Number]:
 
 
 def expm1(x: Number) -> Number:
-    """exp(x) - 1, accurate near 0; an eighth of it at first, lest its scale overflow."""
+    """exp(x) - 1, accurate near 0; computes an eighth first, so that its scale cannot overflow."""
     form = format_of(x)
     high, low, n = reduce(at_most(at_least(x, form.expm1_low), form.exp_high))
     r = high + low
@@ -146,7 +147,7 @@ def tanh(x: Number) -> Number:
 
 
 def _exp_doubled(x: Number) -> Number:
-    """exp(2x) for 0 <= x <= tanh_high, where neither it nor a factor overflows."""
+    """exp(2x) for 0 <= x <= tanh_high, where neither the result nor a factor overflows."""
     if not x.has(Ability.FUSED):
         return exp(x * 2.0)
     form = format_of(x)
@@ -201,7 +202,7 @@ def split(x: Number) -> tuple[Number, Number]:
 def normalised(x: Number) -> tuple[Number, Number]:
     """`split` for any x > 0: denormals are scaled up first.
 
-    Where a device takes them for 0, their bits are still the number in units of the smallest one.
+    Where a device flushes them to 0, their bits still count units of the smallest one.
     """
     form, bits = format_of(x), x.bits()
     if x.has(Ability.DENORMALS):
@@ -225,7 +226,7 @@ def log1p_reduced(f: Number) -> tuple[Number, Number]:
 
 
 def log_special(x: Number, result: Number, pole: float) -> Number:
-    """`result`, but NaN left of the pole, -inf on it, and x itself where it is inf or NaN."""
+    """`result`, but NaN below the pole, -inf at it, and x itself if it is inf or NaN."""
     special = select(x.equals(pole), -math.inf, select(x < pole, math.nan, x))
     return select((x > pole) & (x < math.inf), result, special)
 
@@ -280,18 +281,18 @@ def log1p(x: Number) -> Number:
 
 
 def log1p_inside(x: Number) -> Number:
-    """log(1 + x) for -1 < x < inf, but for the sign of 0."""
+    """log(1 + x) for -1 < x < inf, except for the sign of 0."""
     return _log_of_one_plus(x, *_one_plus(x))
 
 
 def log1p_of_sum(x: Number, low: Number) -> Number:
-    """log(1 + x + low) for 0 <= x < inf and a low that is small beside x."""
+    """log(1 + x + low) for 0 <= x < inf and a low that is small compared with x."""
     u, lost = _one_plus(x)
     return _log_of_one_plus(x, u, lost + low)
 
 
 def _one_plus(x: Number) -> tuple[Number, Number]:
-    """1 + x and what its rounding took."""
+    """1 + x and its rounding error."""
     u = x + 1.0
     back = u - 1.0
     return u, (1.0 - (u - back)) + (x - back)
@@ -305,7 +306,7 @@ def _log_of_one_plus(x: Number, u: Number, lost: Number) -> Number:
     logarithm = _log_of_parts(lost.times_plus(down, m - 1.0), n)
     if x.has(Ability.DENORMALS):
         return logarithm
-    # What 1 + x loses of a tiny x is all of it.
+    # 1 + x loses all of a tiny x.
     return select(x.abs() < 2.0 ** -(form.mantissa + 2), x, logarithm)
 
 

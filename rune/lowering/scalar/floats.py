@@ -11,29 +11,29 @@ from rune.lowering.scalar.number import Ability, Number, at_least, at_most, sele
 
 
 def larger(a: Number, b: Number) -> Number:
-    """The larger; NaN where either is NaN."""
-    # The inner select gives b where either is NaN; compilers make one instruction of it.
+    """The larger; NaN if either is NaN."""
+    # The inner select gives b if either is NaN; compilers turn it into one instruction.
     return select(a.apply("ne", a), a, select(a > b, a, b))
 
 
 def smaller(a: Number, b: Number) -> Number:
-    """The smaller; NaN where either is NaN."""
+    """The smaller; NaN if either is NaN."""
     return select(a.apply("ne", a), a, select(a < b, a, b))
 
 
 def sign(x: Number) -> Number:
-    """-1, 0 or 1; of NaN itself."""
+    """-1, 0 or 1; NaN for NaN."""
     zero_or_nan = select(x.equals(0.0), 0.0, x)
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, zero_or_nan))
 
 
 def reciprocal_root(x: Number) -> Number:
-    """1/√x, of the rounded root."""
+    """1/√x, from the rounded root."""
     return 1.0 / x.sqrt()
 
 
 def next_after(x: Number, y: Number) -> Number:
-    """The number after x towards y; by bits alone where denormal numbers may be taken for 0."""
+    """The number after x towards y; by bits alone if the device may flush denormals to 0."""
     bits = x.bits()
     start, end = (x, y) if x.has(Ability.DENORMALS) else (_order(x), _order(y))
     # Bits are in the order of magnitudes: up from a positive x, and down from a negative one.
@@ -45,15 +45,15 @@ def next_after(x: Number, y: Number) -> Number:
 
 
 def _order(x: Number) -> Number:
-    """An integer in the order of the numbers; of both zeros it is 0."""
+    """An integer in the order of the numbers; 0 for both zeros."""
     return select(x.bits() < 0, -x.magnitude(), x.magnitude())
 
 
-# --- by their bits, for devices that take denormal numbers for 0 or may forget that there is NaN --
+# --- by their bits, for devices that flush denormals to 0 or may ignore NaN ---------------------
 
 
 def comparison(name: str) -> Callable[[Number, Number], Number]:
-    """A comparison that is false where either is NaN: all but `ne`."""
+    """A comparison that is false if either is NaN: all but `ne`."""
 
     def compare(a: Number, b: Number) -> Number:
         return _order(a).apply(name, _order(b)) & ~a.is_nan() & ~b.is_nan()
@@ -67,19 +67,19 @@ def differ(a: Number, b: Number) -> Number:
 
 
 def negative(x: Number) -> Number:
-    """-x, of NaN and 0 as well."""
+    """-x, for NaN and 0 as well."""
     return (x.bits() ^ -(1 << (8 * x.dtype.itemsize - 1))).bits_as(x.dtype)
 
 
 def widened(x: Number) -> Number:
-    """f32 as f64: a denormal number is its bits, in units of the smallest one."""
-    # Neither zero is among them: of 0 the count below is the greatest word.
+    """f32 as f64: the bits of a denormal count units of the smallest one."""
+    # Neither zero is among them: for 0 the subtraction below gives the greatest word.
     is_denormal = (x.magnitude() - 1).bits_as(dtypes.u32) < 0x7FFFFF
     return select(is_denormal, _order(x).convert(dtypes.f64) * 2.0**-149, x.nearest(dtypes.f64))
 
 
 def narrowed(x: Number) -> Number:
-    """f64 as f32: below the normal numbers by adding 2^52, which rounds to units."""
+    """f64 as f32: below the normal numbers, adding 2^52 rounds to units of the smallest one."""
     size = x.abs()
     units = (size * 2.0**149 + 2.0**52).bits().convert(dtypes.u32)
     sign = (x.bits() >> 32).convert(dtypes.u32) & (1 << 31)
@@ -90,16 +90,16 @@ def narrowed(x: Number) -> Number:
 
 
 def to_integer(x: Number, dtype: np.dtype) -> Number:
-    """Towards 0, at most the ends of an integer's range; 0 for NaN. Of f32 and f64."""
+    """Truncate an f32 or f64 and saturate at the ends of an integer's range; 0 for NaN."""
     info = np.iinfo(dtype)
     high = _greatest(int(info.max), x.dtype)
     part = at_most(_not_below(x, float(info.min)), high).integer_part(dtype)
-    # A format that lacks the greatest integer goes on with a number beyond it.
+    # In a format that lacks the greatest integer, the next number is beyond it.
     return part if high == info.max else select(x > high, int(info.max), part)
 
 
 def _not_below(x: Number, low: float) -> Number:
-    """x, or `low` where x is less; 0 for NaN."""
+    """x, or `low` if x is less; 0 for NaN."""
     if low == 0.0:
         return select(x > low, x, low)
     return select(x.equals(x), at_least(x, low), 0.0)
@@ -112,9 +112,9 @@ def _greatest(limit: int, dtype: np.dtype) -> float:
 
 
 def to_odd(x: Number) -> Number:
-    """f64 as f32 such that rounding the result once more equals rounding x once.
+    """f64 as an f32 that gives, when rounded once more, the same as rounding x once.
 
-    What is not exact goes to the neighbour with an odd last bit (Boldo & Melquiond 2008).
+    An inexact value rounds to the neighbour with an odd last bit (Boldo & Melquiond 2008).
     """
     near = x.convert(dtypes.f32)
     bits, back, size = near.bits(), near.convert(dtypes.f64), x.abs()

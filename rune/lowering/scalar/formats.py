@@ -1,4 +1,4 @@
-"""The two formats that functions are computed in: their layout, limits and polynomials.
+"""The two formats in which functions are computed: their layout, limits and polynomials.
 
 Source: coefficients by tools/minimax.py.
 """
@@ -11,7 +11,7 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What the functions must know of f32 or f64."""
+    """What the functions need to know of f32 or f64."""
 
     mantissa: int  # stored bits of the fraction
     bias: int
@@ -23,13 +23,13 @@ class Format:
     ln2_low: float
     ln2_short: float  # ln 2 cut so that its product with every exponent is exact, and the rest
     ln2_rest: float
-    log2e_low: float  # log2(e) less its rounding to this type
+    log2e_low: float  # log2(e) minus its rounding to this type
     tiny: float  # the smallest normal number
     exp: tuple[float, ...]  # (exp(r) - 1 - r)/r²
     expm1: tuple[float, ...]  # the same, with a smaller error relative to r
     tanh_high: float  # tanh of more is 1
     tanh: tuple[float, ...]  # (tanh(x)/x - 1)/x², in x²
-    sinh: tuple[float, ...]  # the same of sinh
+    sinh: tuple[float, ...]  # the same for sinh
 
 
 F32 = Format(

@@ -1,11 +1,11 @@
-"""Forms of functions for processors with fused multiply-adds, as CPUs are; some of f32 in f64.
+"""Forms of functions for devices with fused multiply-adds, such as CPUs; some of f32 in f64.
 
-The inverse hyperbolic functions are log1p of a sum that is kept in two parts. A power of f32 is
-computed in f64, by polynomials that give no more than f32 can hold; one of f64 by a logarithm in
-two parts, whose products fused multiply-adds make exact. The cube root divides nothing: a
-polynomial gives 1/cbrt of the mantissa, and one step in which the residual is exact the root.
-Arguments of sin, cos and tan are reduced by π/2 in three parts; beyond a limit, where that would
-not do, the C library has them. Error: at most 2 ulp (tests measure it).
+The inverse hyperbolic functions are log1p of a sum in two parts. A power of f32 is computed in f64,
+by polynomials just accurate enough for f32; a power of f64 uses a logarithm in two parts, whose
+products are exact by fused multiply-adds. The cube root needs no division: a polynomial gives
+1/cbrt of the mantissa, and one step with an exact residual gives the root. Arguments of sin, cos
+and tan are reduced by π/2 in three parts; beyond a limit, where that is not accurate enough, the C
+library computes them. Error: at most 2 ulp (tests measure it).
 
 Source: coefficients by tools/minimax.py; the kernels for a reduced argument in two parts are those
 of fdlibm.
@@ -22,7 +22,7 @@ from rune.lowering.scalar.formats import F64, format_of
 from rune.lowering.scalar.number import LN2, LOG2E, Number, Pair, at_least, at_most, horner, residual, select
 from rune.lowering.scalar.trigonometric import COS_F32, COS_F64, HALF_PI, SIN_F32, SIN_F64
 
-# 1/cbrt(m) in m - 3/2 for 1 <= m < 2; log2(1 + f)/f where log1p is reduced to; 2^r, |r| <= 1/2.
+# 1/cbrt(m) in m - 3/2 for 1 <= m < 2; log2(1 + f)/f in the reduced range of log1p; 2^r, |r| <= 1/2.
 INVERSE_CBRT = (0.8735905444673834, -0.1938092005191881, 0.08576672948519841, -0.04969053899976581, 0.02908857845386976)
 LOG2_NARROW = (
     1.4426950409152333,
@@ -69,9 +69,9 @@ INVERSE_TAIL_F32 = (
     0.0001938980546961955,
     -1.7118245157114984e-05,
 )
-LARGE = 2.0**30  # from here on x² + 1 is x², whatever the format
+LARGE = 2.0**30  # from here on x² + 1 rounds to x² in both formats
 REDUCTION_LIMIT = 1.0e9  # the quotient by π/2 keeps all its bits up to here
-HALF_PI_REST = -1.4973849048591698e-33  # of π/2 less the two parts of HALF_PI
+HALF_PI_REST = -1.4973849048591698e-33  # π/2 minus the two parts of HALF_PI
 
 
 # --- inverse hyperbolic functions -------------------------------------------------------------
@@ -93,7 +93,7 @@ def acosh(x: Number) -> Number:
     double = small + small
     square = small.fma(small, double)
     near = square.sqrt()
-    # What rounding the square and its root took; the former matters only where t < 2.
+    # The rounding errors of the square and its root; the former matters only for t < 2.
     lost = residual(square, near, near) + small.fma(small, double - square)
     error = select(near > 0.0, lost / (near + near), 0.0)
     return select(x < 1.0, math.nan, _log1p_or_twice(t, small, near, error))
@@ -119,7 +119,7 @@ def atanh(x: Number) -> Number:
     size = x.abs()
     double, below = size + size, 1.0 - size
     quotient = double / below
-    # What the division and the difference took; neither is a number at 1.
+    # The rounding errors of the division and the difference; not finite at 1.
     lost = residual(double, quotient, below) + quotient * (size - (1.0 - below))
     error = lost / below
     known = select(error.abs() < math.inf, error, 0.0)
@@ -182,7 +182,7 @@ def _log2_in_two(x: Number) -> Pair:
     scaled_rest = scaled_rest + log.fma(F64.log2e_low, log_rest * LOG2E)
     total = n + scaled
     error = (scaled - (total - n)) + scaled_rest
-    rounded = total + error  # what is left is less than a rounding
+    rounded = total + error  # the rest is less than a rounding error
     return rounded, (total - rounded) + error
 
 
@@ -201,7 +201,7 @@ def _positive_root(x: Number) -> Number:
     lift = 24 if x.is_single else 54
     small = x < form.tiny
     bits = select(small, x * 2.0**lift, x).bits()
-    # The exponent is biased by a multiple of 3; a third of it by a product that is exact enough.
+    # The exponent is biased by a multiple of 3; a product that is exact enough gives a third of it.
     above = -form.bias % 3
     biased = (bits >> form.mantissa) + above
     third = (biased * 21846) >> 16
@@ -253,7 +253,7 @@ def erf_inv_of_f64(x: Number) -> Number:
 
 
 def _unless_one(x: Number, inside: Number) -> Number:
-    """erf_inv(x) from what it is inside of -1..1."""
+    """erf_inv(x) from `inside`, its value for |x| < 1."""
     infinite = x.like(math.inf).copysign(x)
     return select(x.abs().equals(1.0), infinite, inside)
 
@@ -295,7 +295,7 @@ def tan(x: Number) -> Number:
 
 
 def _unless_large(x: Number, name: str, usual: Number) -> Number:
-    """`usual`, but the C library's function of an x that is too large for it."""
+    """`usual`, or the C library's function if x is too large for it."""
     size, value = x.abs(), usual.variable()
     large = (size >= REDUCTION_LIMIT) & (size < math.inf)
     large.when(lambda: value.set(x.by_library(name)))
@@ -303,7 +303,7 @@ def _unless_large(x: Number, name: str, usual: Number) -> Number:
 
 
 def _sin_cos(x: Number, narrow: bool) -> tuple[Pair, Pair, Number]:
-    """sin and cos of the remainder of x by π/2, high and low, and the number of quarter turns."""
+    """sin and cos of the remainder of x by π/2, in two parts each, and the quarter turns."""
     n, turns = e.nearest(x, 2.0 / math.pi)
     high = n.fma(-HALF_PI[0], x)
     if narrow:
@@ -317,7 +317,7 @@ def _sin_cos(x: Number, narrow: bool) -> tuple[Pair, Pair, Number]:
 
 
 def _narrow_kernels(r: Number) -> tuple[Pair, Pair]:
-    """sin and cos as good as f32 can hold; the low parts are 0."""
+    """sin and cos as accurate as f32 needs; the low parts are 0."""
     z, zero = r * r, r.like(0.0)
     sine = (horner(z, SIN_F32) * z).fma(r, r).copysign(r)
     cosine = (horner(z, COS_F32) * z).fma(z, z.fma(-0.5, 1.0))

@@ -1,8 +1,8 @@
-"""Operations of integers, in terms of those that languages leave undefined somewhere.
+"""Operations on integers, in terms of those that languages define only in part.
 
-What is undefined (PARTIAL in table.py) never happens here: a divisor is replaced where it is 0, or
--1 for the least integer, and an amount where it is not below the width. Where branches are cheap
-(Ability.BRANCHES) nothing is replaced: what is special branches around the division.
+These functions never reach an undefined case (PARTIAL in table.py): they replace a divisor that is
+0 or -1, and a shift amount that is not below the width. Where branches are cheap (Ability.BRANCHES)
+they replace nothing, and special cases branch around the division.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rune.lowering.scalar.number import Number, Variable, select
 
 
 def divide(a: Number, b: Number) -> Number:
-    """Towards 0; by 0 all bits are set; the least integer over -1 is itself."""
+    """Truncates; division by 0 sets all bits; the least integer over -1 is itself."""
     return _division("quotient", a, b, by_zero=a.like(-1), by_minus_one=a.__neg__)
 
 
 def remainder(a: Number, b: Number) -> Number:
-    """What division leaves, with the sign of a; by 0 it is a."""
+    """The remainder of truncating division, with the sign of a; a itself for b = 0."""
     return _division("remainder", a, b, by_zero=a, by_minus_one=lambda: a.like(0))
 
 
@@ -38,18 +38,18 @@ def _division(name: str, a: Number, b: Number, by_zero: Number, by_minus_one: Ca
 
 
 def remainder_by_quotient(a: Number, b: Number) -> Number:
-    """For languages whose own remainder of negative numbers is undefined."""
+    """For languages whose own remainder is undefined for negative numbers."""
     return a - a.apply("quotient", b) * b
 
 
 def shift_left(x: Number, amount: Number) -> Number:
-    """0 from the width on; negative amounts are large ones."""
+    """0 for amounts from the width on; negative amounts count as large ones."""
     inside = _unsigned(amount) < _width(x)
     return select(inside, x.apply("shift_left", select(inside, amount, 0)), 0)
 
 
 def shift_right(x: Number, amount: Number) -> Number:
-    """The sign, or 0, from the width on; negative amounts are large ones."""
+    """The sign, or 0, for amounts from the width on; negative amounts count as large ones."""
     inside = _unsigned(amount) < _width(x)
     if x.dtype in dtypes.SIGNED:
         return x.apply("shift_right", select(inside, amount, _width(x) - 1))
@@ -65,7 +65,7 @@ def _unsigned(x: Number) -> Number:
 
 
 def absolute(x: Number) -> Number:
-    """The magnitude; of the least integer itself."""
+    """The magnitude; the least integer for itself."""
     return x if x.dtype in dtypes.UNSIGNED else select(x < 0, -x, x)
 
 
@@ -76,12 +76,12 @@ def sign(x: Number) -> Number:
 
 
 def larger(a: Number, b: Number) -> Number:
-    """The larger; of bools, whether one of them holds."""
+    """The larger; for bools, their disjunction."""
     return select(a > b, a, b)
 
 
 def smaller(a: Number, b: Number) -> Number:
-    """The smaller; of bools, whether both hold."""
+    """The smaller; for bools, their conjunction."""
     return select(a < b, a, b)
 
 
@@ -105,19 +105,19 @@ def leading_zeros(x: Number) -> Number:
 
 
 def _words(x: Number) -> list[Number]:
-    """The bits as words, the low one first; of a narrow integer one, filled up with zeros."""
+    """The bits as words, the low one first; a narrow integer gives one word, padded with zeros."""
     bits = _unsigned(x)
     return [(bits >> at if at else bits).convert(dtypes.u32) for at in range(0, _width(x), 32)]
 
 
 def count_ones_by_words(x: Number) -> Number:
-    """What `count_ones` gives."""
+    """The same as `count_ones`."""
     counts = [word.apply("popcount") for word in _words(x)]
     return reduce(add, counts).convert(x.dtype)
 
 
 def leading_zeros_by_words(x: Number) -> Number:
-    """What `leading_zeros` gives."""
+    """The same as `leading_zeros`."""
     *low, top = _words(x)
     zeros = top.apply("clz")
     if low:
@@ -126,7 +126,7 @@ def leading_zeros_by_words(x: Number) -> Number:
 
 
 def power(x: Number, y: Number) -> Number:
-    """By squaring, a round for each digit of y; negative powers as they truncate: 0, or a unit."""
+    """By squaring, a round for each bit of y; negative powers truncate to 0, or to 1 or -1."""
     bits = _width(x)
     result, square, exponent = (v.variable() for v in (x.like(1), x, y))
 
@@ -141,7 +141,7 @@ def power(x: Number, y: Number) -> Number:
 
 
 def _square(result: Variable, square: Variable, exponent: Variable) -> None:
-    """A round of a power: the lowest digit of the exponent is dealt with, and dropped."""
+    """A round of a power: uses the lowest bit of the exponent, and drops it."""
     factor, digits, product = square.get(), exponent.get(), result.get()
     result.set(select((digits & 1).equals(1), product * factor, product))
     square.set(factor * factor)
@@ -149,7 +149,7 @@ def _square(result: Variable, square: Variable, exponent: Variable) -> None:
 
 
 def _inverse_power(x: Number, y: Number) -> Number:
-    """A negative power, as it truncates: 0, or a unit."""
+    """A negative power, truncated: 0, or 1 or -1 for such an x."""
     odd = select((y & 1).equals(1), x, 1)
     unit = x.equals(1) | x.equals(-1)
     return select(unit, odd, 0)
@@ -159,12 +159,12 @@ def _inverse_power(x: Number, y: Number) -> Number:
 
 
 def divide_by_branches(a: Number, b: Number) -> Number:
-    """What `divide` gives."""
+    """The same as `divide`."""
     return _branching_division("quotient", a, b, by_zero=a.like(-1), by_minus_one=a.__neg__)
 
 
 def remainder_by_branches(a: Number, b: Number) -> Number:
-    """What `remainder` gives."""
+    """The same as `remainder`."""
     return _branching_division("remainder", a, b, by_zero=a, by_minus_one=lambda: a.like(0))
 
 
@@ -179,20 +179,20 @@ def _branching_division(name: str, a: Number, b: Number, by_zero: Number, by_min
 
 
 def _where(condition: Number, compute: Callable[[], Number], otherwise: Number) -> Number:
-    """What `compute` gives, which is run only where the condition holds, else `otherwise`."""
+    """The result of `compute`, which runs only where the condition holds; else `otherwise`."""
     result = otherwise.variable()
     condition.when(lambda: result.set(compute()))
     return result.get()
 
 
 def shift_left_by_branches(x: Number, amount: Number) -> Number:
-    """What `shift_left` gives."""
+    """The same as `shift_left`."""
     return _where(_unsigned(amount) < _width(x), lambda: x.apply("shift_left", amount), x.like(0))
 
 
 def power_by_branches(x: Number, y: Number) -> Number:
-    """What `power` gives; negative powers take no round."""
-    # Of 32 bits at least and without a sign: arithmetic there needs no wrapping.
+    """The same as `power`; negative powers take no rounds."""
+    # Unsigned integers of at least 32 bits: arithmetic on them needs no wrapping.
     wide = dtypes.u64 if x.dtype.itemsize == 8 else dtypes.u32
     result, square, exponent = (v.convert(wide).variable() for v in (x.like(1), x, y))
 

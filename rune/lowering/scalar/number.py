@@ -1,14 +1,14 @@
-"""What a function of scalars is written in: numbers that know their dtype, and how few they need.
+"""The numbers in which scalar functions are written: values with a dtype and few operations.
 
     def square_plus_one(x: Number) -> Number:
         return x * x + 1.0
 
-`Number` says what may be done with a value while a function is written down: legalize/recorder.py
-makes kernel code of it, codegen/llvm/functions.py LLVM IR. Python numbers become constants of the
-other side's dtype. Nothing rests on a fused multiply-add, which few devices promise, but behind
-`has(Ability.FUSED)`: where a product must be exact, `short` cuts both factors to half of their bits
-first. Every operation is exact or rounds once; only the division, the root and what their results
-decide may be a little off.
+`Number` defines the operations on a value while a function is recorded: legalize/recorder.py
+records them as kernel code, codegen/llvm/functions.py as LLVM IR. Python numbers become constants
+of the other side's dtype. Functions rely on a fused multiply-add, which few devices promise, only
+behind `has(Ability.FUSED)`; without it, where a product must be exact, `short` cuts both factors to
+half of their bits first. Every operation is exact or rounds once; only division, the root and
+values that depend on them may be slightly off.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rune.lowering.scalar.operators import Operators, Plain
 
 
 class Ability(Enum):
-    """What a target is good at, by which a function is chosen or written."""
+    """What a target does well, which decides the form of a function and how it is written."""
 
     FUSED = "fma rounds once, and costs what a product does"
     DENORMALS = "arithmetic keeps denormal numbers"
@@ -37,7 +37,7 @@ class Ability(Enum):
 
 
 class Number(Operators["Number"]):
-    """A value of a dtype. An implementation says the abstract methods."""
+    """A value of a dtype. An implementation defines the abstract methods."""
 
     __slots__ = ()
 
@@ -55,14 +55,14 @@ class Number(Operators["Number"]):
 
     @abstractmethod
     def convert(self, dtype: np.dtype) -> Number:
-        """The nearest value of another dtype, as Cast has it."""
+        """The nearest value of another dtype, as Cast defines it."""
 
     @abstractmethod
     def integer_part(self, dtype: np.dtype) -> Number:
-        """Of a float between the ends of an integer dtype: towards 0, as that; else undefined."""
+        """A float within the range of an integer dtype, truncated to it; undefined outside."""
 
     def nearest(self, dtype: np.dtype) -> Number:
-        """Of f32 and f64 the other: as `convert`, but undefined where the f32 is denormal."""
+        """f32 as f64 or f64 as f32: like `convert`, but undefined if the f32 is denormal."""
         return self.convert(dtype)
 
     @abstractmethod
@@ -71,33 +71,33 @@ class Number(Operators["Number"]):
 
     @abstractmethod
     def choose(self, a: Number | Plain, b: Number | Plain) -> Number:
-        """Of a bool: a where it holds, else b."""
+        """For a bool: a if it holds, else b."""
 
     @abstractmethod
     def has(self, ability: Ability) -> bool:
-        """Whether the target that the function is written for has an ability."""
+        """Whether the function's target has an ability."""
 
     @abstractmethod
     def variable(self) -> Variable:
-        """A mutable number that begins as this one."""
+        """A mutable number with this initial value."""
 
     @abstractmethod
     def when(self, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
-        """Of a bool: run `then` where it holds, else `orelse`. Only variables leave them."""
+        """For a bool: run `then` if it holds, else `orelse`. Only variables keep their results."""
 
     @abstractmethod
     def repeat(self, most: int, body: Callable[[], None]) -> None:
-        """Of an integer: run the body so many times, which are at most `most`."""
+        """For an integer: run the body that many times, at most `most`."""
 
     def scaled(self, n: Number) -> Number:
         """This times 2ⁿ for a whole n of the same dtype, rounded once. Needs Ability.SCALED."""
         raise NotImplementedError(f"{type(self).__name__} has no instruction for it")
 
     def by_library(self, name: str) -> Number:
-        """A function of the C library, of f64. Needs Ability.LIBRARY."""
+        """A function of the C library on f64. Needs Ability.LIBRARY."""
         raise NotImplementedError(f"{type(self).__name__} calls no library")
 
-    # --- what reads better by name -------------------------------------------------------------
+    # --- named operations ----------------------------------------------------------------------
 
     def abs(self) -> Number:
         """The magnitude."""
@@ -116,14 +116,14 @@ class Number(Operators["Number"]):
         return self.apply("fma", factor, addend)
 
     def times_plus(self, factor: Number | Plain, addend: Number | Plain) -> Number:
-        """self * factor + addend, fused where that is free: either rounding will do."""
+        """self * factor + addend, fused if that costs nothing; either rounding is acceptable."""
         if self.has(Ability.FUSED):
             return self.fma(factor, addend)
         return self * factor + addend
 
     @property
     def is_single(self) -> bool:
-        """f32 rather than f64."""
+        """Whether it is f32 rather than f64."""
         return self.dtype == dtypes.f32
 
     def is_nan(self) -> Number:
@@ -135,7 +135,7 @@ class Number(Operators["Number"]):
         return self.bits_as(np.dtype(f"i{self.dtype.itemsize}"))
 
     def magnitude(self) -> Number:
-        """The bits of a float without its sign: in the order of magnitudes."""
+        """The bits of a float without its sign, which are in the order of magnitudes."""
         return self.bits() & ((1 << (8 * self.dtype.itemsize - 1)) - 1)
 
     def short(self) -> Number:
@@ -151,28 +151,28 @@ class Variable(ABC):
 
     @abstractmethod
     def get(self) -> Number:
-        """Its value now."""
+        """Its current value."""
 
     @abstractmethod
     def set(self, value: Number) -> None:
-        """Give it a value."""
+        """Set its value."""
 
 
 Pair = tuple[Number, Number]  # a sum of two, the first `short`
 
 
 def select(condition: Number, a: Number | Plain, b: Number | Plain) -> Number:
-    """a where the condition holds, else b; one of them is a Number."""
+    """a if the condition holds, else b; at least one of them is a Number."""
     return condition.choose(a, b)
 
 
 def at_least(x: Number, low: float) -> Number:
-    """x, or `low` where x is less; NaN stays."""
+    """x, or `low` if x is less; NaN stays NaN."""
     return select(x < low, low, x)
 
 
 def at_most(x: Number, high: float) -> Number:
-    """x, or `high` where x is greater; NaN stays."""
+    """x, or `high` if x is greater; NaN stays NaN."""
     return select(x > high, high, x)
 
 
@@ -185,7 +185,7 @@ def horner(x: Number, coefficients: Sequence[float]) -> Number:
 
 
 def halves(value: float, dtype: np.dtype) -> tuple[float, float]:
-    """A number as a constant of half of the bits and the rest: its product with a `short` is exact.
+    """A number as a constant of half the bits, whose product with a `short` is exact, and the rest.
 
     >>> halves(1.0, dtypes.f32)
     (1.0, 0.0)
@@ -213,7 +213,7 @@ def residual(a: Number, q: Number, b: Number) -> Number:
 
 
 def root(x: Number, low: Number) -> Pair:
-    """The root of x + low as a sum, more exact than the device's; 0 where x is."""
+    """The root of x + low as a sum, more accurate than the device's; 0 for x = 0."""
     near = x.sqrt()
     first = near.short()
     error = ((x - first * first) + low) / (near + first)

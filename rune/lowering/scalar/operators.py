@@ -1,4 +1,4 @@
-"""Operators of scalars in the making: each is an operation of the table, by its name."""
+"""Operators of recorded scalars: each is an operation of the table, by its name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ N = TypeVar("N")
 
 
 class Operators(ABC, Generic[N]):
-    """A scalar of a class N that says what an operation is; operators follow.
+    """A scalar of a class N that defines `apply`; all operators follow from it.
 
     Python numbers become constants of the other side's dtype.
     """
@@ -23,7 +23,7 @@ class Operators(ABC, Generic[N]):
 
     @abstractmethod
     def swapped(self, name: str, other: Plain) -> N:
-        """An operation on a number and this one."""
+        """An operation on a Python number and this scalar, in this order."""
 
     def __add__(self, other: N | Plain) -> N:
         return self.apply("add", other)
@@ -86,12 +86,12 @@ class Operators(ABC, Generic[N]):
         return self.apply("ge", other)
 
     def equals(self, other: N | Plain) -> N:
-        """Equality; false where either is NaN."""
+        """Equality; false if either is NaN."""
         return self.apply("eq", other)
 
 
 def _shift(direction: str, amount: object) -> str:
-    """By a Python number, which is below the width, the language's own."""
+    """The language's own shift for a Python number, which is below the width."""
     if isinstance(amount, int):
         return f"shift_{direction}"
     return {"left": "shl", "right": "shr"}[direction]

@@ -1,8 +1,8 @@
 """Powers, cube roots and remainders in plain arithmetic and in integers.
 
-pow takes a logarithm of half as many bits again as its format has: a sum of two numbers, the
-first of them short, so that products of first parts are exact. The remainder of floats is that of
-their mantissas, some bits at a time, and exact. Error: at most 2 ulp (tests measure it).
+pow uses a logarithm with half as many bits again as its format: a sum of two numbers, the first of
+them short, so that products of first parts are exact. The remainder of floats is computed from
+their mantissas, some bits at a time, and is exact. Error: at most 2 ulp (tests measure it).
 
 Source: the splitting of log2 and the last step of cbrt are those of fdlibm.
 """
@@ -39,7 +39,7 @@ def with_sign(x: Number, y: Number, magnitude: Number) -> Number:
 
 
 def _special_power(size: Number, y: Number, power: Number) -> Number:
-    """`power`, but 0 and infinity where |x| or y is one of them."""
+    """`power`, or the 0 or infinity that follows if |x| is 0 or infinite, or y infinite."""
     up = select(y > 0.0, size.like(math.inf), 0.0)
     down = select(y > 0.0, size.like(0.0), math.inf)
     endless = select(size > 1.0, up, down)
@@ -69,7 +69,7 @@ def _log2(x: Number) -> Pair:
     above, below = m - 1.0, m + 1.0
     s = above / below
     first = s.short()
-    # below = divisor + what rounding m + 1 and shortening it took.
+    # below = divisor + the errors of rounding m + 1 and of shortening it.
     divisor = below.short()
     beside = m - (divisor - 1.0)
     error = ((above - first * divisor) - first * beside) / below
@@ -91,11 +91,11 @@ def _log2(x: Number) -> Pair:
 
 
 def cbrt(x: Number) -> Number:
-    """The cube root: a third of the exponent, two steps of Halley, one more exact one."""
+    """The cube root: a third of the exponent, two steps of Halley, one with an exact square."""
     form, size = format_of(x), x.abs()
     shift = (form.mantissa + 4) // 3 * 3
     tiny = size < form.tiny
-    # Where a device takes denormals for 0, their bits are still the number in the smallest units.
+    # Where a device flushes denormals to 0, their bits still count units of the smallest one.
     units = size.bits().convert(x.dtype) * 2.0 ** (shift - form.mantissa - form.bias + 1)
     scaled = select(tiny, units, size)
     # A third of the bits is a third of the exponent, and nearly one of the mantissa's logarithm.
@@ -117,7 +117,7 @@ def cbrt(x: Number) -> Number:
 
 
 def rem(x: Number, y: Number) -> Number:
-    """x less a multiple of y towards 0, exactly; the sign is that of x."""
+    """The exact remainder of truncating division of x by y, with the sign of x."""
     form = format_of(x)
     bits = x.bits().dtype.itemsize * 8
     step = bits - 1 - (form.mantissa + 1)  # bits of the quotient at a time

@@ -1,13 +1,13 @@
-"""The scalar operations of kernel code, one row each: a closed set, and all that a stage must know.
+"""The scalar operations of kernel code, one row each: a closed set, with all that stages need.
 
 Integer `div` truncates and `rem` takes the dividend's sign (x div 0 is -1, all bits set, and
 x rem 0 is x); `max` and `min` propagate NaN; `round` is half-to-even; shifts of at least the
 width give 0 (or the sign); `shr` follows the signedness of its dtype; comparisons give bool;
-`select(c, a, b)` is a where c holds. What each means in NumPy is said by the primitive that
-lowers to it (kernel/scalar.py collects that).
+`select(c, a, b)` is a where c holds. The primitive that lowers to an operation defines it in NumPy
+(kernel/scalar.py collects these definitions).
 
-All operands of an operation have one dtype, but for the condition of `select`. There are no
-complex numbers here: lowering/legalize has made them pairs.
+All operands of an operation have one dtype, except the condition of `select`. There are no complex
+numbers: lowering/legalize has replaced them by pairs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An operation of some dtypes in terms of others, for targets with these abilities."""
+    """An operation on some dtypes in terms of others, for targets with these abilities."""
 
     write: Write
     dtypes: Dtypes
@@ -48,14 +48,14 @@ class Form:
 class ScalarOp:
     """One operation.
 
-    arity: the number of operands;  dtypes: what they may be, of `select` behind the condition
-    cost: in vectorised additions, by which kernelize decides what is computed again
-    instructions: by which loops are put into lanes and work is shared among cores
+    arity: the number of operands;  dtypes: their dtypes, for `select` those after the condition
+    cost: in vectorised additions; kernelize decides by it what to recompute
+    instructions: decides which loops run in lanes, and how cores share the work
     closed: formats that hold the result when they hold the operands, so that a wider register
         needs no rounding after it
-    of_bits: whether the bits of the format count, so that no wider register can stand for it
+    of_bits: whether the format's bits matter, so that no wider register can replace it
     is_exact: whether all executors give the same bits, so that constants may be folded
-    sign: what stands between two operands in kernel code, C and WGSL
+    sign: the infix operator in kernel code, C and WGSL
     forms: the operation in terms of others, for languages and devices that lack it, the best first
     """
 
@@ -72,7 +72,7 @@ class ScalarOp:
     forms: tuple[Form, ...] = ()
 
     def form(self, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()) -> Write | None:
-        """The first form for such a target; None where every language spells the operation."""
+        """The first form that such a target supports; None if every language has the operation."""
         forms = (f.write for f in self.forms if dtype in f.dtypes and f.needs <= abilities)
         return next(forms, None)
 
@@ -237,10 +237,10 @@ _ROWS = (
 )
 
 OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
-# What functions may use, and a kernel by constants: undefined for a divisor that is 0 or makes the
-# quotient overflow, for amounts not below the width, for floats outside of the integer's range, and
-# as another format for denormal numbers.
-# Of floats a quotient and a root may be off by a few ulps, and are those of numbers from 1 to 4.
+# Partial operations, for use in functions and, with constants, in kernels. They are undefined for a
+# divisor that is 0 or makes the quotient overflow, for amounts not below the width, for floats
+# outside of the integer's range, and for denormals converted to another format. A quotient and a
+# root of floats may be off by a few ulps, and take numbers from 1 to 4.
 _PARTIAL_ROWS = (
     ScalarOp("quotient", 2, _REAL, closed=_INTEGER),
     ScalarOp("root", 1, _FLOATING),
@@ -251,7 +251,7 @@ _PARTIAL_ROWS = (
     ScalarOp("nearest", 1, _FLOATING, Result.STATED),
 )
 PARTIAL: Mapping[str, ScalarOp] = {op.name: op for op in _PARTIAL_ROWS}
-# The same where nothing is undefined.
+# The partial operation that replaces another where it is defined.
 PARTIAL_OF: Mapping[str, str] = {"div": "quotient", "rem": "remainder", "shl": "shift_left", "shr": "shift_right"}
 ROWS: Mapping[str, ScalarOp] = {**OPERATIONS, **PARTIAL}
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
@@ -259,7 +259,7 @@ SIGNS: Mapping[str, str] = {op.name: op.sign for op in _ROWS if op.sign}
 
 
 def result_dtype(name: str, operand: np.dtype) -> np.dtype | None:
-    """The dtype that an operation gives; None where the node states it."""
+    """The dtype of an operation's result; None if the node states it."""
     match ROWS[name].result:
         case Result.SAME:
             return operand

@@ -1,8 +1,8 @@
 """Trigonometric functions and their inverses in plain arithmetic, for f32 and f64 alike.
 
-An argument is reduced by multiples of π/2: moderate ones by subtracting n times its parts, short
-enough for exact products; large ones by multiplying the integer mantissa with the bits of 2/π that
-matter. Either way the remainder comes in two parts, and the sign of the argument last.
+Arguments are reduced by multiples of π/2: moderate ones by subtracting n times its parts, which are
+short enough for exact products; large ones by multiplying the integer mantissa with the bits of 2/π
+that matter. Either way the remainder has two parts, and the sign of the argument is applied last.
 Error: at most 2 ulp (tests measure it).
 
 Source: coefficients by tools/minimax.py. The reduction of large arguments is Payne & Hanek 1983,
@@ -58,7 +58,7 @@ ATAN = (
     -0.01760469369115204,
 )
 ATAN_F32 = (-0.3333333090655191, 0.19999345843048397, -0.14257384722698102, 0.10675130832573083, -0.06233388768353823)
-ATAN_F32_TO_1 = (  # where ATAN_F32 ends at 7/16
+ATAN_F32_TO_1 = (  # on 0..1; ATAN_F32 ends at 7/16
     -0.333333331454096,
     0.19999959524235122,
     -0.14284271572770058,
@@ -113,7 +113,7 @@ class Reduction:
     limit: float
     parts: tuple[float, float, float, float]
     word: np.dtype  # an unsigned integer of the format's width
-    words: int  # of 2/π, behind one of zeros, that the largest argument needs
+    words: int  # of 2/π, after one of zeros, that the largest argument needs
 
 
 _F32 = Reduction(500.0, (1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.563344151594519e-12), dtypes.u32, 8)
@@ -124,7 +124,7 @@ _F64 = Reduction(
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """|x| less `turns` quarter turns: a number and what its rounding took."""
+    """|x| minus `turns` quarter turns: a number and its rounding error."""
 
     high: Number
     low: Number
@@ -141,7 +141,7 @@ def remainder(size: Number) -> Remainder:
 
 
 def _moderate(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
-    """n times each part is exact; what the differences lose is kept."""
+    """n times each part is exact; `low` keeps the rounding errors of the differences."""
     n, integer = nearest(size * (2.0 / math.pi))
     first = size - n * form.parts[0]
     second, lost = _less(first, n * form.parts[1])
@@ -152,7 +152,7 @@ def _moderate(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
 
 
 def _less(a: Number, b: Number) -> Pair:
-    """a - b and what its rounding took."""
+    """a - b and its rounding error."""
     difference = a - b
     return difference, (a - difference) - b
 
@@ -196,7 +196,7 @@ def _fraction(size: Number, form: Reduction, width: int) -> tuple[Pair, Number, 
 
 
 def _window(position: Number, form: Reduction, width: int) -> list[Number]:
-    """Three words of 2/π from a bit position on, which counts a word of zeros before it."""
+    """Three words of 2/π from a bit position on, which counts from a word of zeros ahead of it."""
     places = TWO_OVER_PI_BITS // width
     table = [0, *(TWO_OVER_PI >> width * (places - 1 - k) for k in range(places))]
     index, shift = position >> (width.bit_length() - 1), position & (width - 1)
@@ -231,9 +231,9 @@ def sin(x: Number) -> Number:
 
 
 def _odd(x: Number, magnitude: Number) -> Number:
-    """The value for x from that for |x|."""
+    """The value of an odd function for x from that for |x|."""
     signed = select(x.bits() < 0, -magnitude, magnitude)
-    # Of a tiny number, the number itself: -0 and denormals too.
+    # A tiny number gives itself, -0 and denormals included.
     tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
     return _of_finite(x, select(tiny, x, signed))
 
@@ -287,7 +287,7 @@ def _cosine(r: Remainder) -> Pair:
 
 
 def _parts(number: Sequence[float], times: float, dtype: np.dtype) -> tuple[float, float]:
-    """A constant in two parts as a multiple, rounded to a dtype, and the rest."""
+    """A multiple of a constant in two parts: rounded to a dtype, and the rest."""
     high = float(np.asarray(number[0] * times, dtype))
     return high, (number[0] * times - high) + number[1] * times
 
@@ -310,7 +310,7 @@ def _atan_unit(x: Number) -> Pair:
 
 
 def atan(x: Number) -> Number:
-    """The inverse tangent, of the inverse where that is smaller."""
+    """The inverse tangent, by way of 1/x for |x| > 1."""
     size = x.abs()
     steep = size > 1.0
     high, low = _atan_unit(select(steep, 1.0 / size, size))
@@ -322,7 +322,7 @@ def atan(x: Number) -> Number:
 
 
 def atan2(y: Number, x: Number) -> Number:
-    """The angle of the point (x, y), by the quotient of the smaller side by the larger."""
+    """The angle of the point (x, y), from the quotient of the smaller side by the larger."""
     a, b = y.abs(), x.abs()
     steep = a > b
     large, small = select(steep, a, b), select(steep, b, a)
@@ -348,7 +348,7 @@ def _asin_tail(square: Number) -> Number:
 
 
 def _by_halves(size: Number) -> tuple[Number, Number, Pair]:
-    """Whether |x| is in the outer half; the tail of the inverse sine; the root of its square."""
+    """Whether |x| > 1/2; the tail of the inverse sine; and the root of its argument's square."""
     outer = size > 0.5
     square = select(outer, (1.0 - size) * 0.5, size * size)
     return outer, _asin_tail(square), root(square, square.like(0.0))

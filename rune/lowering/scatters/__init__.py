@@ -1,14 +1,13 @@
-"""Scatters on a device: which way each is done.
+"""Scatters on a device, and how to choose among them.
 
-    atomically    every update at once, where their order does not show: integers, and floats
+    atomically    all updates at once, if their order does not matter: integers, and floats
                   where the user allows sums in any order (atomic.py)
-    in integers   sums of floats, atomically and in a fixed point: the same on every run, for two
+    in integers   sums of floats, atomically in fixed point: the same on every run, for two
                   atomic operations instead of one (fixed_point.py)
-    by sorting    updates of one element in their order, next to each other (by_sorting.py)
-    one by one    a loop over updates, in one thread for each element that all of them may change
+    by sorting    the updates of one element become neighbours, in their order (by_sorting.py)
+    one by one    a loop over all updates, in one thread for each element that they may change
 
-A processor with vector units is quick at the last; of a device with many slow threads it leaves all
-but a few idle.
+The last is fast on a processor with vector units, but leaves all but a few threads of a GPU idle.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.row_scatters import Change, changed_rows, is_of_rows, scattered_axes
 from rune.records import dataclass
 
-# On an H100 four million changes of 1,000 elements take 390 µs, and 210 where they are sorted; of a
-# million elements 60 and 330.
+# On an H100, four million atomic changes of 1,000 elements take 390 µs, and 210 if they are sorted;
+# of a million elements, 60 and 330.
 FEW_ELEMENTS, MANY_CHANGES = 1 << 12, 1 << 18
-# Sums in integers move 36 bytes for each element: for so many in less time than a sort starts.
+# Sums in integers move 36 bytes for each element: for so many, faster than a sort starts.
 QUICK_ELEMENTS = 1 << 20
-MANY_CORES = 16  # a device with fewer is taken for a processor that runs kernels
+MANY_CORES = 16  # a device with fewer is assumed to be a processor that runs kernels
 # Mesa's CPU device silently ends every loop after this many iterations.
 LONGEST_LOOP = {"spirv": 65535, "wgsl": 65535}
 
@@ -55,7 +54,7 @@ def expansion(
     slice_sizes: Shape,
     mode: str,
 ) -> Callable[..., Value] | None:
-    """What the target does in place of a scatter of these operands; None: one by one."""
+    """The function that replaces a scatter of these operands on the target; None for one by one."""
     lower = primitive.lower
     assert isinstance(lower, Scatter)
     is_plain = operand.dtype not in dtypes.COMPLEX and 0 not in operand.shape
@@ -69,7 +68,7 @@ def expansion(
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How many rows there are, how long each is, and how many updates; open sizes are guessed."""
+    """The number of rows, their length, and the number of updates; symbolic sizes are guessed."""
 
     rows: int
     width: int
@@ -82,7 +81,7 @@ class Changes:
 
     @property
     def are_dense(self) -> bool:
-        """Whether sums in integers, which touch every row, touch few in vain."""
+        """Whether sums in integers, which touch every row, touch few rows that do not change."""
         return self.rows <= 2 * self.updates or self.rows * self.width <= QUICK_ELEMENTS
 
 

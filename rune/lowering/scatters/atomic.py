@@ -1,7 +1,7 @@
 """A scatter by atomic changes: one thread for each update, in any order.
 
-Integers give the same result in every order. Sums of floats do not, by a rounding here and there:
-they are done so where the user says that they need not be the same on every run.
+Integers give the same result in every order. Sums of floats differ in their rounding, so they are
+done atomically only if the user allows them to differ between runs.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """A scatter by sorting: in parallel over updates, the same on every run.
 
-The updates are put in the order of the rows that they change, ties as they are. One that overwrites
-is done by the last of each row. Others are combined in chunks: a thread walks the updates of one,
-and changes each row whose updates all lie within. What is left at both ends, of rows that go on in
-the chunks beside, is an update of the same row for the next level, of which there are fewer.
+The updates are sorted, stably, by the rows that they change. If they overwrite, the last update of
+each row is written. Others are combined in chunks: a thread walks the updates of one chunk, and
+changes each row whose updates all lie inside. The rest at both ends, of rows that continue in the
+neighbouring chunks, becomes an update of the same row for the next level, which has fewer updates.
 
     places    0 0 2 | 2 2 3 | 3 3 3        changed here: 0
     ends      . 2   | 2 3   | 3 .          a chunk leaves its first and its last row
 
-What is absent changes nothing: a chunk leaves the identity of the operation there.
+Where such an end is empty, the chunk leaves the identity of the operation.
 
 Cost: that of sorting; O(u) combinations in log u levels of 32, for u updates.
 """
@@ -34,7 +34,7 @@ from rune.ops.arithmetic import bitcast
 
 COMBINES = (None, "add", "mul", "max", "min")
 CHUNK = 64  # updates that one thread walks
-LAST = 256  # of the last level, where one thread walks all
+LAST = 256  # updates of the last level, at most, where one thread walks all
 
 
 def change_by_sorting(combine: str | None, how: Tiles, rows: Value, places: Value, updates: Value) -> Value:
@@ -52,7 +52,7 @@ def change_by_sorting(combine: str | None, how: Tiles, rows: Value, places: Valu
 
 
 def _level(combine: str, rows: Value, *entries: Value) -> list[Value]:
-    """The rows changed by what lies within chunks, and the entries that are left, if any."""
+    """The rows changed by the updates inside chunks, and the entries that are left, if any."""
     most = dims.bounds(type_of(entries[0]).shape[0])[1]
     is_last = most is not None and most <= LAST
     return combine_runs(rows, *entries, combine=combine, chunk=0 if is_last else CHUNK)
@@ -103,7 +103,7 @@ def _combine_reference(
 
 
 def _neutral(combine: str, dtype: np.dtype) -> Const:
-    """What changes nothing: of sums of floats -0.0, as 0.0 changes a -0.0."""
+    """The identity of the operation: -0.0 for sums of floats, because adding 0.0 changes a -0.0."""
     if combine == "add" and dtype in dtypes.FLOATING:
         return const(-0.0, dtype)
     return COMBINE[combine].identity(dtype)
@@ -194,5 +194,5 @@ def _last_loops(rows: ArrayType, places: ArrayType, order: ArrayType, updates: A
     )
 
 
-# Of the updates of one row the last is written.
+# Writes the last of the updates of each row.
 write_last = Primitive("write_last", "indexing", _last_type, _last_reference, lower=Written(_last_loops))

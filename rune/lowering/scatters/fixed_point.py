@@ -1,18 +1,18 @@
 """A scatter that sums floats in integers: by atomic changes, and yet the same on every run.
 
-Each element gets a fixed point of its own, as the largest of its terms needs it:
+Each element has a fixed point of its own, which the largest of its terms decides:
 
     marks    the exponent of the largest term: 2 e of the element itself, 2 e + 1 of an update
     sums     the updates as integers, whose unit lies 62 - k bits below that exponent
     result   the element and the sum, together rounded once
 
-Integers may be added, and maxima taken, in any order. k bits are left for carries of 2^k terms, so
+Sums of integers and maxima are the same in any order. k bits are left for carries of 2^k terms, so
 nothing overflows. A term differs by at most half a unit from its integer: for U updates and
 M = max |term|, the sum before it is rounded is off by at most U M 2^(k - 62), where a sum in f32
 may be off by U 2^-24 times the sum of |terms|. An update of -0 changes nothing; +0 has a mark.
 
-What is not finite is counted: +inf in the lower half of an integer, -inf in the upper one, NaN in
-both. Numbers of fewer bits than f32 are summed as f32.
+Terms that are not finite are counted: +inf in the lower half of an integer, -inf in the upper one,
+NaN in both. Formats of fewer bits than f32 are summed as f32.
 
 Cost: two atomic operations for each update, and 12 bytes for each element.
 """
@@ -33,13 +33,13 @@ from rune.lowering.written import Loops
 from rune.ops.arithmetic import cast
 
 SUMMED = dtypes.FLOATING - {dtypes.f64}
-ROOM = 62  # bits of a term and of the carries, below the sign and one more
+ROOM = 62  # bits of a term and of the carries, below the sign bit and a spare bit
 DIGITS = 24  # of an f32
-INFINITE = 255  # the exponent of what is not finite
+INFINITE = 255  # the exponent field of infinities and NaN
 
 
 def is_summed_in_integers(target: Target, dtype: np.dtype) -> bool:
-    """Whether the target has the operations by which such floats are summed."""
+    """Whether the target has the operations that sum such floats in integers."""
     marks = has_atomic(target, "max", dtypes.u32)
     return dtype in SUMMED and marks and dtypes.i64 in target.dtypes and has_atomic(target, "add", dtypes.i64)
 
@@ -77,7 +77,7 @@ def _first_loops(elements: ArrayType) -> Loops:
       }} }} }}""")
 
 
-# The marks of elements, and sums of nothing.
+# The marks of the elements themselves, and sums that are 0.
 first_marks = Primitive(
     "first_marks", "indexing", _first_type, _first_reference, lower=Written(_first_loops), multiple_results=True
 )
@@ -101,7 +101,7 @@ def _marks_loops(marks: ArrayType, places: ArrayType, updates: ArrayType) -> Loo
 
 
 def _over_updates(rows: ArrayType, places: ArrayType, place: str, update: str, change: str) -> str:
-    """The change of element `at` by every update but -0, whose bits are `bits`."""
+    """Loops that apply the change to element `at` for every update but -0; its bits are `bits`."""
     (size, width), (count,) = rows.shape, places.shape
     change = change.replace("[at]", f"[({width})*place + w]")
     return f"""{{
@@ -148,7 +148,7 @@ def _sums_loops(sums: ArrayType, marks: ArrayType, places: ArrayType, updates: A
 
 
 def _integer(mark: str, room: int) -> str:
-    """Statements that bind `number` to a term's bits as an integer at the fixed point of a mark."""
+    """Statements that bind `number` to the term in `bits`, at the fixed point of the mark."""
     return f"""
         largest: i64 = max(i64({mark} >> 1_u32), 1_i64)
         wide: i64 = i64(bits)

@@ -1,7 +1,7 @@
-"""Sorting on a device, by the digits of keys: few launches, whatever the length.
+"""Sorting on a device by the digits of keys, with few launches for any length.
 
-radix.py: words in order, and the kernels of processors. digits.py and groups.py: those of GPUs.
-sorts.py: `sort` and `top_k` by them, loaded for the first program that has one.
+radix.py sorts words, and has the kernels of processors; digits.py and groups.py have those of GPUs.
+sorts.py builds `sort` and `top_k` on them, and is loaded for the first program that has one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rune.ops.sorting import sort, top_k
 
 
 def expansions(target: Target) -> Mapping[Primitive, Rule]:
-    """What a device does in place of the primitives' own expansions."""
+    """The device's rules that replace the primitives' own expansions."""
 
     def sorted_rows(*operands: Value, num_keys: int) -> list[Value]:
         return late_modules.sorts().sorted_rows(target, operands, num_keys)

@@ -1,9 +1,9 @@
-"""The digits of a pass of a sort on a GPU: those of keys, how often each occurs, where it starts.
+"""The digits of a pass of a sort on a GPU: how often each digit occurs, and where it starts.
 
     counts    how often each digit occurs in each tile of a row: [rows, digits * tiles]
-    starts    of each tile's elements of a digit, among those of that digit; and how many there are
+    starts    where each tile's elements of a digit start among those of the digit; and their number
 
-Keys are read as they are (u32, i32, f32), each time anew: as words without sign that compare alike.
+Each pass reads the keys as they are (u32, i32, f32), as unsigned words that compare alike.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from rune.lowering.written import Loops
 from rune.records import dataclass
 
 BITS = 8  # of a digit, at most
-FEWEST = 5  # of a digit: as many digits as threads in a subgroup
+FEWEST = 5  # of a digit: it then has as many values as a subgroup has threads
 SCANNERS = 256  # threads that scan the counts of a digit
-KEYS = frozenset({dtypes.u32, dtypes.i32, dtypes.f32})  # what is sorted as it is
+KEYS = frozenset({dtypes.u32, dtypes.i32, dtypes.f32})  # dtypes that are sorted as they are
 SIGN, GREATEST = 1 << 31, (1 << 32) - 1
 
 
@@ -54,7 +54,7 @@ class Digits:
 
     @property
     def shared_bytes(self) -> int:
-        """What the kernel that moves elements shares [B]."""
+        """The shared memory of the kernel that moves elements [B]."""
         return 4 * (2 * self.subgroups * self.count + self.tile + self.count + 4 * self.threads)
 
     def tiles(self, size: Size) -> Size:
@@ -83,7 +83,7 @@ class Digits:
 
     @property
     def element(self) -> str:
-        """The e-th element of thread t, where each subgroup has neighbours."""
+        """The e-th element of thread t; a subgroup reads neighbouring elements."""
         return f"{SUBGROUP * self.items}*(t // {SUBGROUP}) + {SUBGROUP}*e + t % {SUBGROUP}"
 
     def digit(self, x: ArrayType, value: str) -> str:
@@ -94,12 +94,12 @@ class Digits:
 
 
 def _word(x: ArrayType, bits: str) -> str:
-    """Statements that bind `w` to what compares as the element with these bits, as u32."""
+    """Statements that bind `w` to a u32 that compares as the element with these bits."""
     if x.dtype == dtypes.u32:
         return f"w: u32 = {bits}"
     if x.dtype == dtypes.i32:
         return f"w: u32 = ({bits}) + {SIGN}_u32"
-    # Zeros are alike, and so are NaN, behind all others.
+    # All zeros are equal, and so are all NaN, which come last.
     return f"""
             b: u32 = {bits}
             above: u32 = b & {SIGN - 1}_u32
@@ -213,7 +213,7 @@ def _starts_loops(counts: ArrayType, *, count: int) -> Loops:
 
 
 def scan_steps(threads: int, names: Sequence[str]) -> tuple[str, int]:
-    """Steps that scan arrays of the threads, and which of their two copies has the sums."""
+    """Steps that scan arrays over the threads, and the copy, 0 or 1, that has the sums."""
     steps: list[str] = []
     source, distance = 0, 1
     while distance < threads:

@@ -1,16 +1,16 @@
-"""A pass of a sort by digits on a GPU: groups of threads, each with a tile of a row.
+"""A pass of a sort by digits on a GPU, by groups of threads with a tile of a row each.
 
-The elements of a tile are put in order in shared memory and then written digit by digit, so that
-neighbours are written by threads side by side. In a tile a subgroup takes 32 neighbours after the
-other. Who has a digit sets a bit of its word in shared memory: the bits below a thread's own are
-its like before it, and the first of them counts them all. So ranks are stable, and no thread waits
-for one of another subgroup.
+A group sorts the elements of its tile in shared memory and then writes them digit by digit, so that
+neighbouring threads write neighbours. Within a tile, a subgroup takes 32 neighbours at a time. Each
+thread sets its bit in the word of its digit in shared memory: the bits below its own are the equal
+digits before it, and the first of these threads counts them all. So ranks are stable, and no thread
+waits for another subgroup.
 
-A row of one tile needs no counts. What is moved is the array of keys itself, whatever their dtype.
-Positions are made by the first pass, and need not be read.
+A row of one tile needs no counts. The kernel moves the array of keys itself, whatever its dtype.
+The first pass computes positions, and need not read them.
 
 Invariant: the result depends on nothing but the operands.
-Cost: of each pass, keys read twice and written once, what goes with them read and written once.
+Cost: each pass reads keys twice and writes them once, and reads and writes positions once.
 Source: Merrill and Grimshaw, "High performance and scalable radix sorting", 2011; Adinets and
 Merrill, "Onesweep: a faster least significant digit radix sort for GPUs", 2022, for the ranks.
 """
@@ -42,7 +42,7 @@ from rune.lowering.sorting.digits import (
 from rune.lowering.written import Loops
 from rune.records import dataclass
 
-# What a pass writes: the keys, positions that it makes itself, or operand 1, the positions so far.
+# What a pass writes: the keys, positions that it computes, or operand 1, the positions so far.
 KEY, POSITIONS, ORDER = "key", "positions", "order"
 
 
@@ -150,8 +150,8 @@ class _Move:
 
     @property
     def starts(self) -> str:
-        """Where the elements of a digit and subgroup start in the tile, and those of a digit in the
-        row, counted from there."""
+        """Where the elements of a digit and subgroup start in the tile, and the offset from there
+        to the place of a digit's elements in the row."""
         how = self.how
         per_thread = -(-how.count // how.threads)
         digit = f"{per_thread}*t + q"
@@ -191,7 +191,7 @@ class _Move:
 
     @property
     def writes(self) -> str:
-        """Elements put in order, run by run to their places, and then what goes with them."""
+        """Sort the elements of the tile, write each run to its place, then move the positions."""
         how, size = self.how, self.x.shape[-1]
         place = f"{how.threads}*e + t"
         keys = next((f"store y{k}[{{to}}] = {{value}}" for k, r in enumerate(self.results) if r == KEY), "")
@@ -237,7 +237,7 @@ class _Move:
           }}"""
 
 
-# Keys, the positions so far if they are moved, and of rows of several tiles starts and totals.
+# Operands: keys, the positions so far if they are moved, and starts and totals for several tiles.
 move_by_groups = Primitive(
     "move_by_groups", "sorting", _move_type, _move_reference, lower=Written(_move_loops), multiple_results=True
 )
@@ -249,11 +249,11 @@ move_by_groups = Primitive(
 def sort_by_groups(
     x: Value, bits: int, tiles: tuple[int, int], order: Value | None, results: Sequence[str]
 ) -> list[Value]:
-    """Keys below 2^bits, or all of an i32 or f32, in order along the last axis; ties stay.
+    """Sort keys below 2^bits, or any i32 or f32, along the last axis; the sort is stable.
 
     tiles: the threads of a group, and the elements of each.
-    order: the positions of the keys, or None where each is at its own.
-    results: of KEY and ORDER what is wanted.
+    order: the positions of the keys, or None if they are 0, 1, 2, ...
+    results: which of KEY and ORDER to return.
     """
     passes = -(-bits // BITS)
     values: dict[str, Value] = {KEY: x} if order is None else {KEY: x, ORDER: order}

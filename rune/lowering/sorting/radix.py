@@ -1,12 +1,12 @@
-"""A stable sort by digits, the least significant first; its passes where a thread walks a tile.
+"""A stable sort by digits, the least significant first, and its passes with one thread per tile.
 
-    words     u32 of each element; what is least comes first
+    words     a u32 of each element; the least comes first
     counts    how often each digit of eight bits occurs in a tile of a row: [rows, digits * tiles]
     ends      the running sum of a row's counts: where a tile's elements of a digit end
-    moved     every element at its place among those of its digit
+    moved     every element moves to its place among those of its digit
 
-A word that is moved is turned, so that the next digit is its lowest, and all passes but the last
-share their kernels. Where threads work in groups, groups.py has the passes.
+Each move rotates the word, so that the next digit is its lowest, and all passes but the last share
+their kernels. For devices with groups of threads, groups.py has the passes.
 
 Cost: two kernels and a scan for each eight bits; O(n) work.
 Source: Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R.
@@ -37,15 +37,15 @@ from rune.records import dataclass
 
 DIGITS = 1 << BITS
 WORD = 32  # bits of a word
-PROCESSOR_TILE = 8192  # elements that one thread walks: many times its table, few rounds of a loop
+PROCESSOR_TILE = 8192  # elements that one thread walks: many for its table, but few rounds of a loop
 GROUPS = (512, 256, 128, 64, 32)  # threads of a group
 ITEMS = (4, 8, 16)  # elements of a thread of a group
-FEW = 1 << 15  # elements for each 4 of a thread, at least: with fewer, more groups have something to do
+FEW = 1 << 15  # elements per item of a thread; with fewer, threads take fewer items, for more groups
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How a device walks a row: `tile` elements, at most, by `threads` together."""
+    """How a device walks a row: `threads` together take at most `tile` elements."""
 
     threads: int
     tile: int
@@ -63,13 +63,13 @@ def tiles(target: Target) -> Tiles:
 
 
 def shared_bytes(how: Tiles) -> int:
-    """What a group of threads needs for a pass by digits of eight bits [B]."""
+    """The shared memory of a group of threads for a pass by digits of eight bits [B]."""
     return Digits(0, BITS, how.threads, how.tile // how.threads).shared_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A key, or a part of one: u32 that are below 2^bits and compare as the elements do.
+    """A key, or a part of one: u32 values below 2^bits that compare as the elements do.
 
     Groups of threads also sort i32 and f32 as they are (digits.KEYS), by 32 bits.
     """
@@ -79,9 +79,9 @@ class Word:
 
 
 def sort_words(word: Word, order: Value | None, how: Tiles, results: Sequence[str]) -> list[Value]:
-    """Words in order along the last axis; ties stay. results: of KEY and ORDER what is wanted.
+    """Sort words along the last axis, stably. results: which of KEY and ORDER to return.
 
-    order: the positions of the words, or None where each is at its own.
+    order: the positions of the words, or None if they are 0, 1, 2, ...
     """
     if how.threads > 1:
         return sort_by_groups(word.value, word.bits, _group(type_of(word.value), how), order, results)
@@ -93,8 +93,8 @@ def sort_words(word: Word, order: Value | None, how: Tiles, results: Sequence[st
 
 
 def _group(type: ArrayType, how: Tiles) -> tuple[int, int]:
-    """The threads of a group and the elements of each: no more than make a row one tile, or than
-    leave all of a device something to do."""
+    """The threads of a group and the elements of each: no more than a row of one tile needs, or
+    than keeps the whole device busy."""
     most = [dims.bounds(size)[1] for size in type.shape]
     if most[-1] is not None and most[-1] <= how.tile:
         threads = min(t for t in GROUPS if t >= how.threads or t * ITEMS[1] >= most[-1])
@@ -111,7 +111,7 @@ def _sorted_by_one(word: Word, orders: Sequence[Value], tile: int) -> list[Value
     for number in range(passes):
         counts = digit_counts(value, tile=tile)
         ends = cumsum(counts, axis=type_of(counts).ndim - 1, reverse=False)
-        # The last pass turns the word back to what it was.
+        # The last pass rotates the word back to its original value.
         turn = WORD - BITS if number < passes - 1 else number * BITS % WORD
         value, *orders = move_digits(value, counts, ends, *orders, tile=tile, turn=turn)
     return [value, *orders]
@@ -203,7 +203,7 @@ def _move_loops(
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """What the kernel writes, as text."""
+    """The stores of the kernel, as text."""
 
     word: ArrayType
     payloads: tuple[ArrayType, ...]
@@ -216,7 +216,7 @@ class _Moves:
         return f"x2[{entry}] - x1[{entry}]"
 
     def writes(self, element: str) -> str:
-        """The element at its place `to`, its word turned, and its payloads."""
+        """Stores of the element at its place `to`: its rotated word, and its payloads."""
         to, at = f"({self.word.shape[-1]})*r + to", _at(self.word, element, self.tile)
         turned = f"(w << {self.turn}_u32) | (w >> {WORD - self.turn}_u32)" if self.turn else "w"
         lines = [f"store y0[{to}] = {turned}"]
@@ -225,7 +225,7 @@ class _Moves:
 
     @property
     def place(self) -> str:
-        """The name of an element's place, and its bounds."""
+        """The declaration of an element's place, with its bounds."""
         return f"to: i32 in 0..{self.word.shape[-1] - 1}"
 
 

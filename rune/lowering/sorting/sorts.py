@@ -1,11 +1,11 @@
-"""`sort` and `top_k` on a device: long rows by digits, short ones by counting what comes before.
+"""`sort` and `top_k` on a device: long rows by digits, short ones by counting predecessors.
 
     keys -> words     integers that compare as the keys do (ops/sorting/keys.py), as u32
-    words -> order    the last word first, by all of its digits; the order is carried along
-    order -> results  every operand is read in that order
+    words -> order    the last word first, by all of its digits; each sort carries the order along
+    order -> results  every operand is gathered in that order
 
-Of a short row every element is compared with every other: as many threads as there are elements,
-and two kernels.
+In a short row every element is compared with every other, by two kernels with as many threads as
+there are elements.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from rune.ops.reduction import reduce_sum
 from rune.ops.sorting import positions_like
 from rune.ops.sorting.keys import less, ordered, reversed_order, take_last, totally_ordered
 
-SHORT = 256  # elements of a row that are compared all with all, at most
+SHORT = 256  # the most elements of a row that are compared all with all
 
 
 def sorted_rows(target: Target, operands: Sequence[Value], num_keys: int) -> list[Value]:
-    """What the target does in place of `sort`."""
+    """Sort rows on the target, in place of the expansion of `sort`."""
     first, how = operands[0], tiles(target)
     alone = type_of(first).dtype if len(operands) == 1 else dtypes.c64
     if _is_short(first):
@@ -54,7 +54,7 @@ def sorted_rows(target: Target, operands: Sequence[Value], num_keys: int) -> lis
 
 
 def _words_of(x: Value, how: Tiles) -> list[Word]:
-    """The words of a key, most significant first: itself, where groups of threads sort it so."""
+    """The words of a key, most significant first; the key itself if groups can sort it."""
     dtype = type_of(x).dtype
     if how.threads > 1 and dtype in KEYS:
         return [Word(x, WORD)]
@@ -62,7 +62,7 @@ def _words_of(x: Value, how: Tiles) -> list[Word]:
 
 
 def largest(target: Target, x: Value, k: int) -> list[Value]:
-    """What the target does in place of `top_k`, which goes by every bit of a float."""
+    """Do `top_k` on the target; it compares every bit of a float."""
     how = tiles(target)
     keys = [reversed_order(key) for key in totally_ordered(x)]
     if _is_short(x):
@@ -89,7 +89,7 @@ def _order(words: Sequence[Word], how: Tiles) -> Value:
 
 
 def _words(key: Value, dtype: np.dtype) -> list[Word]:
-    """The words of an integer key that was made of elements of a dtype, most significant first."""
+    """The words, most significant first, of an integer key made from elements of a dtype."""
     if type_of(key).dtype.itemsize == 8:
         low = key if type_of(key).dtype == dtypes.u64 else _from_zero(bitcast(key, dtype=dtypes.u64), 64)
         half = literal(WORD, dtypes.u64)
@@ -105,7 +105,7 @@ def _counts_from_zero(dtype: np.dtype) -> bool:
 
 
 def _bits(dtype: np.dtype) -> tuple[int, int]:
-    """The bits of a key by which elements of a dtype differ, and those below that say nothing."""
+    """How many bits of a key distinguish elements of a dtype, and how many below are unused."""
     if dtype in (dtypes.bf16, dtypes.f8_e5m2):
         return 16, 16
     if dtype in (dtypes.f16, dtypes.f8_e4m3):
@@ -124,7 +124,7 @@ def _from_zero(bits: Value, count: int) -> Value:
 
 
 def _value_of(word: Value, bits: int, dtype: np.dtype) -> Value:
-    """The integers that a word was made of."""
+    """The integers from which a word was made."""
     if dtype == dtypes.u32:
         return word
     number = bitcast(word, dtype=dtypes.i32)
@@ -142,7 +142,7 @@ def _is_short(x: Value) -> bool:
 
 
 def _order_of_short(keys: Sequence[Value]) -> Value:
-    """Where each element of a row goes is how many come before it."""
+    """The order of a row: the place of each element is the number of elements before it."""
     positions = positions_like(keys[0])
     shape = type_of(positions).shape
     pairs, rows = (*shape, shape[-1]), tuple(range(len(shape) - 1))
@@ -170,5 +170,5 @@ def _inverse_loops(places: ArrayType) -> Loops:
         }} }} }}""")
 
 
-# The position of each number in rows that hold 0…N-1 once each.
+# The position of each number in rows that contain each of 0…N-1 once.
 inverse_rows = Primitive("inverse_rows", "sorting", _inverse_type, _inverse_reference, lower=Written(_inverse_loops))

@@ -1,20 +1,19 @@
 """CUDA C as a dialect of the C family: data only. NVRTC compiles it, without any header.
 
 A kernel has one parameter, the address of a table of 64-bit words: first the address of each
-buffer, then each size. So what a CUDA graph holds never changes; a replay only rewrites the table
-(backends/cuda/graph.py). Launches have one dimension, whose blocks are not bounded in practice;
-all grid axes are folded into it, by 32-bit divisions where the indices fit.
+buffer, then each size. So the contents of a CUDA graph never change; a replay only rewrites the
+table (backends/cuda/graph.py). Launches have one dimension, whose blocks are not bounded in
+practice; all grid axes are folded into it, by 32-bit divisions where the indices fit.
 
-Addresses are multiples of 16 bytes, and so are arrays that a group shares: neighbours that stand
-side by side are one access of up to 128 bits (runs.py).
-A workgroup that shares more than 48 KB takes it from the launch, as all devices want.
+Addresses of buffers and shared arrays are multiples of 16 bytes, so that neighbouring elements are
+one access of up to 128 bits (runs.py). A workgroup that shares more than 48 KB gets it from the
+launch, as all devices require.
 16-bit floats are stored as unsigned short and computed in float; PTX converts f16 in hardware.
 The compiler must be told OPTIONS: no contraction, no flushed denormals, division and sqrt rounded.
-CUDA's own math functions serve, and rune's for logistic and erf_inv (legalize/scalars.py). By
-NVIDIA's tables, which rest on tests and not on proofs, most are within 2 ulps; in f32 tan, pow,
-acosh and erfc may be 4 off, in f64 erfc 5. What rounds exactly: arithmetic, sqrt, fma, rem and the
-roundings.
-Not here: 8-bit floats and 4-bit integers, which lowering/legalize keeps as bits.
+Kernels call CUDA's own math functions, and rune's for logistic and erf_inv (legalize/scalars.py).
+By NVIDIA's tables, which rest on tests and not on proofs, most are within 2 ulps; in f32 tan, pow,
+acosh and erfc may be 4 off, in f64 erfc 5. Arithmetic, sqrt, fma, rem and the roundings are exact.
+Not here: 8-bit floats and 4-bit integers, which lowering/legalize stores as bits.
 Source: CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA, "cvt".
 """
 
@@ -54,8 +53,8 @@ def _integers(type_: str, suffix: str) -> dict[str, str]:
 
 _UNSIGNED = "unsigned long long"
 _C_INTEGERS = {dtypes.i32: "int", dtypes.u32: "unsigned int", dtypes.i64: "long long", dtypes.u64: _UNSIGNED}
-# Sums of i64 are those of its bits. Of what many threads change, most changes are not the largest
-# so far, and reading the element tells so in a fraction of the time: volatile, so no old value.
+# Sums of i64 are those of its bits. Most changes by many threads are not the largest so far, and
+# reading the element first shows that in a fraction of the time; volatile avoids a stale value.
 ATOMICS = {
     **{("add", d): "atomicAdd(&{0}, {1})" for d in (dtypes.i32, dtypes.u32, dtypes.u64, dtypes.f32, dtypes.f64)},
     ("add", dtypes.i64): f"atomicAdd(({_UNSIGNED}*)&{{0}}, ({_UNSIGNED})({{1}}))",
@@ -163,7 +162,7 @@ CUDA_C = Dialect(
         multiplied="rune_multiplied({0})",
     ),
 )
-# Launches take some of the blocks, from `_first` on: for devices that stop long kernels.
+# A launch runs some of the blocks, from `_first` on, for devices that stop long kernels.
 CUDA_C_IN_PARTS = replace(
     CUDA_C,
     grid_point="({1})(blockIdx.x + (unsigned int)_first) * blockDim.x + threadIdx.x",

@@ -37,7 +37,7 @@ BF16 = {
 
 
 def _extreme(name: str, sign: str) -> str:
-    """The larger or smaller of two, NaN where either is, by one instruction where there is one."""
+    """The larger or smaller of two, NaN if either is, by one instruction where there is one."""
     return f"""{FUNCTION}float rune_{name}_nan(float a, float b) {{
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   float result;
@@ -61,7 +61,7 @@ F16 = {
 }
 
 
-# All values stay what they are with -0 added, and compilers leave the instruction alone.
+# Adding -0 changes no value, and compilers keep the instruction.
 COPY = {
     "rune_copy": f"""{FUNCTION}float rune_copy(float value) {{
   float copy;

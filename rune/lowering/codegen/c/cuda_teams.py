@@ -1,13 +1,13 @@
-"""Functions of CUDA C for products that four warps do together, of compute capability 9.0.
+"""Functions of CUDA C for products of four warps together, for compute capability 9.0.
 
-Both factors lie in shared memory, as descriptors say: lines of 128 bytes, eight of which make up a
-block of 1024 bytes that begins at a multiple of it, and whose pieces of 16 bytes are swizzled: the
-n-th of line m lies at n ^ m % 8. Lines are along the sum or across (the numbers in angle brackets);
-across, the next 64 positions lie `next` elements further.
+Both factors lie in shared memory, as their descriptors define: lines of 128 bytes, eight of which
+make up a block of 1024 bytes that begins at a multiple of it, and whose pieces of 16 bytes are
+swizzled: the n-th of line m lies at n ^ m % 8. Lines are along the sum or across (the numbers in
+angle brackets); across, the next 64 positions lie `next` elements further.
 
-A product goes on after its statement. Its sums must not be touched before `rune_multiplied`; what
-`rune_left_behind` waits for are all products but the last so many. What threads have fetched or
-written into shared memory, units see after a fence.
+A product continues after its statement. Its sums must not be touched before `rune_multiplied`;
+`rune_left_behind` waits for all products but the last few. Units see what threads have fetched or
+written into shared memory only after a fence.
 Source: PTX ISA, "wgmma.mma_async", "Matrix Descriptor", "Async proxy".
 """
 
@@ -20,7 +20,7 @@ _COLUMNS = (64, 128, 192, 256)
 
 
 def _multiply(name: str, dtype: str, columns: int) -> str:
-    """A function that multiplies 64 rows by so many columns, over a depth of 16."""
+    """A function that multiplies 64 rows by a number of columns, over a depth of 16."""
     count = columns // 2
     sums = ", ".join(f"float& s{k}" for k in range(count))
     registers = ", ".join(f"%{k}" for k in range(count))
@@ -52,7 +52,7 @@ TEAMS = {
 {_INLINE}void rune_multiplied_but() {{
   asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(behind) : "memory");
 }}""",
-    # Panels have whole lines, so the cache of all may bring a line at once.
+    # Panels consist of whole lines, so L2 may fetch a line at once.
     # Fetches since the last barrier are a group of their own, even if there are none.
     "rune_fetches_end": f"""{_INLINE}void rune_fetches_end() {{
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -62,7 +62,7 @@ TEAMS = {
   asm volatile("cp.async.wait_group %0; fence.proxy.async.shared::cta;" :: "n"(behind) : "memory");
 }}""",
     **{f"rune_fetch_line_{size}": fetch(f"rune_fetch_line_{size}", size, ".L2::128B") for size in FETCHED_BYTES},
-    # Each sum is named, so that a compiler reads none before.
+    # Each sum is an operand, so that a compiler reads none earlier.
     "rune_multiplied": f"""template <class... Sums>
 {_INLINE}void rune_multiplied(Sums&... sums) {{
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");

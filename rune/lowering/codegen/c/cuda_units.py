@@ -1,8 +1,9 @@
-"""Functions of CUDA C for units for matrices, and for asynchronous copies into shared memory.
+"""Functions of CUDA C for matrix units, and for asynchronous copies into shared memory.
 
-`ldmatrix` brings matrices of 8 x 8 halves to the threads of a warp as `mma` wants them: each of 8
-threads says where one row of 16 bytes begins. Rows along the sum serve as they are, rows along the
-positions (`turned`) by `.trans`. Devices of compute capability 8.0 and later have all of it.
+`ldmatrix` loads matrices of 8 x 8 halves into the threads of a warp in the layout of `mma`: each of
+8 threads gives the address of one row of 16 bytes. Rows along the sum are loaded as they are, rows
+along the positions (`turned`) with `.trans`. Devices of compute capability 8.0 and later have all
+of these.
 Source: PTX ISA, "ldmatrix", "mma.m16n8k16", "cp.async".
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 FUNCTION = "static __device__ "
 FETCHED_BYTES = (4, 8, 16)
 
-# Which row a thread names: the first 16 below each other, the others 8 further along them.
+# The row that a thread addresses: the first 16 below each other, the others 8 further along.
 _BELOW = "lane % 16 * stride + lane / 16 * 8"
 # ... by eights: two side by side, and then two below them.
 _BESIDE = "(lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8"
@@ -53,8 +54,8 @@ def _multiply_wide(name: str) -> str:
 
 
 def fetch(name: str, size: int, hint: str = "") -> str:
-    """A function that copies so many bytes into shared memory, while the thread goes on."""
-    # Only whole pieces of 16 bytes may pass by the nearest cache.
+    """A function that copies so many bytes into shared memory while the thread continues."""
+    # Only whole pieces of 16 bytes may bypass L1.
     kind = "cg" if size == max(FETCHED_BYTES) else "ca"
     return f"""{FUNCTION}void {name}(void* target, const void* source, bool guard) {{
   const unsigned int to = (unsigned int)__cvta_generic_to_shared(target);

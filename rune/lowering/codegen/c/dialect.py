@@ -1,7 +1,7 @@
 """Dialect: what distinguishes one C-family language from another, as data.
 
-The renderer (render.py) knows the shape that all of them share; spelling, types, address spaces
-and built-in functions stand here. Format strings take their operands as {0}, {1}, {2}.
+The renderer (render.py) knows the structure that all of them share; a dialect has spelling, types,
+address spaces and built-in functions. Format strings take their operands as {0}, {1}, {2}.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rune.lowering.scalar.number import Ability
 from rune.lowering.scalar.table import COMPARISONS, PARTIAL
 from rune.records import dataclass
 
-# What all of them spell alike, by signs, casts and conditions.
+# Operations that all of them spell alike, by operators, casts and conditions.
 _ALL_FLOATS = COMPARISONS | PARTIAL.keys() | set("add sub mul div neg".split())
 _ALL_INTEGERS = COMPARISONS | PARTIAL.keys() | set("add sub mul neg and or xor not select bitcast".split())
 # Their compilers, or the devices themselves, put work items into lanes.
@@ -27,7 +27,7 @@ _ALL_BOOLS = COMPARISONS | set("and or xor not max min".split())
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """How a dtype is held. Narrow floats live in f32 registers, rounded after each operation."""
+    """The form of a dtype. Narrow floats live in f32 registers, rounded after each operation."""
 
     register: str  # the type of a value
     storage: str  # the type of an element in memory, of the dtype's own size
@@ -38,12 +38,12 @@ class Scalar:
 
 
 def narrow_float(name: str, storage: str) -> Scalar:
-    """A float of 16 bits, in f32 registers by the helpers of its name."""
+    """A float of 16 bits, in f32 registers, converted by the helpers of its name."""
     return Scalar("float", storage, "f", f"rune_{name}_load({{0}})", f"rune_{name}_store({{0}})", dtypes.f32)
 
 
 def exact_calls(suffix: str = "", is_finite: str = "(isfinite({0}) != 0)") -> dict[str, str]:
-    """Operation -> call of what all of them round exactly; `suffix`: of functions of float."""
+    """Operation -> call of functions that all of them round exactly; `suffix`: for float."""
     return {
         **{name: f"{name}{suffix}({{0}})" for name in ("floor", "ceil", "trunc", "sqrt")},
         **{name: f"{name}{suffix}({{0}}, {{1}})" for name in ("nextafter", "copysign")},
@@ -61,8 +61,8 @@ class Together:
 
     multiply:    functions, by the dtype of the factors
     swizzled:    where an element {0} lies in an array that they read
-    start:       declares what a thread keeps of its writes
-    stored:      notes that a thread has stored into such an array; what fetches into one does so
+    start:       declares a thread's record of its writes
+    stored:      records that a thread has stored into such an array; a fetch does so itself
     fetch:       of {0} bytes into such an array, as in Dialect
     left_behind: waits for all but {0} of the products and but {1} of the fetches, before a barrier
     multiplied:  waits for all products, to the sums {0}

@@ -51,7 +51,7 @@ class Expressions(Shared):
         self.index_type = self.index_type or self.dialect.index_type
 
     def scalar(self, dtype: np.dtype) -> Scalar:
-        """How the dialect holds a dtype."""
+        """How the dialect represents a dtype."""
         if dtype not in self.dialect.scalars:
             unsupported = f"{dtypes.short(dtype)} in {self.dialect.name}"
             raise DtypeError(f"render: cannot use {unsupported} (no such type in the language)")
@@ -89,7 +89,7 @@ class Expressions(Shared):
         return f"{self.expr(run.guard)} ? {value} : {self.dialect.no_piece.format(piece)}"
 
     def piece(self, dtype: np.dtype, count: int) -> str:
-        """The type of so many neighbours."""
+        """The type of a piece of so many neighbours."""
         return f"{self.dialect.pieces[dtype][0]}{count}"
 
     def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
@@ -168,7 +168,7 @@ class Expressions(Shared):
         return bare(self._element(self.expr(value), self.scalar(value.dtype)))
 
     def _element(self, text: str, scalar: Scalar) -> str:
-        """A register value as in memory; what comes from there goes back with all its bits."""
+        """A register value as in memory; a loaded value is stored back with all its bits."""
         before = scalar.load.partition("{0}")[0]
         if scalar.computes_as is not None and text.startswith(before):
             inner = text[len(before) - 1 :]

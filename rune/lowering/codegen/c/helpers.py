@@ -1,4 +1,4 @@
-"""Functions that the C family lacks, or defines otherwise than kernel/scalar.py, as C text.
+"""Functions that the C family lacks, or defines differently from kernel/scalar.py, as C text.
 
 A program that mentions `rune_mod` gets that function.
 """

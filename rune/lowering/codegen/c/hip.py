@@ -1,4 +1,4 @@
-"""HIP C++ as a dialect of the C family: CUDA C, but for what clang spells otherwise.
+"""HIP C++ as a dialect of the C family: CUDA C, except where clang differs.
 
 UNVERIFIED: its text is golden-tested and has never been compiled for, or run on, AMD hardware.
 There is no executor for it. Contraction is switched off in the source; f16 is clang's _Float16.

@@ -1,8 +1,8 @@
 """C11 as a dialect of the C family: data only, for processors without anything but a C compiler.
 
 A kernel is a function of one grid point, which a launch calls in a loop over the grid; compilers
-put it there, and its loads and stores into vectors. Functions that C does not round exactly are
-rune's own (legalize/scalars.py): the same bits with every library.
+inline it there, and vectorise its loads and stores. Functions that C does not round exactly are
+rune's own (legalize/scalars.py), with the same bits for every library.
 The compiler must be told OPTIONS: no contraction, and that one address may hold several types.
 Not here: floats below 32 bits and 4-bit integers, which lowering/legalize keeps as bits.
 """
@@ -92,7 +92,8 @@ C = Dialect(
     ),
 )
 
-# One thread, whose kernels are loops; what its compiler knows of the processor is not known here.
+# One thread, whose kernels are loops; rune does not know what the compiler assumes of the
+# processor.
 TARGET = Target(
     name="c:0",
     backend="c",

@@ -2,9 +2,9 @@
 
 f64 needs cl_khr_fp64. 16-bit floats are stored as ushort and computed in float, so that no
 extension is needed; a vload_half converts through private memory, which compilers see through.
-That memory is bytes, which may be read as anything: of a ushort that is read as a half compilers
-may assume that they never meet, and PoCL does, with wrong sums. Devices are little-endian.
-Not here: 8-bit floats and 4-bit integers, which lowering/legalize keeps as bits.
+That memory is bytes, which may be read as any type: compilers may assume that a ushort never
+aliases a half, and PoCL does, with wrong sums. Devices are little-endian.
+Not here: 8-bit floats and 4-bit integers, which lowering/legalize stores as bits.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 from rune import dtypes
 from rune.lowering.codegen.c.dialect import Dialect, Scalar, exact_calls, narrow_float
 
-# What OpenCL rounds exactly. In other functions it lets a driver err by 2 to 16 ulps: those are
-# rune's own (legalize/scalars.py), the same bits as on Vulkan and WebGPU, and faster on PoCL.
+# Functions that OpenCL rounds exactly. In others a driver may err by 2 to 16 ulps, so rune has its
+# own (legalize/scalars.py), with the same bits as on Vulkan and WebGPU, and faster on PoCL.
 _FLOAT = exact_calls(is_finite="(bool)isfinite({0})")
 _INTEGER = {"popcount": "popcount({0})", "clz": "clz({0})"}
 
@@ -101,7 +101,7 @@ OPENCL_C = Dialect(
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     index_type="long",
     grid_point="get_global_id({0})",
-    # A launch may be a part of all groups, and begins where its offset says.
+    # A launch may run a part of all groups, and begins at its offset.
     group="get_group_id({0}) + get_global_offset({0}) / {2}",
     thread="get_local_id({0})",
     grid_dims=3,

@@ -1,7 +1,7 @@
 """Statements of kernel code as LLVM IR: branches, loops, and loops in lanes.
 
-Vars are stack slots, which LLVM turns into registers. A Var accumulated across lanes is held as
-one vector for each, summed up by halves when the loop ends: the order depends on the target alone.
+Vars are stack slots, which LLVM turns into registers. A Var accumulated across lanes is kept as a
+vector, summed up by halves when the loop ends: the order depends on the target alone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Body(StatementWalk, Values):
     # --- statements --------------------------------------------------------------------------
 
     def run(self, body: Statements, env: Env) -> None:
-        """Write statements where names mean what `env` says."""
+        """Write statements whose names `env` defines."""
         with self.inside(env):
             self.body(body)
 
@@ -180,7 +180,7 @@ class Body(StatementWalk, Values):
             self.writer.count_up(begin, end, 1, body)
 
     def in_lanes(self, loop: For, begin: Value, end: Value) -> None:
-        """Full vectors first, then what is left, in masked lanes or one by one."""
+        """Full vectors first, then the rest, in masked lanes or one by one."""
         rounds, env, every = rounds_of(loop), self.env, Alive(self.lanes)
         # Each sum is kept in vectors while the loop runs, so no iteration waits for a scalar.
         sums = {s.name: [self.lane_slot(s) for _ in range(rounds.vectors)] for s in rounds.sums}

@@ -2,8 +2,8 @@
 
 `Written` is a Number whose arithmetic appends instructions to a writer, for all lanes at once: a
 function is part of the loop that calls it. A kernel that uses one very often calls it instead,
-since LLVM's time grows with the text. Processors are taken to have fused multiply-adds; LLVM calls
-the C library's fma for those that lack it.
+since LLVM's time grows with the text. Processors are assumed to have fused multiply-adds; LLVM
+calls the C library's fma on those that lack it.
 """
 
 from __future__ import annotations

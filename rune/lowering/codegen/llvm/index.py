@@ -2,8 +2,8 @@
 
 The symbols of a Dim are looked up in a table of values; where one of them is a vector, so is the
 result. Floor division and remainder become unsigned ones where bounds show no sign, which LLVM
-turns into shifts and multiplications; otherwise they floor as Python does. A divisor that may be
-0 is 1 then: a processor stops at others.
+turns into shifts and multiplications; otherwise they floor as Python does. A divisor that may be 0
+is replaced by 1 if it is 0, because processors trap on division by 0.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def bitcast(x: Value, source: np.dtype, target: np.dtype) -> Value:
 
 
 def integer_part(x: Value, target: np.dtype) -> Value:
-    """Towards zero, of a float that the integer holds."""
+    """A float truncated towards zero; the integer dtype can hold the result."""
     # Narrow targets go through i32, which holds all of u8 and u16 and is one instruction.
     op = "fptosi" if target in dtypes.SIGNED or target.itemsize < 4 else "fptoui"
     type = register_type(target)

@@ -81,7 +81,7 @@ class Values(ExpressionWalk[Value]):
 
     masked: whether masked loads and stores are cheap
     env: what names mean where the walk is
-    known: the parts of the expression at hand that have been written, by identity
+    known: the parts of the current expression that have been written, by identity
     """
 
     writer: Writer
@@ -91,7 +91,7 @@ class Values(ExpressionWalk[Value]):
 
     @contextmanager
     def inside(self, env: Env) -> Iterator[None]:
-        """Within it, names mean what `env` says."""
+        """A context in which `env` defines the names."""
         outer, self.env = self.env, env
         yield
         self.env = outer
@@ -142,7 +142,7 @@ class Values(ExpressionWalk[Value]):
         return llvm_index.render(self.writer, dim, {**env.symbols, lanes.var: each})
 
     def first(self, dim: Size) -> Value:
-        """An index expression as the first lane has it."""
+        """The value of an index expression in the first lane."""
         return llvm_index.render(self.writer, dim, self.env.symbols)
 
     def load(self, load: Load) -> Value:

@@ -88,7 +88,7 @@ def render(code: KernelCode, target: Target) -> SpirvKernel:
 
 
 class _Renderer:
-    """One kernel in the making."""
+    """One kernel under construction."""
 
     def __init__(self, code: KernelCode, target: Target, native: Native, zero: str | None):
         self.code, self.zero, self.target = code, zero, target

@@ -72,7 +72,7 @@ class Value(Operators["Value"]):
         return self.as_dtype(np.dtype(f"i{self.dtype.itemsize}"))
 
     def choose(self, a: Value | Plain, b: Value | Plain) -> Value:
-        """Of a bool: a where it holds, else b."""
+        """For a bool: `a` if it holds, else `b`."""
         known = a if isinstance(a, Value) else b
         assert isinstance(known, Value)
         a, b = known.like(a), known.like(b)
@@ -285,7 +285,7 @@ def _to_float(x: Value, target: np.dtype) -> Value:
 
 
 def integer_part(x: Value, target: np.dtype) -> Value:
-    """Towards zero, of a float that the integer holds."""
+    """A float truncated towards zero; the integer dtype can hold the result."""
     op = Op.ConvertFToS if target in dtypes.SIGNED or target.itemsize < 4 else Op.ConvertFToU
     near = x.emit(op, dtype=target if target.itemsize >= 4 else dtypes.i32)
     return near if near.kind == KINDS[target] else near.emit(Op.UConvert, dtype=target)

@@ -39,7 +39,7 @@ REGISTERS: dict[np.dtype, str] = {
     dtypes.u64: wide.WIDE,
     dtypes.f32: "f32",
 }
-# What memory may hold of these.
+# The dtypes among these that memory may hold.
 STORED = frozenset(REGISTERS) - {dtypes.i64, dtypes.u64}
 # A value of the word, or part of one, that memory holds; and back. An array of the thread or its
 # group holds values as they are, but truth values as words, too.
@@ -314,7 +314,7 @@ def _refusal(dtype: np.dtype) -> DtypeError:
 
 
 def _amount(by: Expr, text: str) -> str:
-    """By how much to shift, as WGSL wants it."""
+    """The amount of a shift in the type that WGSL requires."""
     if isinstance(by, Const):
         return f"{int(by.value)}u"
     return text if by.dtype in dtypes.UNSIGNED else f"u32({bare(text)})"

@@ -1,4 +1,4 @@
-"""Functions that WGSL lacks, or leaves looser than kernel/scalar.py, as WGSL text.
+"""Functions that WGSL lacks, or defines less strictly than kernel/scalar.py, as WGSL text.
 
 A module that mentions `rune_less` gets that function, and those that it mentions itself. Compilers
 of WGSL may assume that there is no NaN or infinity, may drop a sum with 0 and may reassociate, so:

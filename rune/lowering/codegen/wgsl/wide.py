@@ -91,7 +91,7 @@ def literal(value: int) -> str:
 
 
 def operation(name: str, args: list[str]) -> str:
-    """An operation on rendered operands. Errors: DtypeError for those that there are not."""
+    """An operation on rendered operands. Errors: DtypeError for operations that u64 lacks here."""
     if name not in _OPERATIONS:
         raise _refusal(f"{name} of u64")
     return _OPERATIONS[name].format(*args)

@@ -1,1 +1,1 @@
-"""LLVM IR as such: values of scalars and vectors, functions in the making, memory. No kernel."""
+"""LLVM IR itself: values of scalars and vectors, function bodies, memory. It knows no kernels."""

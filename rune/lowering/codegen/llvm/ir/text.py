@@ -31,7 +31,7 @@ Number = int | float
 
 @dataclass(slots=True)
 class Writer:
-    """The body of one function in the making: lines, what must stand before them, declarations.
+    """The body of one function under construction: lines, those of its entry block, declarations.
 
     `entry` holds the allocas: they belong to the first block, so that LLVM makes registers of them.
     `scalef` are the vector types that the processor scales by powers of two.
@@ -262,7 +262,7 @@ class Writer:
         self.label(join)
 
     def where(self, condition: Value, compute: Callable[[], Value]) -> Value:
-        """What `compute` gives where the condition holds, else 0."""
+        """The result of `compute` where the condition holds, else 0."""
         then, join, before = self.name("then"), self.name("join"), self.block
         self.branch(condition, then, join)
         with self.region(then):
@@ -274,7 +274,7 @@ class Writer:
         return self.phi(value.type, (value, after), (value.like(0), before))
 
     def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
-        """What `then` gives where the condition holds, and else what `orelse` gives."""
+        """The result of `then` where the condition holds, else that of `orelse`."""
         yes, no, join = self.name("then"), self.name("else"), self.name("join")
         self.branch(condition, yes, no)
         sources: list[tuple[Value, str]] = []
@@ -310,7 +310,7 @@ class Writer:
         self.label(after)
 
     def select(self, condition: Value, a: Value | Number, b: Value | Number) -> Value:
-        """a where the condition holds, else b."""
+        """`a` if the condition holds, else `b`."""
         known = a if isinstance(a, Value) else b
         assert isinstance(known, Value)
         a, b = known.like(a), known.like(b)

@@ -27,7 +27,7 @@ _FLOAT_MEMORY = {dtypes.bf16: "i16", dtypes.f16: "half", dtypes.f32: "float", dt
 
 
 def require_supported(dtype: np.dtype) -> None:
-    """Refuse what has no rendering.
+    """Refuse dtypes that have no rendering.
 
     Errors: CompileError "llvm: cannot render f8_e5m2 (no such type on the cpu)".
     """

@@ -1,1 +1,1 @@
-"""SPIR-V as such: words, modules, function bodies and their text. It knows nothing of kernels."""
+"""SPIR-V itself: words, modules, function bodies and their text. It knows nothing of kernels."""

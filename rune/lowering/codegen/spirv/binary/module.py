@@ -1,4 +1,4 @@
-"""A SPIR-V module in the making: types, constants and decorations, each declared once.
+"""A SPIR-V module under construction: types, constants and decorations, each declared once.
 
 `Module` keeps the sections in the order in which the binary wants them; `words` joins them. What
 is declared by equal operands is one id: so no type, constant or import stands there twice. A
@@ -95,7 +95,7 @@ class Module:
         self.kinds = kinds_of(self.target)
 
     def new_id(self) -> int:
-        """An id that nothing has."""
+        """A new id."""
         self.bound += 1
         return self.bound - 1
 
@@ -108,11 +108,11 @@ class Module:
         self.names += instruction(Op.Name, id, *text_words(text))
 
     def decorate(self, id: int, decoration: Decoration, *operands: int) -> None:
-        """Say something of an id."""
+        """Decorate an id."""
         self.decorations += instruction(Op.Decorate, id, decoration, *operands)
 
     def decorate_member(self, id: int, member: int, decoration: Decoration, *words: int) -> None:
-        """Say something of a member of a structure."""
+        """Decorate a member of a structure."""
         self.decorations += instruction(Op.MemberDecorate, id, member, decoration, *words)
 
     def declare(self, op: Op, *operands: int, tag: Key = ()) -> int:
@@ -126,11 +126,11 @@ class Module:
     # --- types -------------------------------------------------------------------------------
 
     def kind(self, dtype: np.dtype) -> str:
-        """The type of values of a dtype. Errors: DtypeError where the device has none."""
+        """The type of values of a dtype. Errors: DtypeError if the device has none."""
         return self.known_kind(KINDS.get(dtype, dtypes.short(dtype)))
 
     def known_kind(self, kind: str) -> str:
-        """The same type. Errors: DtypeError where the device has none."""
+        """The same type. Errors: DtypeError if the device has none."""
         if kind not in self.kinds:
             unsupported = f"{kind} in SPIR-V on {self.target.name}"
             raise DtypeError(f"render: cannot use {unsupported} (no such type on the device)")

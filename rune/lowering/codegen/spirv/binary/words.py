@@ -120,7 +120,7 @@ class Op(IntEnum):
 
 
 class Capability(IntEnum):
-    """What a module asks of the device."""
+    """Features that a module requires of the device."""
 
     Shader = 1
     Float16 = 9
@@ -149,7 +149,7 @@ class StorageClass(IntEnum):
 
 
 class Decoration(IntEnum):
-    """What is said of an id, or of a member of a structure."""
+    """Properties of an id, or of a member of a structure."""
 
     Block = 2
     ArrayStride = 6

@@ -1,4 +1,4 @@
-"""The body of one SPIR-V function in the making: instructions, memory, structured control flow.
+"""The body of a SPIR-V function under construction: instructions, memory, structured control flow.
 
 Values are ids here, and their types names as in module.KINDS. A pure instruction written twice is
 one id where the first is seen: each region of blocks has a table. No float operation may be
@@ -97,7 +97,7 @@ class Writer:
         self.do(Op.ControlBarrier, scope, scope, semantics)
 
     def of_lane(self, kind: str, value: int, lane: int) -> int:
-        """The value that a thread of the subgroup has. All threads of it must be at work."""
+        """The value of one thread of the subgroup, all of whose threads must be active."""
         for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffle):
             self.module.need(capability)
         scope, number = (self.module.constant("i32", n) for n in (SUBGROUP_SCOPE, lane))
@@ -191,7 +191,7 @@ class Writer:
         self.label(join)
 
     def where(self, condition: int, kind: str, compute: Callable[[], int]) -> int:
-        """What `compute` gives where the condition holds, else 0."""
+        """The result of `compute` where the condition holds, else 0."""
         before, outcomes = self.block, list[tuple[int, int]]()
 
         def write() -> None:
