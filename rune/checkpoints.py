@@ -1,13 +1,13 @@
-"""rune.checkpoints: the states of a training run in a folder, so that it goes on where it was.
+"""rune.checkpoints: saves the states of a training run in a folder, so that the run can resume.
 
     folder/step_000000120.safetensors       the tree of step 120 (rune.tree.save)
     folder/step_000000120/                  the same of several processes (rune.distributed)
 
-A file has its name from the one rename that ends its writing, when the disk has all of it. So what
-was reported as saved is there whatever becomes of the process, and what was not is the old state or
-the new one. Writing is done by a thread, from a snapshot that is taken when `save` is called.
-Several processes write together, each its own blocks in a thread of its own, and the first one
-commits; what they read they agree upon.
+A file gets its name by a rename at the end, after all of it is on the disk. So a checkpoint that
+was reported as saved survives the end of the process, and an interrupted one leaves the old state
+or the new one. A thread writes a snapshot that `save` takes when it is called. Several processes
+write together: each writes its own blocks in its own thread, and the first one commits. They agree
+on which checkpoint to read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Checkpoint", "Manager"]
 
 T = TypeVar("T")
 _NAME = re.compile(r"step_(\d{9,18})(\.safetensors)?")
-_ABANDONED_S = 3600  # a partial file of that age was left by a process that died
+_ABANDONED_S = 3600  # a partial file this old was left by a process that died
 
 
 class Checkpoint(NamedTuple, Generic[T]):
@@ -57,13 +57,13 @@ class Checkpoint(NamedTuple, Generic[T]):
 
 
 class Manager:
-    """The checkpoints of a folder: written in the background, the newest few kept.
+    """Writes checkpoints to a folder in the background, and keeps the newest few.
 
-    folder: made if it is not there
-    keep:   how many checkpoints stay, the newest ones; None: all
-    At the end of a `with` block all are written. One is written at a time: `save` waits for the one
-    before it. Of several processes (rune.distributed), which share the folder, all call each
-    method, and leaves are arrays and numbers.
+    folder: created if it does not exist
+    keep:   the number of newest checkpoints to keep; None keeps all
+    The end of a `with` block waits until all are written. Only one is written at a time: `save`
+    waits for the previous one. Several processes (rune.distributed) share the folder; all of them
+    have to call each method, and their leaves are arrays and numbers.
 
     Errors: ArgumentError if `keep` is not a positive number; OSError.
 
@@ -100,12 +100,12 @@ class Manager:
     # --- writing ----------------------------------------------------------------------------
 
     def save(self, step: int, tree: object, metadata: Mapping[str, str] | None = None) -> Future[Path]:
-        """Write a tree in the background, as it is now; what is there of the same step is replaced.
+        """Write the tree as it is now, in the background; replaces a checkpoint of the same step.
 
-        The result's `result()` waits until it is saved; from then on it stays, whatever happens.
-        What happens to the tree afterwards, donation too, changes nothing.
-        Errors: those of rune.tree.save; ArgumentError for metadata named "step", which is there; an
-                error of the checkpoint before this one, once.
+        `result()` of the returned future waits until the tree is saved and survives a crash.
+        Later changes to the tree, including donation, do not affect the checkpoint.
+        Errors: those of rune.tree.save; ArgumentError for metadata named "step", a reserved name;
+                the error of the previous checkpoint, if it was not raised yet.
         """
         path = self.path(step)
         if "step" in (metadata or {}):
@@ -123,7 +123,7 @@ class Manager:
         return saving
 
     def _writing(self, path: Path, step: int, tree: object, metadata: Mapping[str, str] | None) -> Callable[[], object]:
-        """What a thread has to do for a tree to be saved as it is now."""
+        """Take a snapshot of the tree; returns the function by which a thread saves it."""
         if processes.current().count == 1:
             texts = {**trees.checked_metadata(metadata), "step": str(step)}
             snapshot = trees.source_tree(tree).snapshot()
@@ -139,7 +139,7 @@ class Manager:
         self._prune()
 
     def wait(self) -> None:
-        """Wait until all is written. Errors: that of writing, if it was not raised yet."""
+        """Wait until all is written. Errors: those of writing that were not raised yet."""
         with self._lock:
             self._finish()
 
@@ -147,13 +147,13 @@ class Manager:
         if self._pending is None:
             return
         thread, saving = self._pending
-        thread.join()  # returns at once in a forked child, which does not have the thread
+        thread.join()  # returns at once in a forked child, where the thread does not exist
         self._pending = None
         if saving.done():
             saving.result()
 
     def _prune(self) -> None:
-        """Remove all but the newest checkpoints. Torn files do not count, and are left alone."""
+        """Remove all but the newest checkpoints. Damaged ones do not count, and are kept."""
         sound = [step for step in self._descending() if self._problem(step) is None]
         for step in sound[self.keep :] if self.keep else ():
             _remove(self._stored(step))
@@ -166,7 +166,7 @@ class Manager:
     # --- reading ----------------------------------------------------------------------------
 
     def path(self, step: int) -> Path:
-        """The file of a step, of several processes its folder.
+        """The file of a step, or its folder if several processes write.
 
         Errors: ArgumentError if the step is not an integer of at least 0.
         """
@@ -175,26 +175,26 @@ class Manager:
         return self.folder / f"step_{step:09}{'' if processes.current().count > 1 else '.safetensors'}"
 
     def _stored(self, step: int) -> Path:
-        """What is there of a step, whoever wrote it: a folder, or else a file."""
+        """The folder of a step if there is one, else its file, whichever program wrote it."""
         folder = self.path(step).with_suffix("")
         return folder if folder.is_dir() else folder.with_suffix(".safetensors")
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The steps that are saved whole, in order."""
+        """The steps with a complete checkpoint, in order."""
         return tuple(step for step in reversed([*self._descending()]) if self._problem(step) is None)
 
     @property
     def latest(self) -> int | None:
-        """The newest of them, or None."""
+        """The newest step with a complete checkpoint, or None."""
         return next(iter(reversed(self.steps)), None)
 
     def restore(self, step: int | None = None, like: object = None, device: object = None) -> Checkpoint[Any]:
-        """The checkpoint of a step, or the newest one; files that are torn are passed over.
+        """The checkpoint of a step; without a step, the newest one that is not damaged.
 
-        like, device: as of rune.tree.load
-        Errors: ArgumentError if there are no checkpoints; FileError if that of this `step` is torn;
-                those of rune.tree.load. A newer file that is torn gives a FileWarning.
+        like, device: as in rune.tree.load
+        Errors: ArgumentError if there are no checkpoints; FileError if that of `step` is damaged;
+                those of rune.tree.load. Skipping a damaged file gives a FileWarning.
         """
         if step is not None:
             self._require_sound(step)
@@ -206,16 +206,16 @@ class Manager:
         )
 
     def resume(self, initial: T, device: object = None) -> Checkpoint[T]:
-        """The newest checkpoint, of a tree like `initial`; without one, step 0 and `initial`.
+        """The newest checkpoint of a tree like `initial`; without one, step 0 and `initial`.
 
-        Arrays go where those of `initial` are. Errors: those of `restore`.
+        Arrays go to the devices of those in `initial`. Errors: those of `restore`.
         """
         for checkpoint in self._restored(initial, device):
             return checkpoint
         return Checkpoint(0, initial)
 
     def _restored(self, like: object, device: object) -> Iterator[Checkpoint[Any]]:
-        """The checkpoints that are whole, newest first, with a warning for the others."""
+        """The complete checkpoints, newest first, with a warning for each of the others."""
         for step in json.loads(_messages("steps", json.dumps([*self._descending()]))[0]):
             world = processes.current()
             problems = [
@@ -223,7 +223,7 @@ class Manager:
             ]
             if not problems:
                 yield Checkpoint(step, self._load(step, like, device))
-            elif self._stored(step).exists():  # or another process has removed it
+            elif self._stored(step).exists():  # else another process has removed it
                 _warn(f"rune: a checkpoint is passed over ({problems[0]})")
 
     def _require_sound(self, step: int) -> None:
@@ -248,10 +248,10 @@ class Manager:
         return iter(sorted({int(match[1]) for match in named if match}, reverse=True))
 
     def _problem(self, step: int, part: tuple[int, int] | None = None) -> str | None:
-        """What is wrong with what is there of a step; None if nothing is.
+        """What is wrong with the checkpoint of a step; None if it is complete.
 
-        part: (number, count) of this process: checksums of the file, or of those files of a folder
-              that fall to it, are compared as well
+        part: (number, count) of this process: then checksums are compared as well, of the file, or
+              of those files of a folder that this process has to check
         """
         path = self._stored(step)
         if not path.suffix:
@@ -277,13 +277,13 @@ def _fulfil(saving: Future[Path], path: Path, write: Callable[[], object]) -> No
 
 
 def _messages(topic: str, text: str) -> list[str]:
-    """What each process says of the checkpoints of a folder."""
+    """The texts of all processes about the checkpoints of a folder."""
     messages = processes.converse("restore", f"manager {topic}", text.encode())
     return [bytes(message).decode() for message in messages.values()]
 
 
 def _as_array(leaf: object) -> object:
-    """A Python number as an array of 64 bits, a copy of a NumPy array in its own dtype."""
+    """A Python number as a 64-bit array; a NumPy array as a copy in its own dtype."""
     number = trees.NUMBERS.get(type(leaf))
     if number is None and not isinstance(leaf, np.ndarray | np.generic):
         return leaf
@@ -296,7 +296,7 @@ def _as_number(like: object, value: Array) -> object:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint; of a folder first the name that lets it count."""
+    """Remove a checkpoint; for a folder, first the file that marks it as complete."""
     if path.suffix:
         path.unlink(missing_ok=True)
     else:
