@@ -1,8 +1,8 @@
 """Every error that rune raises, and the user's source line that goes with it.
 
 A message reads `operation: cannot <action> (<specifics>)`, then an optional `hint:` line and the
-line of the user's own code. Each class also derives from the builtin that NumPy or JAX users
-would catch. Frames inside the package are never shown as the cause: `user_frame` skips them.
+line of the user's code. Each class also derives from the builtin exception that NumPy or JAX users
+would catch. Frames inside the package never appear as the cause: `user_frame` skips them.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ class NonConcreteBooleanIndexError(TracerError, IndexError):
 
 
 class EscapedTracerError(TracerError, RuntimeError):
-    """A traced value used after its transformation had ended.
+    """A traced value used after its transformation has ended.
 
     >>> import rune
     >>> escaped = []

@@ -29,8 +29,8 @@ class Unravel:
 
     treedef:  the structure of the tree
     types:    of its leaves
-    dtype:    of the vector, where leaves have several dtypes; None where they have one, and a
-              vector of any dtype is taken apart
+    dtype:    of the vector, if leaves have several dtypes; None if they have one, which lets the
+              vector have any dtype
 
     Shapes: [N] -> a tree of arrays of N elements in all.
     Errors: ShapeError for another number of elements; DtypeError for a dtype that is not the

@@ -31,7 +31,7 @@ def _functions() -> tuple[Callable[[], object], Callable[[object], object]]:
     if len(changed) != 1:
         return partial(np.seterr, all="ignore"), lambda settings: np.seterr(**settings)  # type: ignore[arg-type]
     ((variable, value),) = changed
-    return partial(variable.set, value), variable.reset  # type: ignore[return-value]  # it takes what `set` gives
+    return partial(variable.set, value), variable.reset  # type: ignore[return-value]  # it takes the result of `set`
 
 
 ignore, restore = _functions()

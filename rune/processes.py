@@ -31,7 +31,7 @@ class World(Protocol):
         ...
 
     def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> Mapping[int, Message]:
-        """The next message of each of these processes on the topic.
+        """Wait for the next message of each of these processes on the topic.
 
         call:   the call in progress, for error messages
         alarm:  a topic on which any message ends the wait

@@ -229,7 +229,7 @@ def stop_server() -> NoReturn:
 
 
 def device_memory_profile(backend: str | None = None) -> NoReturn:
-    """Refused: it is a format of XLA's. Errors: ArgumentError, always.
+    """Not supported, as the format is XLA's. Errors: ArgumentError, always.
 
     >>> import rune
     >>> rune.profiler.device_memory_profile()  # doctest: +ELLIPSIS
@@ -244,7 +244,7 @@ def device_memory_profile(backend: str | None = None) -> NoReturn:
 
 
 def save_device_memory_profile(filename: str, backend: str | None = None) -> NoReturn:
-    """Refused: it is a format of XLA's. Errors: ArgumentError, always.
+    """Not supported, as the format is XLA's. Errors: ArgumentError, always.
 
     >>> import rune
     >>> rune.profiler.save_device_memory_profile("memory.prof")  # doctest: +ELLIPSIS

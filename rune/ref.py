@@ -112,7 +112,7 @@ def get(ref: Ref, idx: object = ...) -> Array:
     """ref[idx].
 
     Shapes: of the part. Types: of the array.
-    Errors: ArgumentError if it is not a reference; those of an index.
+    Errors: ArgumentError if it is not a reference; those of indexing.
 
     >>> import rune
     >>> rune.ref.get(rune.new_ref(rune.numpy.arange(3.0)), 1)

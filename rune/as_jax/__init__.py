@@ -31,9 +31,9 @@ _HERE = Path(__file__).parent
 
 
 def install() -> None:
-    """Let `import jax` give rune. A second call does nothing.
+    """Make `import jax` import rune. A second call does nothing.
 
-    Errors: ArgumentError if JAX itself has been imported by this process.
+    Errors: ArgumentError if this process has already imported JAX itself.
     """
     for name in _PACKAGES:
         known = sys.modules.get(name)

@@ -23,7 +23,7 @@ from rune.errors import ArgumentError
 from rune.ops import stop_gradient
 
 Rule = Callable[..., Any]
-# Rules of rune's own that libraries set again to the same effect: Lineax sets that of an identity.
+# Rules of rune's primitives that libraries set again, to the same effect: Lineax for an identity.
 SETTLED = {(TRANSPOSE, stop_gradient)}
 
 
@@ -69,7 +69,7 @@ class BatchRules(Rules):
     """Batch rules that take no axis. Without a batched operand the primitive itself is bound."""
 
     def adapted(self, primitive: Primitive, rule: Rule) -> Rule:
-        """The rule that is given the axis."""
+        """The rule, adapted to the signature with the axis."""
 
         def with_axis(axis: AxisData, values: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
             return rule(values, dims, **params)
@@ -81,7 +81,7 @@ class AxisBatchRules(Rules):
     """Batch rules that take the size and the name of the axis."""
 
     def adapted(self, primitive: Primitive, rule: Rule) -> Rule:
-        """The rule that is given the axis."""
+        """The rule, adapted to the signature with the axis."""
 
         def with_axis(axis: AxisData, values: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
             return rule(axis.size, axis.name, None, values, dims, **params)

@@ -62,7 +62,7 @@ class _Scale:
 def timeline(
     bars: Sequence[Bar], areas: Sequence[Area], colours: Mapping[str, str], span: tuple[float, float], title: str
 ) -> Picture:
-    """A picture of bars, coloured by kind, and of areas, over a span of time [s]."""
+    """A picture of bars, with `colours` by kind, and of areas, over a span of time [s]."""
     names = list(dict.fromkeys(b.row for b in bars))
     labels = [*names, *(a.name for a in areas)]
     scale = _Scale(14 + LETTER * max(map(len, labels), default=0), *span)

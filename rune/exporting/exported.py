@@ -48,7 +48,7 @@ class Exported:
     [Array([2., 2., 2.], f32[3], cpu:0)]
     """
 
-    program: Program  # the weights lead its inputs
+    program: Program  # its first inputs are the weights
     weights: tuple[Array, ...]
     in_tree: tree.TreeDef
     out_tree: tree.TreeDef
@@ -66,7 +66,7 @@ class Exported:
 
     @property
     def out_avals(self) -> tuple[ArrayType, ...]:
-        """The types of the leaves of the result."""
+        """The types of the leaves of the results."""
         return self.program.output_types
 
     def __repr__(self) -> str:

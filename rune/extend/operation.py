@@ -113,7 +113,7 @@ def primitive(
     sources:   kernels in CUDA C or OpenCL C, each for the devices that take its language
     jvp:       one rule(tangent, *operands, result, **params) for each operand, linear in the
                tangent, or ZERO, or NOT_DIFFERENTIABLE("why"); or one rule for all operands,
-               rule(primals, tangents, **params) -> (results, tangents), where None is a zero
+               rule(primals, tangents, **params) -> (results, tangents), where None means zero
     transpose: rule(cotangent, is_linear, *operands, **params) -> a cotangent or None for each;
                it receives the types of the linear operands in place of their values
     batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), with the batch

@@ -88,7 +88,7 @@ class Memory:
         return [life.allocation for life in self.lives() if life.end is None]
 
     def levels(self, until: float) -> Iterator[Level]:
-        """The bytes in use on a device after each change, up to a moment."""
+        """The bytes in use on a device after each change up to the time `until` [s]."""
         lives = self.lives()
         changes = [(a.start, a.nbytes, a.device) for a, _ in lives]
         changes += [(end, -a.nbytes, a.device) for a, end in lives if end is not None]
