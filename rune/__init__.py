@@ -156,7 +156,7 @@ _LATE = {
 
 
 def __getattr__(name: str):
-    # What `import rune` does not load: rooms that a script may not use, and the compiler.
+    # Loads on first use what `import rune` omits: packages that few scripts use, and the compiler.
     if name in _ROOMS:
         return _locks.load(f"rune.{name}")
     if name in _LATE:

@@ -1,12 +1,12 @@
-"""Array: the concrete, immutable array. A type, a buffer, and the place where that is.
+"""Array: the concrete, immutable array. It has a type, a buffer, and the buffer's place.
 
 On the CPU the buffer is a NumPy array and is shared with NumPy without a copy (read-only there).
 On another device it is what that backend's `alloc` returns, and reading it copies.
 
 An array is committed to its device if the user put it there, or if it was computed from one that
-is. All others just happen to be where they are, and follow the committed arrays that they meet
-(`transforms/compile/placement.py` has the rule). No array ever moves: a copy of it on another
-device is kept beside it, since its contents never change.
+is. Other arrays are free: an operation takes them to the device of its committed operands
+(`transforms/compile/placement.py` has the rule). No array ever moves: it keeps copies of itself on
+other devices, which stay valid because its contents never change.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an array is (None: the CPU), and whether it is committed to being there."""
+    """Where an array is (None: the CPU), and whether it is committed to that device."""
 
     device: Device | None
     committed: bool
 
 
-# The two places on the CPU are these very objects: the fast paths ask by identity.
+# No other objects stand for the two places on the CPU, so the fast paths compare by identity.
 CPU, COMMITTED_CPU = Place(None, False), Place(None, True)
 
 
@@ -65,10 +65,10 @@ def free_on(device: Device | None) -> Place:
 
 
 class Array(Operators, Memory, metaclass=ABCMeta):
-    """A concrete array; made by `rune.numpy`, by operations, by jitted functions.
+    """A concrete array, made by `rune.numpy`, by operations or by jitted functions.
 
-    Traced values are instances as well, so that what asks for arrays finds them in every
-    transformation; `type(x) is Array` says that x is concrete.
+    Traced values are instances, too, so that isinstance finds arrays in every transformation;
+    `type(x) is Array` says that x is concrete.
 
     >>> import rune.numpy as rnp
     >>> rnp.arange(3)
@@ -116,7 +116,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
     def numpy(self) -> np.ndarray:
         """The contents as a NumPy array; a read-only view on the CPU, a copy elsewhere.
 
-        Keys are records of their words there; `rune.random.key_data` gives the words as numbers.
+        NumPy sees keys as records of words; `rune.random.key_data` returns the words as numbers.
         """
         buffer = self.buffer
         if self.place.device is None:
@@ -126,18 +126,18 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         return copied_out(buffer, self.type, self.place.device)
 
     def start_numpy(self) -> Callable[[], np.ndarray]:
-        """Begin to copy the contents to the host; the result waits for them, and is called once."""
+        """Begin to copy the contents to the host; call the result, once, to wait for them."""
         backend = None if self.place.device is None else self.place.device.backend
         if isinstance(backend, ReadsAhead):
             return backend.start_copy_out(self.buffer, self.type)
         return self.numpy
 
     def rank0(self) -> np.ndarray | None:
-        """The contents if rank 0 and free on the CPU, for literals; else None."""
+        """The contents of an uncommitted array of rank 0 on the CPU, for literals; else None."""
         return self.buffer if not self.type.shape and self.place is CPU else None
 
     def buffer_on(self, device: Device | None) -> Any:
-        """The contents in the memory of `device` (None: the CPU); a copy is kept for next time."""
+        """The contents in the memory of `device` (None: the CPU); keeps a copy for later calls."""
         buffer, copy = self.buffer, self._copy
         if self.place.device is device:
             return buffer
@@ -147,23 +147,23 @@ class Array(Operators, Memory, metaclass=ABCMeta):
 
     def copied_to(self, device: Device | None) -> Buffer:
         """A buffer with the contents in the memory of `device` (None: the CPU)."""
-        # They never change, so blocks in the host's memory are views.
+        # The contents never change, so blocks in the host's memory can be views.
         if isinstance(device, Spread):
             return device.backend.share(self.numpy())
         return put(self.numpy(), self.type, free_on(device)).buffer
 
     @property
     def is_sole_owner(self) -> bool:
-        """True if no other array, no view and no NumPy array shares the memory.
+        """Whether no other array, view or NumPy array shares the memory.
 
-        An eager transpose or slice on the CPU is a view, so memory is lent only after this.
+        An eager transpose or slice on the CPU is a view, so donation has to check this first.
         """
         if self.place.device is None and type(self.buffer.base) is np.ndarray:
             return False
         return _references(self) <= _REFERENCES_OF_ONE
 
     def make_dense(self) -> None:
-        """Store a CPU array that is strided or not aligned as a dense one; the contents stay."""
+        """Store a CPU array that is strided or unaligned as a dense one with the same contents."""
         if not (self.buffer.flags.c_contiguous and self.buffer.flags.aligned):
             self._buffer = np.array(self._buffer, order="C")
 
@@ -182,9 +182,9 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         return self
 
     def item(self, *index: int) -> Any:
-        """The single element as a Python scalar, or the one at an index, by axes or flat.
+        """The only element as a Python scalar, or the one at an index, flat or one per axis.
 
-        Errors: ArgumentError for none or several elements without an index; IndexError beyond.
+        Errors: ArgumentError without an index unless there is one element; IndexError out of range.
         """
         self._require_numbers("item")
         if not index and self.size != 1:
@@ -258,7 +258,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
     def to_device(self, device: str | Device, *, stream: object = None) -> Array:
         """A copy on `device`, committed to it; the array itself if it is there already.
 
-        Errors: ArgumentError for a stream: work on a device is in one order.
+        Errors: ArgumentError for a stream: all work on a device runs in one order.
 
         >>> import rune.numpy as rnp
         >>> rnp.ones(2).to_device("cpu").committed
@@ -274,7 +274,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
     # --- other libraries -----------------------------------------------------------------------
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """(1, 0) for the CPU, (2, number) for a CUDA device; others hand out a copy on the CPU."""
+        """(1, 0) for the CPU, (2, number) for a CUDA device; other devices export a CPU copy."""
         device = self.place.device
         if device is not None and device.target.backend == "cuda":
             return dlpack.CUDA, int(device.name.split(":")[1])
@@ -288,11 +288,11 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule, read-only: no copy on the CPU and on CUDA, one from other devices.
+        """A read-only DLPack capsule, without a copy on the CPU and on CUDA.
 
-        stream: of CUDA, which waits for the array; None: it is complete when this returns.
+        stream: a CUDA stream that waits for the array; None: the array is complete on return.
         Errors: BufferError for dtypes that DLPack does not know (int4), for another device, and
-                for copy=False where there has to be a copy.
+                for copy=False if a copy is necessary.
         """
         native = self.__dlpack_device__()
         wanted = native if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
@@ -306,7 +306,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         return dlpack.lend(memory, owner, versioned=versioned, read_only=not fresh, is_copied=fresh)
 
     def _lendable(self, device: tuple[int, int], copy: bool, stream: int | None) -> tuple[dlpack.Memory, object]:
-        """Where the elements are on `device`, and what keeps them there."""
+        """The memory of the elements on `device`, and the object that keeps it alive."""
         if device[0] == dlpack.CUDA:
             source = put(self.numpy(), self.type, self.place) if copy else self
             return source._device_memory(device, stream), source.buffer
@@ -316,11 +316,11 @@ class Array(Operators, Memory, metaclass=ABCMeta):
 
     @property
     def _is_shared(self) -> bool:
-        """Whether others can read the memory where it is."""
+        """Whether other libraries can read the memory in place."""
         return self.place.device is None or self.place.device.target.backend == "cuda"
 
     def _device_memory(self, device: tuple[int, int], stream: int | None) -> dlpack.Memory:
-        """Where a CUDA array lies, for a stream that waits until all that writes it is done."""
+        """The memory of a CUDA array, for a stream that waits until all its writers are done."""
         shape, backend = self.shape, self.device.backend
         assert isinstance(backend, SharesMemory)
         steps = dlpack.dense_strides(shape)  # type: ignore[arg-type]
@@ -328,9 +328,9 @@ class Array(Operators, Memory, metaclass=ABCMeta):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Where the elements lie on a CUDA device, version 3; read-only, and complete.
+        """The memory of the elements on a CUDA device (version 3), read-only and complete.
 
-        Errors: AttributeError on other devices, DtypeError for dtypes that it has no name for.
+        Errors: AttributeError on other devices, DtypeError for dtypes without a name in it.
         """
         if self.__dlpack_device__()[0] != dlpack.CUDA:
             raise AttributeError(f"array: not on a CUDA device ({self.device.name})")
@@ -347,7 +347,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         }
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        """The elements read-only, for memoryview; Python asks for this from 3.12 on (PEP 688)."""
+        """A read-only view for memoryview, which Python calls from 3.12 on (PEP 688)."""
         self._require_numbers("array")
         return self.numpy().data
 
@@ -404,13 +404,13 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         return f"Array({body}, {self.type}, {self.device.name})"
 
     def _repr_html_(self) -> str | None:
-        """For notebooks: the device of each block; None, so that text is shown, on one device."""
+        """For notebooks: the device of each block. None on a single device, to show the text."""
         if self.is_deleted() or not isinstance(self.place.device, Spread) or not picture.can_draw(self.buffer.shape):
             return None
         return picture.array_html(self.buffer.shape, self.place.device.sharding, repr(self))
 
     def _shown(self) -> np.ndarray:
-        """What is printed: the elements, or the words of keys along a last axis."""
+        """The numbers to print: the elements, or for keys their words along a last axis."""
         contents = self.numpy()
         return stored_words(contents) if self.type.dtype in dtypes.KEYS else contents
 
@@ -425,7 +425,7 @@ class Array(Operators, Memory, metaclass=ABCMeta):
 
 
 def _buffers_on_host() -> Iterator[np.ndarray]:
-    """All live arrays and blocks in the host's memory, but for those that gc has frozen."""
+    """All live arrays and blocks in the host's memory, except those that gc has frozen."""
     for candidate in gc.get_objects():
         buffer = candidate._buffer if type(candidate) is Array else None
         blocks = buffer.buffers if isinstance(buffer, Blocks) else (buffer,)
@@ -439,7 +439,7 @@ def _references(array: Array) -> int:
     return sys.getrefcount(array._buffer)
 
 
-# How many references the interpreter adds to that of the slot differs between releases.
+# Python releases differ in how many references the interpreter adds to that of the slot.
 _REFERENCES_OF_ONE = _references(Array(object(), ArrayType((), dtypes.f32)))
 
 
@@ -450,9 +450,9 @@ def _unpickle(data: np.ndarray, type: ArrayType, layout: StoredSharding | None =
 def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -> Array:
     """A concrete array from host data, on the default device and not committed to it.
 
-    Types:  Python and NumPy values without `dtype` arrive with 32-bit types.
+    Types:  without `dtype`, Python and NumPy values become 32-bit types.
     Errors: OverflowError for a Python integer out of range; DtypeError if an argument is not a
-            number, and for a complex number where `dtype` is real; ArgumentError for a masked
+            number, and for a complex number if `dtype` is real; ArgumentError for a masked
             array that hides elements.
     """
     refuse_mask("array", value)
@@ -461,7 +461,7 @@ def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -
     if target in dtypes.KEYS and host.dtype != target:
         raise DtypeError(f"array: cannot make {dtypes.short(target)} of {host.dtype}")
     dtypes.require_whole("array", host.dtype, target)
-    is_counted = host.dtype.kind in "iu" or type(value) is int  # larger ones arrive as objects
+    is_counted = host.dtype.kind in "iu" or type(value) is int  # NumPy holds larger ones as objects
     if is_counted and target in dtypes.INTEGER and not isinstance(value, np.ndarray | np.generic):
         check_range(host, target)
     if host.dtype in dtypes.FLOATING and target in dtypes.INTEGER:
@@ -486,7 +486,7 @@ def default_place() -> Place:
 
 
 def on(device: str | Device) -> Device | None:
-    """The device, given as itself or by its name; None for cpu:0, whose arrays need no copy."""
+    """The device, from itself or its name; None for cpu:0, whose arrays need no copy."""
     resolved = device_of(device)
     return None if resolved.name == "cpu:0" else resolved
 

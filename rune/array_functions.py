@@ -1,8 +1,8 @@
 """The methods of arrays that are functions of rune.numpy, with their arguments: `x.sort(axis=0)`.
 
-Arrays stand below that room, so the methods ask for it when they are called, and a script that
-needs none of them does not pay for importing it. Editors and `help` read what is written here; a
-test compares it with the functions.
+This module is in a layer below rune.numpy, so each method imports it when called, and a script that
+uses none of them does not pay for the import. Editors and `help` show the signatures and docstrings
+here; a test compares them with those of the functions.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @functools.cache
 def namespace() -> ModuleType:
-    """The room of the functions."""
+    """The module rune.numpy."""
     return locks.load("rune.numpy")
 
 
 class ArrayFunctions:
-    """The methods, by name. Each is the function of rune.numpy, of this array."""
+    """The methods, by name. Each calls the function of rune.numpy with this array."""
 
     __slots__ = ()
 

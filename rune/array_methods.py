@@ -1,8 +1,8 @@
 """The methods of arrays that need rune.numpy: `x.sort()` is `rune.numpy.sort(x)`.
 
-Arrays and their operators stand below that room, so `rune` attaches these methods from above, to
-concrete and traced arrays alike: those that are functions there (array_functions.py), and those
-that are more than that.
+Arrays and their operators are in a layer below rune.numpy, so `rune` attaches these methods to
+concrete and traced arrays when it is imported: those that only call a function of rune.numpy
+(array_functions.py), and those that do more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def __array_namespace__(self: Array, *, api_version: str | None = None) -> Any:
-    """rune.numpy as the array API standard has it: what its functions make can be assigned to.
+    """rune.numpy as the array API standard requires it: arrays it makes support item assignment.
 
     Errors: ArgumentError for a version that is not one of the standard's up to 2025.12.
     """
@@ -59,18 +59,18 @@ def astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: str
 def reshape(
     self: Array, *shape: object, order: str = "C", copy: bool | None = None, out_sharding: Sharding | None = None
 ) -> Array:
-    """Another shape, one size may be -1; `order` "F" reads and writes columns first."""
+    """The elements in another shape, with one size of -1 inferred; order "F" is column-major."""
     sizes = shape[0] if len(shape) == 1 else shape
     return namespace().reshape(self, sizes, order, copy=copy, out_sharding=out_sharding)
 
 
 def ravel(self: Array, order: str = "C", *, out_sharding: Sharding | None = None) -> Array:
-    """One axis."""
+    """The elements along one axis."""
     return reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
 def to_device(self: Array, device: str | Device | None, *, stream: object = None) -> Array:
-    """A traced value on a device, as an equation of the program; itself for None."""
+    """Move a traced value to a device by an equation of the program; itself for None."""
     if stream is not None:
         raise ArgumentError(f"to_device: cannot use stream={stream!r} (a device has one order of work)")
     return self if device is None else namespace().asarray(self, device=device)

@@ -1,4 +1,4 @@
-"""Memory: what a concrete array tells of its memory, by the names of jax.Array."""
+"""Memory: the methods by which a concrete array describes its memory, as in jax.Array."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rune.errors import ArgumentError
 
 
 class Memory:
-    """A mixin of `Array` without fields: it asks an array for its buffer and its place.
+    """A mixin of `Array` without fields, which reads the array's buffer and place.
 
     >>> import rune.numpy as rnp
     >>> rnp.arange(3).on_device_size_in_bytes()
@@ -18,28 +18,28 @@ class Memory:
     __slots__ = ()
 
     def is_ready(self: Any) -> bool:
-        """Whether no work is waited for: what a device has begun is finished here."""
+        """Wait until the contents are computed; always True."""
         self.block_until_ready()
         return True
 
     def copy_to_host_async(self: Any) -> None:
-        """Begin to copy the contents to the host, where a device can do that beside other work."""
+        """Begin to copy the contents to the host, if the device can do so in the background."""
         self.start_numpy()
 
     def clone(self: Any) -> Any:
-        """An array of the same contents and place; they never change, so the memory is shared."""
+        """An array with the same contents and place; it shares the memory, which never changes."""
         return type(self)(self.buffer, self.type, self.place)
 
     def on_device_size_in_bytes(self: Any) -> int:
-        """The bytes that the elements take."""
+        """The size of the elements in bytes."""
         return self.size * self.dtype.itemsize
 
     def platform(self: Any) -> str:
-        """The kind of device that it is on."""
+        """The kind of device that holds the array."""
         return self.device.platform
 
     def unsafe_buffer_pointer(self: Any) -> int:
-        """The address of the first element in the memory of the CPU, while the array lives.
+        """The address of the first element in the CPU's memory; valid while the array lives.
 
         Errors: ArgumentError on another device.
         """

@@ -1,15 +1,15 @@
-"""Settings: what is set for the process, and over it the blocks that change it for themselves.
+"""Settings: those of the process, and the blocks that override them in one thread or task.
 
-A statement `rune.configure(check_nans=True)` changes the process, and threads that start later;
-`with rune.configure(check_nans=True):` changes the block alone, in its own thread or task. Which of
-the two a call is shows only after it: it waits until its thread asks for settings again, or until
-its result is dropped or shown, and only then it is a statement. So no thread ever sees a setting of
-another's block. RUNE_X64=1, RUNE_CHECK_NANS=1, ... say what a process begins with.
+The statement `rune.configure(check_nans=True)` changes the whole process; `with
+rune.configure(check_nans=True):` changes only the block, in its own thread or task. A call cannot
+tell which of the two it is, so it stays pending: it becomes a statement when its thread reads a
+setting, or when its result is dropped or shown. So no thread ever sees the setting of a block in
+another. RUNE_X64=1, RUNE_CHECK_NANS=1, ... give the initial values.
 
-Settings are part of every cache key, so none goes stale. All but six: `symbolic` says which
-traces are made, `cache_dir` where compiled code is kept, `compiled_bytes` how much of it,
-`cpu_devices` and `xla_flags` how many devices there are, and `log_compiles` what is logged; the
-contents of a trace do not depend on them.
+Settings are part of every cache key, so no cached result goes stale. The contents of a trace do not
+depend on six of them, which are left out: `symbolic` decides which traces are made, `cache_dir`
+where compiled code is kept and `compiled_bytes` how much of it, `cpu_devices` and `xla_flags` how
+many devices there are, and `log_compiles` what is logged.
 
 >>> with setting(check_nans=True):
 ...     current().check_nans
@@ -41,7 +41,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# --- where settings stand ---------------------------------------------------------------------
+# --- storing settings -------------------------------------------------------------------------
 
 
 @functools.cache
@@ -55,14 +55,14 @@ def _changed(settings: Config, changes: Mapping[str, Value]) -> Config:
 
 @functools.cache
 def _varied(settings: Config, *changes: tuple[str, Value]) -> Config:
-    """The settings with these changes: looked up, because large eager calls ask for them."""
+    """The settings with these changes; cached, because every large eager call needs them."""
     changed = dict(changes)
     return _interned(**{name: changed.get(name, getattr(settings, name)) for name in _NAMES})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """What one block changes, and the keys that were used in it."""
+    """The changes of one block, and the random keys that were used in it."""
 
     setting: Setting[Any]
     changes: Mapping[str, Value]
@@ -70,10 +70,10 @@ class _Layer:
 
 
 class Scope:
-    """The open blocks of a thread or task, the innermost last, and the settings that follow.
+    """The open blocks of a thread or task, the innermost last, and the resulting settings.
 
-    `settings` is unset while a call of this thread waits to be a block or a statement. Native code
-    reads the slot too, and leaves such calls to Python.
+    `settings` is unset while a `configure` call of this thread is pending. Native code reads the
+    slot, too, and leaves calls to Python while it is unset.
     """
 
     __slots__ = ("__weakref__", "layers", "settings")
@@ -84,7 +84,7 @@ class Scope:
 
 
 class _Waiting(Scope):
-    """The scope of a thread in which the last call of `configure` is not yet one or the other."""
+    """The scope of a thread whose last call of `configure` is not yet a block or a statement."""
 
     __slots__ = ("outer", "setting")
 
@@ -94,9 +94,9 @@ class _Waiting(Scope):
 
 
 class _Process:
-    """What statements have set, in their order, and every scope that lies over it.
+    """The changes by statements, in order, and all scopes that override them.
 
-    A statement whose result is still held can be taken back: it stands apart from the others.
+    A statement can be taken back while its result is referenced, so it is stored separately.
     """
 
     def __init__(self) -> None:
@@ -110,21 +110,21 @@ class _Process:
         self.begin()
 
     def begin(self) -> None:
-        """Take a lock that nobody holds; in the child of a fork another thread may have had it."""
+        """Create the lock anew: in a forked child, a thread that no longer exists may hold it."""
         self._lock, self._is_acting = locks.reentrant(), False
         self._do(self._renew)
 
     def set(self, setting: Setting[Any], changes: Mapping[str, Value]) -> None:
-        """A statement: the last word on what it changes."""
+        """Add a statement, which overrides earlier ones."""
         reference = weakref.ref(setting)
         self._do(lambda: self._add(reference, changes))
 
     def take_back(self, setting: Setting[Any]) -> None:
-        """What would hold if the statement had not been."""
+        """Remove a statement, and restore what holds without it."""
         self._do(lambda: self._remove(setting))
 
     def opened(self, layers: tuple[_Layer, ...]) -> Scope:
-        """The scope of these blocks."""
+        """A scope with these open blocks."""
         if not layers:
             return self.scope
         scope = Scope(layers)
@@ -135,7 +135,7 @@ class _Process:
         self._actions.append(action)
         with self._lock:
             if self._is_acting:
-                return  # a finaliser in the middle of the loop below, which will come to it
+                return  # called by a finaliser within the loop below, which will run the action
             self._is_acting = True
             try:
                 while self._actions:
@@ -162,7 +162,7 @@ class _Process:
         self._settle(scope)
 
     def _renew(self) -> None:
-        """Tell every scope what holds now."""
+        """Recompute the settings of the process and of every scope."""
         settings = self.base
         for _, changes in self.statements:
             settings = _changed(settings, changes)
@@ -188,15 +188,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def current() -> Config:
-    """The settings in force."""
+    """The current settings."""
     try:
         return _scope.get().settings
-    except AttributeError:  # a call waits, and its thread goes on: it was a statement
+    except AttributeError:  # a call is pending, and its thread continues: it was a statement
         return _settled().settings
 
 
 def _settled() -> Scope:
-    """The scope of this thread, in which no call waits any more."""
+    """The scope of this thread, after making a pending call a statement."""
     scope = _scope.get()
     if isinstance(scope, _Waiting):
         setting = scope.setting()
@@ -208,12 +208,12 @@ def _settled() -> Scope:
 
 
 def of_environment(name: str) -> Value:
-    """What the process began with, whatever has been set since."""
+    """The initial value of a setting, whatever has been set since."""
     return getattr(_process.base, name)
 
 
 def variable() -> ContextVar[Scope]:
-    """Where the scope stands: for native code."""
+    """The context variable that holds the scope, for native code."""
     return _scope
 
 
@@ -223,39 +223,39 @@ _NEUTRAL = {n: getattr(Config(), n) for n in _NEUTRAL_NAMES}
 
 @functools.cache
 def for_traces(settings: Config) -> Config:
-    """The settings without those that traces do not depend on: a part of the key of every trace."""
+    """The settings as part of a trace's cache key: those that no trace depends on are reset."""
     return _changed(settings, _NEUTRAL)
 
 
 def used_keys() -> dict[Any, Any]:
-    """The keys that were used since `check_keys` was switched on, and where."""
+    """The random keys that were used since `check_keys` was switched on, and where."""
     if _process.scope.settings.check_keys:
         return _process.used_keys
     watching = (x for x in _settled().layers if x.changes.get("check_keys"))
     return next((x.used_keys for x in watching), {})
 
 
-# --- changing them ----------------------------------------------------------------------------
+# --- changing settings ------------------------------------------------------------------------
 
 
 class Setting(Generic[T]):
-    """What `rune.configure` and its like return: left alone a statement, entered a block.
+    """What `rune.configure` and similar functions return: a statement unless it is entered.
 
-    A statement is for the process, and the last of several is in force. Entering takes it back, so
-    that the block leaves everything as it was before the call. It may be entered again, also
-    inside itself and by several threads, and is a decorator of functions.
+    A statement changes the process; the latest one wins. Entering takes the statement back, so that
+    the block ends with the settings from before the call. The block may be entered again, nested in
+    itself or by several threads, and it also decorates functions.
     """
 
     __slots__ = ("__weakref__", "_acts", "_changes", "_is_open", "_result")
 
     def __init__(self, changes: Mapping[str, Value], result: Callable[[Config], T]) -> None:
-        """result: what the block is given, of the settings in it."""
+        """result: maps the settings in the block to the value that `with ... as` binds."""
         self._changes, self._result = changes, result
-        self._is_open, self._acts = True, False  # whether it may become a statement, and is one
+        self._is_open, self._acts = True, False  # may become a statement; is one
         _scope.set(_Waiting(_settled(), self))
 
     def act(self) -> None:
-        """Act as a statement, unless it is a block."""
+        """Become a statement, unless it is a block."""
         if self._is_open:
             self._is_open, self._acts = False, True
             _process.set(self, self._changes)
@@ -279,11 +279,11 @@ class Setting(Generic[T]):
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         layers = _settled().layers
         depths = [k for k, layer in enumerate(layers) if layer.setting is self]
-        if depths:  # else a generator ends in another thread than it began
+        if depths:  # else a generator ends in a different thread from where it began
             _scope.set(_process.opened((*layers[: depths[-1]], *layers[depths[-1] + 1 :])))
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, with each of its calls in a block."""
+        """The function, with each call in a block of its own."""
         self._take_back()
         is_late = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
         if not callable(function) or any(test(function) for test in is_late):
@@ -300,15 +300,15 @@ class Setting(Generic[T]):
         return wrapped
 
     def __del__(self) -> None:
-        self.act()  # a statement whose result nobody wants
+        self.act()  # dropping the result makes it a statement
 
     def __repr__(self) -> str:
-        self.act()  # shown by a notebook, which keeps it
+        self.act()  # a notebook that shows the result also keeps it
         return f"configure({', '.join(f'{k}={v!r}' for k, v in self._changes.items())})"
 
 
 def setting(**changes: Value) -> Setting[Config]:
-    """Changes that are known to be right; a block is given the settings in it."""
+    """A Setting with changes that need no check; `with ... as` binds the settings in the block."""
     return Setting(changes, lambda settings: settings)
 
 

@@ -1,17 +1,17 @@
-"""What surrounds code where it runs: one immutable record for each thread or task.
+"""The dynamic context of running code: one immutable record for each thread or task.
 
-The record has at most one entry of each type, the innermost. Its owner defines the type, and so
-who may ask is who may import it; a module below cannot depend on what stands above. Besides this
-record a context carries the interpreter that is current and the settings (decision 0098).
+The record has at most one entry of each type, the innermost. The owner of an entry defines its type
+and only modules that may import the type can read the entry, so no layer depends on one above it.
+Besides this record a context carries the current interpreter and the settings (decision 0098).
 
-    errors.Frame                  the user's line that is being worked on
-    scopes.Scope                  the names of the scopes around
+    errors.Frame                  the user's line to which errors are attributed
+    scopes.Scope                  the names of the enclosing scopes
     effects.Handlers              the handlers of effects
-    dims.guards.Questions         the comparisons of symbolic sizes that were asked for
-    core.axes.LaneAxis            the axis of lanes whose batch rule runs
-    profiling.Profile             the profile that gathers events
-    transforms.references.Frame   the body under way, for references from outside of it
-    transforms.callers.Callers    who makes the calls of jitted functions
+    dims.guards.Questions         the recorded comparisons of symbolic sizes
+    core.axes.LaneAxis            the batch axis whose batch rule is running
+    profiling.Profile             the profile that records events
+    transforms.references.Frame   the current body, for references from outside it
+    transforms.callers.Callers    what carries out calls of jitted functions
     transforms.inspect.cache_misses.Collectors, checkify.calls.State, as_jax.flags.Options
 
 >>> class Depth(int):
@@ -34,12 +34,12 @@ _entries: ContextVar[Mapping[type, object]] = ContextVar("rune_context", default
 
 
 def innermost(kind: type[T]) -> T | None:
-    """The innermost entry of this type; None outside of all."""
-    return _entries.get().get(kind)  # type: ignore[return-value]  # it is of its kind
+    """The innermost entry of this type, or None."""
+    return _entries.get().get(kind)  # type: ignore[return-value]  # each entry has its key's type
 
 
 def put(kind: type[T], entry: T | None) -> None:
-    """From now on this is the entry of its type in this context; None: there is none."""
+    """Set the entry of this type in this context from now on; None removes it."""
     entries = {**_entries.get(), kind: entry}
     if entry is None:
         del entries[kind]
@@ -47,9 +47,9 @@ def put(kind: type[T], entry: T | None) -> None:
 
 
 class inside(Generic[T]):
-    """Inside the block this is the entry of its type; None: there is none.
+    """A block in which this is the entry of its type; None: in which there is none.
 
-    Leaving it restores this type alone: blocks of several types may end in any order.
+    Leaving the block restores only this type, so blocks of several types may end in any order.
     """
 
     __slots__ = ("entry", "kind", "outer")

@@ -13,13 +13,13 @@ from rune.records import dataclass
 
 @dataclass(slots=True)
 class Counters:
-    """How often things happened in this process.
+    """How many times each of these events happened in this process.
 
-    traces: a Python function was traced by jit. compiles: a program was lowered and compiled.
-    runs: a compiled program was run. disk_hits, disk_misses: compiled code was looked for in the
-    cache on disk, and found or not. evictions: a trace was forgotten, with its compiled code,
-    because more was kept than `rune.configure(compiled_bytes=...)` allows. searches: the fastest
-    loops of a kernel were searched for.
+    traces: jit traced a Python function. compiles: a program was lowered and compiled. runs: a
+    compiled program was run. disk_hits, disk_misses: a look-up in the cache on disk did or did not
+    find compiled code. evictions: a trace was dropped with its compiled code, because the cache
+    exceeded `rune.configure(compiled_bytes=...)`. searches: a search for the fastest loops of a
+    kernel was made.
     """
 
     traces: int = 0
@@ -31,26 +31,26 @@ class Counters:
     searches: int = 0
 
 
-# `next` on itertools.count is atomic, so threads count without a lock.
+# `next` on itertools.count is atomic, so threads can count without a lock.
 traces, compiles, runs = itertools.count(), itertools.count(), itertools.count()
 disk_hits, disk_misses = itertools.count(), itertools.count()
 evictions, searches = itertools.count(), itertools.count()
-_native = array("q", [0])  # runs that native code made and counted
+_native = array("q", [0])  # runs by native code, which counts them itself
 
 
 def value(counter: itertools.count) -> int:
-    """How often `next` was called on the counter."""
-    # "count(7)" is the one way to look at it without counting: Python 3.14 does not pickle it.
+    """How many times `next` was called on the counter."""
+    # Only the repr, "count(7)", shows the value without counting: Python 3.14 cannot pickle it.
     return int(repr(counter)[len("count(") : -1])
 
 
 def native_runs() -> array[int]:
-    """Where native code counts the runs that it makes, holding the interpreter's lock."""
+    """The cell in which native code counts its runs, while it holds the interpreter's lock."""
     return _native
 
 
 def counters() -> Counters:
-    """The counters as they stand.
+    """The current counters.
 
     Errors: none.
 

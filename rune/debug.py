@@ -1,12 +1,12 @@
-"""Looking into programs while they run: print, callback and checks, in eager and compiled code;
-and at sharded arrays: which device holds which block.
+"""Debugging: print, callback and checks in eager and compiled code, profiles, and a view of which
+device holds which block of a sharded array.
 
     rune.debug.print("x = {x:.3f}", x=x)
     with rune.debug.checks(bounds=True, nans=True): ...
     with rune.debug.profile() as profile: ...
 
-What is printed is the value when the program runs. Under vmap it is printed once per lane, under
-grad once, for the primal; where no argument has lanes, once.
+A print shows the values when the program runs. Under vmap it prints once per lane, or once if no
+argument is batched; under grad once, for the primal.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ __all__ = [
 
 @contextmanager
 def checks(bounds: bool = False, nans: bool = False, infs: bool = False) -> Iterator[None]:
-    """Inside the block, programs say where an index left its array, or a NaN was made.
+    """A block in which programs report indices out of bounds, and new NaNs and infinities.
 
-    bounds:  indices for which no mode was asked (x[i], x.at[i], dynamic slices).
-    nans:    NaNs of operations whose operands have none, whether they reach a result or not.
-    infs:    infinities, likewise.
-    The settings check_bounds, check_nans and check_infs of rune.configure are the same.
+    bounds:  check indices without an explicit mode (x[i], x.at[i], dynamic slices).
+    nans:    check for NaNs in operations whose operands have none, also in unused results.
+    infs:    check for infinities, likewise.
+    The settings check_bounds, check_nans and check_infs of rune.configure have the same effect.
     Errors: BoundsError (an IndexError) and NaNError with the operation, the index or position, and
-            your line; raised by the call that ran the program.
+            your line; the call that ran the program raises them.
 
-    Kernels are built with the checks inside, on every executor, and are slower for it; jitted
-    functions are traced once more, for their checked form. Values are the same.
+    On every executor kernels contain the checks, which makes them slower. Jitted functions are
+    traced again in their checked form. The values do not change.
 
     >>> import rune, rune.numpy as rnp
     >>> f = rune.jit(lambda x, i: x[i])
@@ -80,24 +80,25 @@ def checks(bounds: bool = False, nans: bool = False, infs: bool = False) -> Iter
 
 @contextmanager
 def profile() -> Iterator[Profile]:
-    """Inside the block, what is done tells when it began and how long it took.
+    """A block that records when each event began, and how long it took.
 
-    Compiled programs and each of their steps, eager operations, traces, compilations, copies
-    between host and devices, waiting for data, collectives, callbacks and their wait for the
-    interpreter, blocks of `rune.profiler.TraceAnnotation`, and the memory of the arrays that are
-    made: each with your line and its `rune.named_scope`. What is between is Python. Beside its time
-    an event has that of its thread on a processor; otherwise the thread waited.
+    Events are compiled programs and each of their steps, eager operations, traces, compilations,
+    copies between host and devices, waiting for data, collectives, callbacks and their wait for the
+    interpreter, and blocks of `rune.profiler.TraceAnnotation`; array allocations are recorded, too.
+    Each has your line and its `rune.named_scope`. The time between events is Python's. An event has
+    both its duration and its thread's time on a processor; for the rest the thread waited.
 
-    What it gives prints as tables, and a notebook draws its timeline. `plans` has the numbers of
-    programs, `totals` those of all else, `threads` what each thread computed and waited, `events`
-    each by itself, `between` the Python between them, `counters` what was traced, compiled and
-    found on disk, `live_arrays()` what was made and lives on, `picture()` the
-    timeline; `save("trace.json")` writes it for Perfetto and Chrome. Times are the device's own
-    where it has a clock (OpenCL, Vulkan, CUDA, WebGPU with timestamp-query), else the host's.
+    The profile prints as tables, and a notebook draws its timeline. `plans` has the figures of
+    programs, `totals` those of all other events, `threads` how long each thread computed and
+    waited, `events` the single events, `between` the Python between them, `counters` the numbers of
+    traces, compilations and binaries found on disk, `live_arrays()` the new arrays that are still
+    alive, `picture()` the timeline; `save("trace.json")` writes it for Perfetto and Chrome. Times
+    are the device's own if it has a clock (OpenCL, Vulkan, CUDA, WebGPU with timestamp-query), else
+    the host's.
 
-    Programs are compiled once more for it, with every step apart, and each call waits. With
-    RUNE_DEBUG=profile in the environment the whole process is profiled, and the tables are printed
-    at its end. Other threads are profiled by blocks of their own.
+    Profiling compiles programs again, with separate steps, and makes each call wait. With
+    RUNE_DEBUG=profile in the environment, the whole process is profiled and prints the tables at
+    its end. Other threads need blocks of their own.
     Errors: none.
 
     >>> import rune, rune.numpy as rnp
@@ -120,9 +121,9 @@ def callback(
 ) -> None:
     """Call a Python function of concrete arrays, for its side effects, when the program runs.
 
-    ordered:      after the ordered callbacks before it, and before those after it.
-    partitioned:  JAX's request for one call per shard; an array here is in one piece.
-    Its result is ignored. Leaves that are not arrays are handed over as they are.
+    ordered:      keep this call in program order with other ordered callbacks.
+    partitioned:  JAX's request for one call per shard; without effect, as arrays arrive whole.
+    The result of the function is ignored. Leaves that are not arrays are passed unchanged.
     Errors: TransformError if an argument is not a function; else those of the function.
 
     >>> import rune
@@ -142,13 +143,13 @@ def print(
     skip_format_check: bool = False,
     **kwargs: object,
 ) -> None:
-    """Print values when the program runs, as `fmt.format(*args, **kwargs)` says.
+    """Print `fmt.format(*args, **kwargs)` with the values when the program runs.
 
-    Numbers are shown as NumPy's `printoptions` say where it is called.
-    ordered:      after what was printed in order before.
+    Numbers are formatted by NumPy's `printoptions` at the call.
+    ordered:      keep this print in program order with other ordered ones.
     partitioned:  as for `callback`.
-    skip_format_check: whether arguments that no field names are let through.
-    Errors:  ArgumentError when the format and the arguments do not fit, at the time of tracing.
+    skip_format_check: whether to accept arguments that no field of the format uses.
+    Errors:  ArgumentError, when traced, if the format does not match the arguments.
 
     >>> import rune
     >>> rune.jit(lambda x: rune.debug.print("x = {x:.1f}", x=x))(2.0)
@@ -159,12 +160,12 @@ def print(
     debug_callback(_Show(fmt, _print_options()), *args, ordered=ordered, **kwargs)
 
 
-_Options = tuple[tuple[str, Any], ...]  # names and values of NumPy's
+_Options = tuple[tuple[str, Any], ...]  # names and values of NumPy's print options
 
 
 @dataclass(frozen=True, slots=True)
 class _Show:
-    """Prints as the format says. A value, so that an eager loop with it is compiled once."""
+    """Prints by a format. Equal formats compare equal, so that an eager loop compiles once."""
 
     fmt: str
     options: _Options
@@ -177,7 +178,7 @@ class _Show:
 
 
 def _print_options() -> _Options:
-    """NumPy's print options in force here, without `formatter`, which holds functions."""
+    """NumPy's current print options, without `formatter`, which holds functions."""
     options = np.get_printoptions()
     return tuple((name, options[name]) for name in _SHOWN)
 
@@ -186,13 +187,13 @@ _SHOWN = ("precision", "threshold", "edgeitems", "linewidth", "suppress", "nanst
 
 
 def _host(value: Any) -> object:
-    """An array as NumPy's, a number as NumPy's scalar, which have formats; keys as they are."""
+    """A NumPy array or scalar, which supports formats, for an array or number; keys unchanged."""
     is_number = hasattr(value, "type") and value.type.dtype not in dtypes.KEYS
     return np.asarray(value)[()] if is_number else value
 
 
 def _require_fit(fmt: str, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
-    """Raise ArgumentError unless every field has an argument and every argument a field."""
+    """Raise ArgumentError unless each field has an argument and each argument a field."""
     supplied = [*map(str, range(len(args))), *kwargs]
     fields = list(_fields(fmt))
     lacking = [name for name in fields if name not in supplied]
@@ -203,7 +204,7 @@ def _require_fit(fmt: str, args: Sequence[object], kwargs: Mapping[str, object])
 
 
 def _fields(fmt: str) -> Iterator[str]:
-    """The arguments that a format names: `0`, `x`; fields without a name are counted."""
+    """The arguments that a format uses: `0`, `x`; fields without a name get their number."""
     count = itertools.count()
     for _, name, spec, _ in string.Formatter().parse(fmt):
         if name is not None:
@@ -214,7 +215,7 @@ def _fields(fmt: str) -> Iterator[str]:
 def visualize_sharding(shape: Sequence[int], sharding: Sharding) -> None:
     """Print which device would hold which block of an array of this shape.
 
-    shape:   of a vector or a matrix
+    shape:   the shape of a vector or a matrix
     Errors:  ArgumentError for another rank, ShapeError if the blocks would not be equal.
 
     >>> import rune

@@ -1,15 +1,15 @@
 """Dtypes: NumPy's dtype objects, their short names, and the promotion lattice.
 
-A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). The names in programs
-count bits, and `FROM_SHORT` reads them; a dtype that a user names is read by `named`, where what
-NumPy knows means what NumPy means ("i4" has four bytes), and by `as_dtype` where an array is made
-in it. Promotion is JAX's lattice: the result is the least upper bound, and weak (Python
-scalar) operands take the other side's width. The default types are 32-bit; an explicit 64-bit dtype
-is honoured, or truncated where the settings say so. Strict promotion (`rune.numpy_dtype_promotion`)
-is another lattice, in which only weak types have anything above.
+A dtype is always a `numpy.dtype` (bf16, fp8 and int4 come from ml_dtypes). Names in programs count
+bits, and `FROM_SHORT` maps them to dtypes. `named` reads a dtype that a user names, and gives
+NumPy's meaning to names that NumPy knows ("i4" has four bytes); `as_dtype` does the same for the
+dtype of a new array. Promotion follows JAX's lattice: the result is the least upper bound, and weak
+(Python scalar) operands take the other side's width. The default types are 32-bit; an explicit
+64-bit dtype is kept, or truncated if the settings say so. Strict promotion
+(`rune.numpy_dtype_promotion`) is another lattice, in which only weak types can be promoted.
 
-Keys of random numbers have dtypes as well, one for each generator: records of two words, which
-NumPy moves and computes nothing with. Users see them as `KeyDtype`, which prints as `key<fry>`.
+Random keys have dtypes, too, one for each generator: records of two words, which NumPy can move but
+not compute with. Users see them as `KeyDtype`, which prints as `key<fry>`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ f8_e4m3, f8_e5m2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_
 c64, c128 = np.dtype(np.complex64), np.dtype(np.complex128)
 float0 = np.dtype([("float0", np.void, 0)])
 
-KEY_TAGS = {"threefry2x32": "fry", "philox4x32": "phx4"}  # generators, and what names their keys
+KEY_TAGS = {"threefry2x32": "fry", "philox4x32": "phx4"}  # generators, and the tags of their keys
 KEY_OF = {impl: np.dtype([(tag, np.uint32, (2,))], align=True) for impl, tag in KEY_TAGS.items()}
 IMPL_OF = {dtype: impl for impl, dtype in KEY_OF.items()}
 KEYS = frozenset(IMPL_OF)
@@ -85,7 +85,7 @@ def short(dtype: np.dtype) -> str:
 
 
 def one_of(dtype: np.dtype) -> np.dtype:
-    """The one object for a dtype; unpickled arrays and dtypes with metadata have equal ones."""
+    """The unique object for a dtype; unpickling and metadata create others that are equal."""
     return FROM_SHORT.get(SHORT.get(dtype, ""), dtype)
 
 
@@ -94,9 +94,9 @@ def one_of(dtype: np.dtype) -> np.dtype:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyDtype:
-    """The dtype of keys of one generator. It prints as `key<fry>`, and its items have 64 bits.
+    """The dtype of the keys of one generator. It prints as `key<fry>`, and its items have 64 bits.
 
-    It equals the NumPy dtype in which keys are stored, and `numpy.dtype` turns it into that.
+    It equals the NumPy dtype that stores the keys, and `numpy.dtype` converts it to that dtype.
 
     >>> import rune
     >>> rune.random.key(0).dtype, rune.random.key(0).dtype == rune.random.KeyDtype("threefry2x32")
@@ -107,7 +107,7 @@ class KeyDtype:
 
     @property
     def dtype(self) -> np.dtype:
-        """The records in which NumPy stores such keys."""
+        """The NumPy record dtype that stores such keys."""
         return KEY_OF[self.impl]
 
     @property
@@ -117,12 +117,12 @@ class KeyDtype:
 
     @property
     def type(self) -> type:
-        """The class of its scalars, by which libraries know keys: `prng_key`."""
+        """The class of its scalars, by which libraries recognise keys: `prng_key`."""
         return prng_key
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one key."""
+        """The size of a key in bytes."""
         return self.dtype.itemsize
 
     def __eq__(self, other: object) -> bool:
@@ -141,18 +141,18 @@ _PUBLIC = {dtype: KeyDtype(impl) for dtype, impl in IMPL_OF.items()}
 
 
 def public(dtype: np.dtype) -> Any:
-    """The dtype as users see it: itself, or the KeyDtype of keys."""
+    """The dtype as users see it: itself, or for keys their KeyDtype."""
     return _PUBLIC.get(dtype, dtype)
 
 
 def stored_words(keys: np.ndarray) -> np.ndarray:
-    """The words of keys in NumPy, along a last axis: a view."""
+    """The words of NumPy keys along a new last axis, as a view."""
     assert keys.dtype.names is not None
     return keys[keys.dtype.names[0]]
 
 
 def stored_keys(words: Sequence[Any], dtype: np.dtype) -> np.ndarray:
-    """The keys in NumPy that have these words, each an array or a number."""
+    """The NumPy keys that have these words, each of which is an array or a number."""
     keys = np.empty(np.broadcast_shapes(*map(np.shape, words)), dtype)
     for number, word in enumerate(words):
         stored_words(keys)[..., number] = word
@@ -213,10 +213,10 @@ _NARROW = {i64: i32, u64: u32, f64: f32, c128: c64}
 
 
 def as_dtype(dtype: object) -> np.dtype:
-    """The dtype of an array that is asked for by a Python type, NumPy type, dtype or short name.
+    """The dtype of a new array, from a Python type, NumPy type, dtype or short name.
 
-    Types:  as `named`, but that 64 bits become 32 where wide_dtypes="truncated" is set without x64.
-    Errors: DtypeError if an argument is not a dtype of rune. Warns where it truncates.
+    Types:  as `named`, but 64 bits become 32 if wide_dtypes="truncated" is set without x64.
+    Errors: DtypeError if an argument is not a dtype of rune. Warns when it truncates.
 
     >>> short(as_dtype("float64")), short(as_dtype(float))
     ('f64', 'f32')
@@ -229,10 +229,10 @@ def as_dtype(dtype: object) -> np.dtype:
 
 
 def named(dtype: object) -> np.dtype:
-    """The dtype that is meant by a Python type, NumPy type, dtype or short name.
+    """The dtype that a Python type, NumPy type, dtype or short name stands for.
 
-    Types:  float, int and complex mean the defaults: of 32 bits, of 64 under x64. A name that NumPy
-            knows is NumPy's, which counts bytes; the short names that it does not know count bits.
+    Types:  float, int and complex mean the defaults: 32 bits, or 64 under x64. Names that NumPy
+            knows have its meaning and count bytes; short names that it does not know count bits.
     Errors: DtypeError if an argument is not a dtype of rune.
 
     >>> short(named(float)), short(named("bf16")), short(named(np.int64))
@@ -242,13 +242,13 @@ def named(dtype: object) -> np.dtype:
     """
     if type(dtype) is type and dtype in _PYTHON:
         return canonical(_PYTHON[dtype])
-    if not isinstance(dtype, Hashable):  # an array in place of a dtype
+    if not isinstance(dtype, Hashable):  # such as an array in place of a dtype
         raise DtypeError(f"dtype: cannot use {type(dtype).__name__} (not a dtype of rune)")
     return _named(dtype)
 
 
 def available(dtype: np.dtype) -> np.dtype:
-    """The dtype of an array that is asked for in this one.
+    """The dtype of an array that is requested in this dtype, after any truncation to 32 bits.
 
     >>> short(available(f64))
     'f64'
@@ -257,10 +257,10 @@ def available(dtype: np.dtype) -> np.dtype:
 
 
 def canonicalize_dtype(dtype: object, allow_extended_dtype: bool = False) -> Any:
-    """The dtype of 32 bits for one of 64, unless x64 is set; others as they are.
+    """The 32-bit dtype for a 64-bit one, unless x64 is set; others unchanged.
 
-    allow_extended_dtype: whether the dtype of keys passes.
-    Errors: DtypeError for an unknown dtype, and for that of keys.
+    allow_extended_dtype: whether to accept the dtype of keys.
+    Errors: DtypeError for an unknown dtype, and for that of keys unless allowed.
 
     >>> canonicalize_dtype("int64"), canonicalize_dtype(float), canonicalize_dtype("bf16")
     (dtype('int32'), dtype('float32'), dtype(bfloat16))
@@ -272,7 +272,7 @@ def canonicalize_dtype(dtype: object, allow_extended_dtype: bool = False) -> Any
 
 
 def itemsize_bits(dtype: object) -> int:
-    """Number of bits of an element: 4 for int4, however it is stored.
+    """The number of bits of an element: 4 for int4, however it is stored.
 
     Errors: DtypeError for an unknown dtype.
 
@@ -284,7 +284,7 @@ def itemsize_bits(dtype: object) -> int:
 
 
 def scalar_type_of(x: object) -> type:
-    """The Python type for numbers of the same kind as an array, a number or a dtype.
+    """The Python type of the same kind as an array, a number or a dtype.
 
     Errors: DtypeError for keys, and for an unknown dtype.
 
@@ -328,36 +328,36 @@ def _named(dtype: Any) -> np.dtype:
 
 
 def native(values: Any) -> Any:
-    """NumPy's values in this machine's byte order; those of files may be in the other one."""
+    """NumPy values in this machine's byte order; those from files may have the other one."""
     dtype = values.dtype
     return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
 
 def canonical(dtype: np.dtype) -> np.dtype:
-    """The 32-bit default that an array of unspecified width takes; itself under x64."""
+    """The 32-bit dtype that data take if the user names no dtype; under x64 the dtype itself."""
     if config.current().x64:
         return dtype
     return _NARROW.get(dtype, dtype)
 
 
-# How other data become numbers, by NumPy's kind of dtype.
+# Hints on how to turn other data into numbers, by NumPy's kind of dtype.
 _TO_NUMBERS = dict.fromkeys("US", "number the labels: np.unique(labels, return_inverse=True)[1]")
 _TO_NUMBERS |= dict.fromkeys("mM", "count from a start: (times - times[0]) / np.timedelta64(1, 's')")
 _TO_NUMBERS["O"] = "arrays hold numbers: take df.select_dtypes('number') of a table, float('nan') for None"
 
 
 def on_arrival(dtype: np.dtype, kind: str) -> np.dtype:
-    """The dtype that host data of `dtype` get where none is asked for.
+    """The dtype that host data of `dtype` get if the user names none.
 
-    Errors: DtypeError if the data are not numbers, with a hint; `kind` names the data.
+    Errors: DtypeError with a hint if the data are not numbers; `kind` is their name in it.
     """
     if dtype not in ANY:
         raise DtypeError(f"array: cannot hold {kind} (dtype {dtype})", hint=_TO_NUMBERS.get(dtype.kind))
     return canonical(dtype)
 
 
-# Edges of JAX's promotion lattice: each type points at the types directly above it. The weak
-# types "i*", "f*", "c*" are those of Python scalars.
+# Edges of JAX's promotion lattice: each type points to the types directly above it. The weak types
+# "i*", "f*", "c*" are those of Python scalars.
 _Node = np.dtype | str
 _ABOVE: dict[_Node, tuple[_Node, ...]] = {
     bool_: ("i*",),
@@ -427,7 +427,7 @@ def _least_upper_bound(nodes: frozenset[_Node], mode: str) -> _Node:
 def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     """The (dtype, weak) that operands of (dtype, weak) share.
 
-    Errors: PromotionError where the lattice has no single least upper bound (fp8 with f16, int4).
+    Errors: PromotionError if the lattice has no single least upper bound (fp8 with f16, int4).
 
     >>> short(promote((bf16, False), (f16, False))[0]), short(promote((i8, False), (u8, False))[0])
     ('f32', 'i16')
@@ -435,7 +435,7 @@ def promote(*types: tuple[np.dtype, bool]) -> tuple[np.dtype, bool]:
     ((dtype('float32'), True), (dtype('float64'), True))
     """
     dtype, weak = _promoted(types, config.current().promotion)
-    # Where 64 bits are truncated, promotion yields none either: i8 and u32 meet in i32, as in JAX.
+    # With 64 bits truncated, promotion must not yield them either: i8 with u32 is i32, as in JAX.
     if dtype in _NARROW and not any(d in _NARROW for d, _ in types):
         dtype = available(dtype)
     return dtype, weak
@@ -448,7 +448,7 @@ def _promoted(types: tuple[tuple[np.dtype, bool], ...], mode: str) -> tuple[np.d
         return types[0][0], all(weak for _, weak in types)
     bound = _least_upper_bound(distinct, mode)
     if isinstance(bound, str):
-        # Weak operands of one kind may still differ in width (a weak f64): the widest is kept.
+        # Weak operands of one kind may still differ in width (a weak f64): the widest one wins.
         kind = [d for d, w in types if _node(d, w) == bound] or [_WEAK_DTYPE[bound]]
         if any(d in (i64, u64) and not w for d, w in types):
             kind += [{"f*": f64, "c*": c128}.get(bound, i64)]
@@ -471,14 +471,14 @@ def scalar_type(value: Any) -> tuple[np.dtype, bool] | None:
 
 
 def plain_number(value: object) -> complex | None:
-    """A Python scalar of a class derived from int, float or complex as one of these; else None."""
+    """A scalar of a subclass of int, float or complex, converted to that class; else None."""
     if isinstance(value, int | float | complex) and not isinstance(value, np.generic):
         return next(kind(value) for kind in (bool, int, float, complex) if isinstance(value, kind))  # type: ignore[arg-type]
     return None
 
 
 def require_whole(name: str, dtype: np.dtype, target: np.dtype) -> None:
-    """Errors: DtypeError where numbers of `dtype` would lose their imaginary part in `target`."""
+    """Errors: DtypeError if converting from `dtype` to `target` would drop imaginary parts."""
     if dtype in COMPLEX and target not in COMPLEX:
         raise DtypeError(
             f"{name}: cannot convert {short(dtype)} to {short(target)} (the imaginary part would be lost)",
@@ -487,7 +487,7 @@ def require_whole(name: str, dtype: np.dtype, target: np.dtype) -> None:
 
 
 def default_float(dtype: np.dtype) -> np.dtype:
-    """The floating dtype in which integers of `dtype` take part in real arithmetic.
+    """The floating dtype to which real arithmetic converts integers of `dtype`.
 
     >>> short(default_float(i32)), short(default_float(i64))
     ('f32', 'f64')

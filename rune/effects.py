@@ -1,14 +1,14 @@
-"""Effects: what a function asks of its surroundings, answered while it is traced.
+"""Effects: requests of a function to its surroundings, which are answered while it is traced.
 
-`perform(effect)` asks the innermost handler around the call that answers effects of that class.
-While a handler answers, only the handlers outside it are in force. No effect reaches a program.
+`perform(effect)` calls the innermost enclosing handler for effects of that class. While a handler
+answers, only the handlers outside it are active. Programs contain no effects.
 
 A transformation puts a boundary between its function and the handlers outside:
 
-    vmap                    `Each`: every lane has an answer of its own, effect.at(answer, lane)
-    jit, scan, while, cond  `Recorder`: the program is traced once and runs many times, so answers
-                            depend on its inputs. It asks outside where they come from (`Ask`),
-                            serves inside, and each run tells what it took (`Tell`)
+    vmap                    `Each`: each lane gets its own answer, effect.at(answer, lane)
+    jit, scan, while, cond  `Recorder`: a program is traced once and runs many times, so answers
+                            have to depend on its inputs. It asks outside for their source (`Ask`),
+                            answers inside, and each run reports what it consumed (`Tell`)
     grad, jvp, linearize    none: the function runs once, in place
 
 >>> class Name(Effect[str]):
@@ -43,7 +43,7 @@ class Effect(Generic[R]):
 
     @property
     def kind(self) -> type[Effect[Any]]:
-        """The class by which handlers are chosen."""
+        """The class that selects the handler."""
         return type(self)
 
     def at(self, answer: R, index: Any) -> R:
@@ -51,28 +51,28 @@ class Effect(Generic[R]):
         return answer
 
     def refuse(self) -> NoReturn:
-        """Raise the error for an effect that nobody answers."""
+        """Raise the error for an effect that no handler answers."""
         raise UnhandledEffect(f"perform: cannot answer {self.kind.__name__} (no handler around it)")
 
     def unhandled(self) -> R:
-        """The answer where no handler is: an error, unless the kind has a default."""
+        """The answer without a handler: an error, unless the kind has a default."""
         self.refuse()
 
 
 class Source(Protocol):
-    """Where the answers of a kind come from: what a program must know to give them itself."""
+    """The source of a kind's answers: what a program needs in order to answer itself."""
 
     values: Sequence[object]  # arrays: they become inputs of the program
-    signature: Hashable  # all the rest: a trace serves sources of one signature
+    signature: Hashable  # everything else: a trace is valid for sources of one signature
 
     def inside(self, values: Sequence[object]) -> Handler:
-        """The handler that answers from these values, with a `note()` of what it has answered."""
+        """The handler that answers from these values; its `note()` says what it has answered."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ask(Effect[Any]):
-    """Where do answers to effects like `about` come from? The answer is a Source."""
+    """Asks for the Source of answers to effects like `about`."""
 
     about: Effect[Any]
 
@@ -89,7 +89,7 @@ class Ask(Effect[Any]):
 
 @dataclass(frozen=True, slots=True)
 class Tell(Effect[None]):
-    """A program has answered effects like `about` itself; the note says which."""
+    """Tells a handler that a program has answered effects like `about`; the note says which."""
 
     about: Effect[Any]
     note: Any
@@ -106,7 +106,7 @@ class Handler:
     __slots__ = ("_blocks",)
 
     def answer(self, effect: Any) -> Any:
-        """The answer; `perform(effect)` in here asks the handlers outside."""
+        """The answer; a call of `perform(effect)` in it asks the handlers outside."""
         raise NotImplementedError(type(self).__name__)
 
     def __enter__(self):
@@ -120,7 +120,7 @@ class Handler:
 
 
 class Handlers(tuple[Handler, ...]):
-    """The handlers in force, the innermost last."""
+    """The active handlers, the innermost last."""
 
     __slots__ = ()
 
@@ -132,7 +132,7 @@ def _handlers() -> Handlers:
 def perform(effect: Effect[R]) -> R:
     """The answer of the innermost handler for this kind of effect.
 
-    Errors: UnhandledEffect where there is none and the kind has no default.
+    Errors: UnhandledEffect if there is none and the kind has no default.
     """
     handlers = _handlers()
     for depth in range(len(handlers) - 1, -1, -1):
@@ -143,7 +143,7 @@ def perform(effect: Effect[R]) -> R:
 
 
 class Each(Handler):
-    """The boundary of vmap: answers from outside, made different by `index()` for every lane."""
+    """The boundary of vmap: each lane gets a different answer from outside, by its `index()`."""
 
     __slots__ = ("_index",)
 
@@ -151,40 +151,40 @@ class Each(Handler):
         self._index = index
 
     def answer(self, effect: Effect[object]) -> Any:
-        """The outer answer at this lane."""
+        """The answer from outside, for this lane."""
         return effect.at(perform(effect), self._index())
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a traced program needs from a handler whenever it runs, for effects like `about`."""
+    """What a traced program needs from a handler in each run, for effects like `about`."""
 
     about: Effect[Any]
     signature: Hashable
     note: Any
 
     def values(self) -> Sequence[Any] | None:
-        """The program's inputs for this run; None where the source is now of another signature.
+        """The program's inputs for this run; None if the source has changed its signature.
 
-        Errors: UnhandledEffect where no handler is in force.
+        Errors: UnhandledEffect if no handler is active.
         """
         source: Source = perform(Ask(self.about))
         return source.values if source.signature == self.signature else None
 
     def tell(self) -> None:
-        """Tell the handlers outside what one run takes."""
+        """Tell the handlers outside what one run consumes."""
         perform(Tell(self.about, self.note))
 
     def or_else(self, other: Need) -> Need:
-        """What is needed if one of two programs runs; their notes say how to join them."""
+        """The need of a branch, where one of two programs runs; the notes say how to join them."""
         return replace(self, note=self.note.or_else(other.note))
 
 
 class Inputs:
-    """What a program takes from the handlers outside, as inputs, to answer effects itself.
+    """The inputs that a program takes from the handlers outside, to answer effects itself.
 
-    enter:    makes an input of the program for a value from outside, and gives its tracer
-    outside:  a context in which to ask outside: what handlers compute there is not traced
+    enter:    makes a value from outside an input of the program, and returns its tracer
+    outside:  the context for calls of handlers outside, which keeps their work out of the trace
     entered:  the values that became inputs, in order
     """
 
@@ -198,7 +198,7 @@ class Inputs:
         self.entered: list[Any] = []
 
     def handler(self, effect: Effect[object]) -> Any:
-        """What answers effects of this kind from inputs; the first of a kind makes them."""
+        """The handler that answers this kind from inputs; the first effect creates them."""
         if effect.kind not in self._sources:
             about = effect.about if isinstance(effect, Ask) else effect
             with self._outside():
@@ -209,15 +209,15 @@ class Inputs:
         return self._sources[effect.kind][2]
 
     def needs(self) -> tuple[Need, ...]:
-        """What the program that was traced needs at every run; () if it performed no effect."""
+        """What the traced program needs in each run; () if it performed no effect."""
         return tuple(Need(about, source.signature, h.note()) for about, source, h in self._sources.values())
 
 
 class Recorder(Handler):
-    """The boundary of a program: its answers depend on its own inputs alone.
+    """The boundary of a program: its answers depend only on the program's inputs.
 
-    index: for the body of a loop, gives the step
-    leaks: an answer that is not recorded was given: the trace holds for this call alone
+    index: returns the step number in the body of a loop
+    leaks: whether an answer was not recorded, so that the trace is valid for this call only
     """
 
     __slots__ = ("_index", "inputs", "leaks")
@@ -226,7 +226,7 @@ class Recorder(Handler):
         self.inputs, self._index, self.leaks = inputs, index, False
 
     def answer(self, effect: Effect[object]) -> Any:
-        """The answer from inputs of the program."""
+        """The answer, computed from inputs of the program."""
         if effect.kind.recorded:
             answer = self.inputs.handler(effect).answer(effect)
         else:

@@ -1,8 +1,8 @@
 """Every error that rune raises, and the user's source line that goes with it.
 
 A message reads `operation: cannot <action> (<specifics>)`, then an optional `hint:` line and the
-line of the user's own code. Each class also derives from the builtin that NumPy or JAX users
-would catch. Frames inside the package are never shown as the cause: `user_frame` skips them.
+line of the user's code. Each class also derives from the builtin exception that NumPy or JAX users
+would catch. Frames inside the package never appear as the cause: `user_frame` skips them.
 """
 
 from __future__ import annotations
@@ -63,37 +63,37 @@ __all__ = [
 def in_copied_context(function: Callable[..., R], *args: Any) -> R:
     """`function(*args)` in a copy of the context: the caller does not see what it sets there.
 
-    Python itself returns to the caller's context, so an interrupt cannot leave a variable set,
-    whatever step it arrives at. A `with` block cannot promise that: an interrupt may arrive on
-    entry to `__exit__`, before the variable is reset.
+    Python itself restores the caller's context, so an interrupt at any step cannot leave a variable
+    set. A `with` block cannot guarantee that: an interrupt may arrive on entry to `__exit__`,
+    before the variable is reset.
     """
     return copy_context().run(function, *args)
 
 
 def set_line(frame: Frame | None) -> None:
-    """Attribute what follows in this context to this line of the user's; None: to the caller's."""
+    """Attribute later work in this context to this user's line; None: to the caller's."""
     put(Frame, frame)
 
 
 def at_line(frame: Frame | None) -> inside[Frame]:
-    """Inside the block, attribute what is done to this line of the user's; None: to the caller's.
+    """A block whose work is attributed to this user's line; None: to the caller's.
 
-    So a program that is rewritten keeps the lines that it came from.
+    With it, a rewritten program keeps the lines of the original.
     """
     return inside(Frame, frame)
 
 
 def user_frame() -> Frame | None:
-    """The line of `at_line`, else the innermost frame outside the package, if there is one."""
+    """The line set by `at_line`, else the innermost frame outside the package, if any."""
     line = innermost(Frame)
     if line is not None:
         return line
     frame = sys._getframe(1)
-    # The first test nearly always decides, and it runs for every operation that is traced.
+    # This runs for every traced operation, and the cheap first test nearly always decides.
     while frame is not None and (frame.f_code.co_filename in PASSED_OVER or is_passed_over(frame)):
         frame = frame.f_back
     if frame is None or frame.f_code.co_filename == threading.__file__:
-        return None  # in a thread of the package's
+        return None  # in one of the package's own threads
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, scope())
 
 
@@ -109,7 +109,7 @@ def with_context(message: str, hint: str | None = None, frame: Frame | None = No
 
 
 class RuneError(Exception):
-    """Base of all errors raised by rune; the message carries the hint and the user's line.
+    """Base of all errors that rune raises; the message includes the hint and the user's line.
 
     >>> try:
     ...     raise ShapeError("add: cannot broadcast (f32[3] and f32[4], axis 0: 3 against 4)")
@@ -123,22 +123,22 @@ class RuneError(Exception):
         super().__init__(with_context(message, hint, self.frame))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # `args` holds the message as shown: an error built from it would show the line twice.
+        # `args` holds the full message, so __init__ would add the hint and the line a second time.
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
     def restate(self, message: str | None = None, hint: str | None = None) -> None:
-        """Say it in other words, or with another hint; the user's line stays."""
+        """Replace the message or the hint; the user's line stays."""
         self.message, self.hint = message or self.message, hint or self.hint
         self.args = (with_context(self.message, self.hint, self.frame),)
 
     def locate(self) -> None:
-        """Show the line of the call here, if the error came up in a thread that has none."""
+        """Add the line of the current call if the error comes from a thread without user code."""
         self.frame = self.frame or user_frame()
         self.restate()
 
 
 class ShapeError(RuneError, TypeError, ValueError):
-    """Shapes that do not fit the operation: JAX has TypeError for this, NumPy ValueError.
+    """Shapes that do not fit the operation, for which JAX raises TypeError, NumPy ValueError.
 
     >>> import rune, rune.numpy as rnp
     >>> rnp.ones(3) + rnp.ones(4)  # doctest: +ELLIPSIS
@@ -148,7 +148,7 @@ class ShapeError(RuneError, TypeError, ValueError):
 
 
 class DtypeError(RuneError, TypeError, ValueError):
-    """A dtype without meaning for the operation: JAX has TypeError or ValueError for this.
+    """A dtype that the operation does not support: JAX raises TypeError or ValueError.
 
     >>> import rune, rune.numpy as rnp
     >>> rnp.bitwise_and(1.5, 2)  # doctest: +ELLIPSIS
@@ -158,7 +158,7 @@ class DtypeError(RuneError, TypeError, ValueError):
 
 
 class PromotionError(DtypeError):
-    """Two dtypes that have no common dtype without a cast.
+    """Two dtypes without a common dtype; a cast is necessary.
 
     >>> import rune, rune.numpy as rnp
     >>> with rune.numpy_dtype_promotion("strict"):
@@ -169,7 +169,7 @@ class PromotionError(DtypeError):
 
 
 class AxisError(RuneError, ValueError, IndexError):
-    """An axis that the array does not have, or has twice.
+    """An axis that the array does not have, or that is given twice.
 
     >>> import rune, rune.numpy as rnp
     >>> rnp.sum(rnp.ones(3), axis=1)  # doctest: +ELLIPSIS
@@ -190,7 +190,7 @@ class BoundsError(RuneError, IndexError):
 
 
 class UnboundAxisError(RuneError, NameError):
-    """A collective over an axis that no transformation around it names.
+    """A collective over an axis that no enclosing transformation names.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.lax.psum(1.0, "i")  # doctest: +ELLIPSIS
@@ -210,7 +210,7 @@ class ArgumentError(RuneError, TypeError, ValueError):
 
 
 class LayoutError(ArgumentError):
-    """An array that compiled code cannot read as it lies in memory.
+    """An array whose memory layout compiled code cannot read.
 
     >>> import rune, rune.numpy as rnp, numpy as np
     >>> rune.jit(rnp.sum)(np.arange(4.0)[::2])  # met and made dense: callers do not see it
@@ -219,7 +219,7 @@ class LayoutError(ArgumentError):
 
 
 class TransformError(RuneError, TypeError, ValueError):
-    """A transformation asked for something without meaning: grad of a non-scalar or an integer.
+    """A transformation that has no meaning: grad of a non-scalar or an integer.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.grad(lambda x: 2 * x)(rnp.ones(2))  # doctest: +ELLIPSIS
@@ -239,7 +239,7 @@ class MissingRule(RuneError, NotImplementedError):
 
 
 class TracerError(RuneError, TypeError):
-    """A traced value used where it means nothing: the base of the classes below, which say how.
+    """A traced value where a concrete one is required: the base of the classes below.
 
     >>> issubclass(TracerIntegerConversionError, TracerError)
     True
@@ -247,7 +247,7 @@ class TracerError(RuneError, TypeError):
 
 
 class ConcretizationTypeError(TracerError):
-    """A traced value used as a concrete one, whose number would be needed.
+    """A traced value used where its number is needed.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jit(float)(1.0)  # doctest: +ELLIPSIS
@@ -297,7 +297,7 @@ class NonConcreteBooleanIndexError(TracerError, IndexError):
 
 
 class EscapedTracerError(TracerError, RuntimeError):
-    """A traced value used after its transformation had ended.
+    """A traced value used after its transformation has ended.
 
     >>> import rune
     >>> escaped = []
@@ -309,7 +309,7 @@ class EscapedTracerError(TracerError, RuntimeError):
 
 
 class DepthError(RuneError, RecursionError):
-    """Transformations nested deeper than rune goes.
+    """Transformations nested deeper than rune supports.
 
     >>> import rune
     >>> f = rune.jit(lambda x: f(x))
@@ -332,9 +332,9 @@ class DimensionError(RuneError, ValueError):
 
 
 class HostFallbackWarning(UserWarning):
-    """An operation that a device leaves to the host: its operands are copied there and back.
+    """An operation that a device leaves to the host, which copies its operands there and back.
 
-    It is given once for each operation. To silence it:
+    Each operation gives the warning once. To silence it:
 
     >>> import rune, rune.numpy as rnp, warnings
     >>> with warnings.catch_warnings():
@@ -347,9 +347,9 @@ class HostFallbackWarning(UserWarning):
 
 
 class CacheWarning(UserWarning):
-    """Compiled kernels are not kept on disk: everything works, and compiles in each process.
+    """Compiled kernels are not cached on disk: everything works, but compiles in each process.
 
-    It is given once in a process. `rune.doctor()` says why at any time.
+    Each process gives the warning once. `rune.doctor()` tells the reason at any time.
 
     >>> import warnings
     >>> warnings.simplefilter("ignore", CacheWarning)  # for who knows, and does not mind
@@ -357,7 +357,7 @@ class CacheWarning(UserWarning):
 
 
 class FileWarning(UserWarning):
-    """A file that is passed over, since it is damaged or cut short.
+    """A file that is skipped because it is damaged or truncated.
 
     >>> issubclass(FileWarning, UserWarning)  # simplefilter("error", FileWarning) raises it
     True
@@ -365,7 +365,7 @@ class FileWarning(UserWarning):
 
 
 class CheckError(RuneError):
-    """A program, kernel or plan that breaks a rule of its own language: a bug in rune.
+    """A program, kernel or plan that breaks a rule of its language: a bug in rune.
 
     >>> raise CheckError("check: cannot accept kernel add_0")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -374,7 +374,7 @@ class CheckError(RuneError):
 
 
 class CompileError(RuneError, RuntimeError):
-    """Kernel source that a backend refuses; `source` is the whole of it.
+    """Kernel source that a backend rejects; `source` is the complete source.
 
     >>> CompileError("opencl: cannot compile add_0", source="kernel void add_0").source
     'kernel void add_0'
@@ -396,7 +396,7 @@ class DeviceError(RuneError, RuntimeError):
 
 
 class CollectiveError(RuneError, RuntimeError):
-    """Devices that run one program cannot meet in a collective, or one of them has failed.
+    """Devices that cannot meet in a collective of their common program, or one of which failed.
 
     >>> str(CollectiveError("psum over 'data': cpu:1 cannot meet cpu:0 (in pmax)")).splitlines()[0]
     "psum over 'data': cpu:1 cannot meet cpu:0 (in pmax)"
@@ -404,7 +404,7 @@ class CollectiveError(RuneError, RuntimeError):
 
 
 class DistributedError(RuneError, RuntimeError):
-    """Processes that run one program cannot go on together, as one fails, leaves or goes elsewhere.
+    """Processes that cannot continue a common program: one failed, left, or made another call.
 
     >>> DistributedError("sync_global_devices: cannot go on (process 2 left)").message
     'sync_global_devices: cannot go on (process 2 left)'
@@ -412,7 +412,7 @@ class DistributedError(RuneError, RuntimeError):
 
 
 class DataError(RuneError, RuntimeError):
-    """A run of a pipeline that cannot go on: a worker died, or an error ended it before.
+    """A run of a pipeline that cannot continue: a worker died, or an earlier error ended it.
 
     >>> DataError("map: cannot go on (worker process 1 of 4 was ended by SIGKILL)").message
     'map: cannot go on (worker process 1 of 4 was ended by SIGKILL)'
@@ -420,7 +420,7 @@ class DataError(RuneError, RuntimeError):
 
 
 class OutOfMemory(RuneError, MemoryError, RuntimeError):
-    """A request for more memory than a device has; it says what was asked, used and allowed.
+    """A request for more memory than is free on a device; the message gives the sizes.
 
     >>> raise OutOfMemory("opencl: cannot allocate 8 GiB (2 GiB free)")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -429,7 +429,7 @@ class OutOfMemory(RuneError, MemoryError, RuntimeError):
 
 
 class FileError(RuneError, ValueError):
-    """A file that is damaged, cut short, or not what its name says.
+    """A file that is damaged, truncated, or not of the kind that its name says.
 
     >>> FileError("load: cannot read w.npz (5 bytes)").message
     'load: cannot read w.npz (5 bytes)'
@@ -449,7 +449,7 @@ class DeletedArrayError(RuneError, RuntimeError):
 
 
 class NaNError(RuneError, FloatingPointError):
-    """A NaN or an infinity found while `rune.debug.checks` looks for them.
+    """A NaN or an infinity found inside `rune.debug.checks`.
 
     >>> import rune, rune.numpy as rnp
     >>> with rune.debug.checks(nans=True):  # doctest: +ELLIPSIS
@@ -458,11 +458,11 @@ class NaNError(RuneError, FloatingPointError):
     rune.errors.NaNError: log: found NaN in its result f32*[] (first at [])...
     """
 
-    result: int | None = None  # the number of the result in which it is seen, if in any
+    result: int | None = None  # the number of the result that contains it, if any
 
 
 class UnhandledEffect(RuneError, RuntimeError):
-    """An effect that no handler answers: a draw without a key, outside `rune.random.seed`.
+    """An effect without a handler: a random draw without a key, outside `rune.random.seed`.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jit(lambda: rune.random.normal(shape=(2,)))()  # doctest: +ELLIPSIS
@@ -472,7 +472,7 @@ class UnhandledEffect(RuneError, RuntimeError):
 
 
 class KeyReuseError(RuneError, TypeError, ValueError):
-    """A random key used twice, found while `rune.configure(check_keys=True)` is on.
+    """A random key used twice, found under `rune.configure(check_keys=True)`.
 
     >>> import rune, rune.numpy as rnp
     >>> key = rune.random.key(0)

@@ -1,7 +1,7 @@
-"""rune.flatten_util: a tree of arrays as one vector, and the way back.
+"""rune.flatten_util: converts a tree of arrays to one vector, and back.
 
-For algorithms that are written for vectors: line searches, solvers, samplers. The way back is a
-value, so that functions which hold one are equal, and are traced once, if the trees are alike.
+It serves algorithms for vectors: line searches, solvers, samplers. The functions back to a tree
+compare equal for equal structures, so code that closes over one is traced once.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = ["Unravel", "ravel_pytree"]
 
 @dataclass(frozen=True, slots=True)
 class Unravel:
-    """The way back from a vector to a tree; `ravel_pytree` makes it.
+    """The function from a vector back to a tree; `ravel_pytree` makes it.
 
-    treedef:  the tree
+    treedef:  the structure of the tree
     types:    of its leaves
-    dtype:    of the vector, where leaves have several dtypes; None where they have one, and a
-              vector of any dtype is taken apart
+    dtype:    of the vector, if leaves have several dtypes; None if they have one, which lets the
+              vector have any dtype
 
     Shapes: [N] -> a tree of arrays of N elements in all.
-    Errors: ShapeError for another number of elements; DtypeError for another dtype than the
-            vector had, if leaves have several.
+    Errors: ShapeError for another number of elements; DtypeError for a dtype that is not the
+            vector's, if leaves have several.
 
     >>> import rune.numpy as rnp
     >>> vector, back = ravel_pytree({"a": rnp.zeros(2), "b": 1.0})
@@ -47,7 +47,7 @@ class Unravel:
     dtype: object
 
     def __call__(self, vector: ArrayLike) -> Any:
-        """The tree whose elements these are."""
+        """The tree that consists of these elements."""
         flat = rnp.asarray(vector)
         sizes = [prod(t.shape) for t in self.types]
         if flat.size != sum(sizes):
@@ -66,7 +66,7 @@ class Unravel:
 
 
 def ravel_pytree(pytree: object) -> tuple[Array, Unravel]:
-    """(the elements of all leaves side by side in one vector, the function back to a tree).
+    """(the elements of all leaves in one vector, the function back to a tree).
 
     Shapes: leaves of N elements in all -> [N].
     Types:  the dtype to which the leaves promote; float32 for a tree without leaves.
@@ -87,7 +87,7 @@ def ravel_pytree(pytree: object) -> tuple[Array, Unravel]:
     parts, dtypes = [rnp.ravel(a) for a in arrays], {a.dtype for a in arrays}
     if len(dtypes) == 1:
         return rnp.concatenate(parts) if len(parts) > 1 else parts[0], Unravel(treedef, types, None)
-    dtype = rnp.result_type(*dtypes)  # a Python number is as good as an array
+    dtype = rnp.result_type(*dtypes)  # accepts Python numbers as well as arrays
     return rnp.concatenate([p.astype(dtype) for p in parts]), Unravel(treedef, types, dtype)
 
 

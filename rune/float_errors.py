@@ -1,9 +1,9 @@
-"""Floating-point errors ignored: what `np.errstate` does, in a tenth of its time.
+"""Ignores floating-point errors like `np.errstate`, in a tenth of its time.
 
-`errstate` describes its settings anew for each block, which takes a microsecond, as long as two
-sums of ten numbers. NumPy keeps the description in a variable of the context. What `errstate` puts
-there is looked up once, and put there again; where it puts nothing, settings are changed by
-`np.seterr`.
+`errstate` builds its settings again for each block, which takes a microsecond, as long as two sums
+of ten numbers. NumPy keeps the settings in a context variable, so this module looks up once what
+`errstate` stores there, and stores the same value. In a NumPy without such a variable, it changes
+the settings by `np.seterr`.
 
 >>> before = ignore()
 >>> try:
@@ -23,7 +23,7 @@ import numpy as np
 
 
 def _functions() -> tuple[Callable[[], object], Callable[[object], object]]:
-    """What ignores all errors from now on, and what restores, from its answer, what was before."""
+    """A function that ignores all errors from now on, and one that restores from its result."""
     outside = copy_context()
     with np.errstate(all="ignore"):
         inside = copy_context()
@@ -31,7 +31,7 @@ def _functions() -> tuple[Callable[[], object], Callable[[object], object]]:
     if len(changed) != 1:
         return partial(np.seterr, all="ignore"), lambda settings: np.seterr(**settings)  # type: ignore[arg-type]
     ((variable, value),) = changed
-    return partial(variable.set, value), variable.reset  # type: ignore[return-value]  # it takes what `set` gives
+    return partial(variable.set, value), variable.reset  # type: ignore[return-value]  # it takes the result of `set`
 
 
 ignore, restore = _functions()

@@ -1,4 +1,4 @@
-"""Which lines of a program are the user's: none of the package's, nor of libraries that say so."""
+"""Which lines of a program are the user's: not the package's, nor those of files passed over."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rune.records import dataclass
 __all__ = ["Frame", "pass_over"]
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-PASSED_OVER: set[str] = set()  # files of the package that were met, and of such libraries
+PASSED_OVER: set[str] = set()  # files of those libraries, and of the package once met
 
 
 def pass_over(file: str) -> None:
-    """Name no line of this file in errors and programs, but the line that called it.
+    """Attribute errors and equations from this file to the line that called it.
 
-    For libraries that stand between a user and rune, as rune's own files do.
+    For libraries between the user and rune, which are treated like rune's own files.
 
     >>> pass_over("/site-packages/layers/core.py")
     """
@@ -26,7 +26,7 @@ def pass_over(file: str) -> None:
 
 
 def cell_name(file: str) -> str | None:
-    """IPython's name of the cell whose code has this file, "Cell In[3]"; None for a file."""
+    """IPython's name for the cell with this file name, "Cell In[3]"; None for an ordinary file."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     words = None if shell is None else shell.compile.format_code_name(file)
@@ -35,7 +35,7 @@ def cell_name(file: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One line of the user's source: where an equation comes from.
+    """A line of the user's source from which an equation comes.
 
     >>> Frame("work/demo.py", 3, "step").short
     'demo.py:3'
@@ -48,7 +48,7 @@ class Frame:
 
     @property
     def short(self) -> str:
-        """The form in printed programs: `demo.py:3`, or `Cell In[3], line 2` of a notebook.
+        """The form in printed programs: `demo.py:3`, or `Cell In[3], line 2` in a notebook.
 
         With a scope, `demo.py:3 (net/layer)`.
         """
@@ -69,7 +69,7 @@ class Frame:
 
 
 def is_passed_over(frame: FrameType) -> bool:
-    """Whether a frame is not the user's: of the package, generated, or of such a library."""
+    """Whether a frame belongs to the package, its generated methods, or a `pass_over` library."""
     file = frame.f_code.co_filename
     if file.startswith(PACKAGE):
         PASSED_OVER.add(file)
@@ -77,5 +77,5 @@ def is_passed_over(frame: FrameType) -> bool:
 
 
 def is_generated(frame: FrameType) -> bool:
-    """Whether Python wrote the method, for a dataclass of the package."""
+    """Whether the code of a frame was generated for a dataclass of the package."""
     return (frame.f_globals.get("__file__") or "").startswith(PACKAGE)

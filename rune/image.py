@@ -1,10 +1,9 @@
-"""rune.image: images and volumes of another size.
+"""rune.image: resizes images and volumes.
 
-Along each axis a new pixel is a weighted sum of old ones: the weights are a kernel, around where
-the new pixel's centre lies among the old, and they sum to 1. So resampling is one matrix product
-for each axis, and has its derivatives. Centres are at half integers: the pixels of an axis of 2
-cover those of an axis of 4 two and two. Where an image becomes smaller, antialiasing stretches the
-kernel over as many pixels as become one.
+Along each axis a new pixel is a weighted sum of old ones. The weights are a kernel around the new
+pixel's centre in old coordinates, and sum to 1. So resampling is one matrix product for each axis,
+and is differentiable. Centres are at half integers: each of 2 new pixels covers two of 4 old ones.
+If an image becomes smaller, antialiasing stretches the kernel over the pixels that become one.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How new pixels are computed from old ones; functions take the names as texts too.
+    """How new pixels are computed from old ones; functions also take the names as strings.
 
-    NEAREST:        the old pixel whose area has the new centre
+    NEAREST:        the old pixel whose area contains the new centre
     LINEAR:         linear between old centres ("bilinear", "trilinear", "triangle")
     LANCZOS3, LANCZOS5: a windowed sinc over 3 or 5 pixels to each side
     CUBIC:          Keys' cubic with a = -1/2 ("bicubic", "tricubic")
-    CUBIC_PYTORCH:  without antialiasing PyTorch's: a = -3/4, borders repeated; with it CUBIC
+    CUBIC_PYTORCH:  PyTorch's, with a = -3/4 and repeated borders; with antialiasing CUBIC
     AREA:           the mean over the area of the new pixel
 
     >>> import rune
@@ -55,7 +54,7 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of this name. Errors: ArgumentError for another name."""
+        """The method with this name. Errors: ArgumentError for an unknown name."""
         if s not in _NAMES:
             raise ArgumentError(f"image: cannot resize by method={s!r} ({', '.join(_NAMES)})")
         return _NAMES[s]
@@ -81,7 +80,7 @@ def _triangle(x: Array) -> Array:
 
 def _lanczos(radius: float) -> Callable[[Array], Array]:
     def kernel(x: Array) -> Array:
-        # The sinc of x and that of x / radius; safe at 0, where both are 1.
+        # sinc(x) * sinc(x / radius), which is 1 at 0, where the quotient would be 0 / 0.
         near = x <= 1e-3
         angle = pi * rnp.where(near, 1.0, x)
         value = radius * rnp.sin(angle) * rnp.sin(angle / radius) / (angle * angle)
@@ -91,7 +90,7 @@ def _lanczos(radius: float) -> Callable[[Array], Array]:
 
 
 def _cubic(a: float) -> Callable[[Array], Array]:
-    """Keys 1981, IEEE Trans. ASSP 29(6), equation 4."""
+    """The cubic convolution kernel: Keys 1981, IEEE Trans. ASSP 29(6), equation 4."""
 
     def kernel(x: Array) -> Array:
         inner = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
@@ -103,10 +102,10 @@ def _cubic(a: float) -> Callable[[Array], Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """The weight of an old pixel by its distance from the new centre, in pixels; None: by area."""
+    """The weight of an old pixel by its distance from the new centre [pixels]; None: by area."""
 
     weight: Callable[[Array], Array] | None
-    border: int = 0  # pixels by which the image is continued with those of its border
+    border: int = 0  # number of pixels by which border pixels are repeated outwards
 
 
 _KERNELS = {
@@ -121,8 +120,8 @@ _LEAST_SUM = 1000.0 * float(np.finfo(np.float32).eps)
 
 
 def _weights(kernel: _Kernel, old: Size, new: int, scale: Array, shift: Array, antialias: bool) -> Array:
-    """[old, new]: what each old pixel gives to each new one."""
-    # scale, shift: where an old coordinate comes to lie among the new, x * scale + shift
+    """The weights [old, new] of old pixels in new ones."""
+    # scale, shift: an old coordinate x becomes x * scale + shift
     step = 1.0 / scale
     dtype = rnp.result_type(scale, shift, rnp.float32)
     centres = (rnp.arange(new, dtype=dtype) + 0.5 - shift) * step - 0.5
@@ -138,7 +137,7 @@ def _weights(kernel: _Kernel, old: Size, new: int, scale: Array, shift: Array, a
         nearest = rnp.clip(rnp.arange(-kernel.border, old + kernel.border), 0, rnp.asarray(old - 1))
         weights = (rnp.arange(old)[:, None] == nearest).astype(dtype) @ weights
     total = rnp.sum(weights, axis=0)
-    # At borders a part of the kernel lies outside: what is inside counts as the whole.
+    # At borders a part of the kernel lies outside: normalise by the sum of the weights inside.
     is_known = rnp.abs(total) > _LEAST_SUM
     weights = rnp.where(is_known, weights / rnp.where(is_known, total, 1.0), 0.0)
     is_inside = (centres >= -0.5) & (centres <= old - 0.5)
@@ -151,11 +150,11 @@ def _weights(kernel: _Kernel, old: Size, new: int, scale: Array, shift: Array, a
 def resize(
     image: ArrayLike, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True, precision: object = None
 ) -> Array:
-    """The image with another number of pixels along any of its axes.
+    """Resize an image along any of its axes.
 
-    shape:      of the result; an axis of batches or channels has the size it has
-    antialias:  where the image becomes smaller, low-pass filter it
-    precision:  taken as JAX's; products are computed in the precision of their dtype
+    shape:      the shape of the result; axes of batches or channels keep their size
+    antialias:  apply a low-pass filter if the image becomes smaller
+    precision:  accepted for JAX; products are computed in the precision of their dtype
 
     Shapes: image [N1, …, ND] -> shape, of D sizes.
     Types:  of `image` for "nearest"; else its floating dtype, integers as float32.
@@ -187,15 +186,15 @@ def scale_and_translate(
     antialias: bool = True,
     precision: object = None,
 ) -> Array:
-    """The image, stretched and moved: what lies at x comes to lie at x * scale + translation.
+    """Stretch and move an image: the value at x moves to x * scale + translation.
 
-    shape:         of the result
-    spatial_dims:  K axes; the others have the size they have
-    scale, translation: [K], also traced ones; coordinates count pixels, whose centres are at 0.5,
+    shape:         the shape of the result
+    spatial_dims:  K axes; the others keep their size
+    scale, translation: [K], possibly traced; coordinates count pixels, with centres at 0.5,
                    1.5, …
-    antialias:     where the image becomes smaller, low-pass filter it
-    precision:     taken as JAX's; products are computed in the precision of their dtype
-    What the image does not reach is 0.
+    antialias:     apply a low-pass filter if the image becomes smaller
+    precision:     accepted for JAX; products are computed in the precision of their dtype
+    Pixels outside the moved image are 0.
 
     Shapes: image [N1, …, ND] -> shape, of D sizes.
     Types:  the floating dtype of `image`, integers as float32.
@@ -231,7 +230,7 @@ def _resampled(
     how: ResizeMethod,
     antialias: bool,
 ) -> Array:
-    """One product for each axis."""
+    """Multiply by the weights of each axis in turn."""
     kernel = _KERNELS[ResizeMethod.CUBIC if how is ResizeMethod.CUBIC_PYTORCH and antialias else how]
     dtype = rnp.float64 if x.dtype in (rnp.float64, rnp.complex128) else rnp.float32
     for n, k in enumerate(axes):
@@ -265,7 +264,7 @@ def _inexact(x: Array) -> Array:
 
 
 def _nearest(old: int, new: int) -> np.ndarray:
-    """Which old pixel has each new centre: (i + 1/2) * old / new, rounded down."""
+    """The old pixel that contains each new centre: (i + 1/2) * old / new, rounded down."""
     return (2 * np.arange(new) + 1) * old // (2 * new)
 
 

@@ -1,6 +1,6 @@
-"""What Tab shows of a module: the names that are for users, and the rooms inside.
+"""What tab completion shows of a module: its public names and subpackages.
 
-A module holds more than that: what it imports, and the files that it is made of.
+A module's globals also include its imports and internal submodules, which would clutter the list.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 def names(members: Mapping[str, object], *rooms: str) -> Callable[[], list[str]]:
-    """The `__dir__` of a module of these globals: its `__all__`, or all but modules; and rooms.
+    """The `__dir__` of a module with these globals: its `__all__`, or all but modules, and `rooms`.
 
     >>> import math
     >>> names({"sine": math.sin, "math": math, "_hidden": 1, "fft": math}, "fft")()

@@ -1,17 +1,17 @@
-"""Every lock of the package, and what becomes of it in a forked child.
+"""All locks of the package, and their state in a forked child.
 
-A child has one thread, the one that forked. A lock that another thread held would stay locked for
-ever, so there are two kinds:
+A child has only the thread that forked, so a lock that another thread held would stay locked for
+ever. Therefore there are two kinds of locks:
 
-    lock(), reentrant()     guard Python's own objects, which are whole between any two steps of
-                            the interpreter, though other threads may be at work under them for
-                            long. A child gets them free.
-    held(lock)              guards what native code changes, or several values that must agree. The
-                            forking thread takes it for the time of the fork, so that the child
-                            finds everything whole. Under it no code of users may run for long.
+    lock(), reentrant()     guard Python's own objects, which are consistent between any two steps
+                            of the interpreter. Other threads may hold them for long. In a child
+                            they are free.
+    held(lock)              guards data of native code, or several values that must agree. The
+                            forking thread holds it during the fork, so that the child finds the
+                            data consistent. No user's code may run under it for long.
 
-Modules that are loaded on first use are loaded by `load`: the interpreter's own locks of modules
-are not made free in a child, so a fork waits until they are.
+Use `load` for modules that are imported on first use: the interpreter does not free its import
+locks in a child, so a fork has to wait until no such import is under way.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from operator import methodcaller
 from types import ModuleType
 from typing import Any
 
-Lock = Any  # of threading: a plain or a reentrant one
+Lock = Any  # threading.Lock or threading.RLock
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Lock] = []
-_taken: list[Lock] = []  # for the fork under way
-_releases: list[map[object]] = []  # one iterator: the releases that are still to be done
+_taken: list[Lock] = []  # by the current fork
+_releases: list[map[object]] = []  # one iterator, over the releases that remain to be done
 
 
 def lock() -> Lock:
-    """A lock that a thread may take once."""
+    """A lock that its own thread cannot take again."""
     return _renewable(threading.Lock())
 
 
@@ -54,17 +54,17 @@ def _renewable(lock: Lock) -> Lock:
 
 
 def held(reentrant_lock: Lock) -> Lock:
-    """The lock, which from now on the forking thread holds during a fork."""
+    """Make the forking thread hold the lock during each fork from now on; returns the lock."""
     _held.append(reentrant_lock)
     return reentrant_lock
 
 
 def if_free(lock: Lock, work: Callable[[], object]) -> None:
-    """Run `work` under a lock that no other thread has; do nothing if one has it.
+    """Run `work` under the lock; do nothing if another thread holds the lock.
 
-    For code that must not wait, finalizers for one. However often interrupts come, the lock is
-    free afterwards: the interpreter hears of them after a call and not within one, and the call
-    that takes the lock notes that it did.
+    For code that must not wait, such as finalizers. The lock is free afterwards despite any
+    interrupts: the interpreter handles them between calls and never within one, and the same call
+    takes the lock and records that it did.
     """
     answers: list[bool] = []
     try:
@@ -76,12 +76,12 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
             lock.release()
 
 
-loading = held(threading.RLock())  # while a library is loaded and made ready
-_loaded: set[str] = set()  # by `load`: looking them up again creates nothing
+loading = held(threading.RLock())  # held while a library is loaded and initialised
+_loaded: set[str] = set()  # by `load`; importing them again creates no objects
 
 
 def load(name: str) -> ModuleType:
-    """Import a module on first use, by its whole name. Errors: those of importing it."""
+    """Import a module on first use, by its full name. Errors: those of importing it."""
     with loading, nullcontext() if name in _loaded else _without_collections():
         module = import_module(name)
         _loaded.add(name)
@@ -90,7 +90,10 @@ def load(name: str) -> ModuleType:
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """What modules create stays: looking through it for garbage takes a tenth of the loading."""
+    """A block without garbage collection, which would take a tenth of the time to load a module.
+
+    The objects that a module creates stay alive, so that a collection would find nothing.
+    """
     is_on = gc.isenabled()
     gc.disable()
     try:
@@ -102,10 +105,10 @@ def _without_collections() -> Iterator[None]:
 
 
 def _grow_old() -> None:
-    """Put all objects among the oldest, as if they had lived through two collections already.
+    """Move all objects to the oldest generation, as if they had survived two collections.
 
-    The next two would look through all that modules have created, a tenth of a first call. Objects
-    that a program has frozen would thaw with them: then it does nothing.
+    The next two collections would otherwise scan all that modules have created, a tenth of a first
+    call. It does nothing if a program has frozen objects, as unfreezing would affect them, too.
     """
     if not gc.get_freeze_count():
         gc.freeze()
@@ -113,42 +116,42 @@ def _grow_old() -> None:
 
 
 def _acquire() -> None:
-    """Take all that are held over forks, though interrupts come meanwhile.
+    """Take all locks that are held during forks, even if interrupts arrive.
 
-    It waits for a lock only while it has no other, so that no thread waits for this one meanwhile.
+    It waits for a lock only while it holds no other, so that it cannot take part in a deadlock.
     """
     first = interrupts = 0
     _taken.clear()
-    while len(_taken) < len(_held):  # loading a library adds its lock
+    while len(_taken) < len(_held):  # a library that is loaded meanwhile adds its lock
         try:
             first = _attempt(first)
         except KeyboardInterrupt:
             interrupts += 1
-    if interrupts:  # an error here would be printed and forgotten: it is heard after the fork
+    if interrupts:  # Python would only print an error raised here, so raise it after the fork
         interrupt_main()
 
 
 def _attempt(first: int) -> int:
-    """Wait for one lock, and take the others that are free; the number of one that was busy."""
+    """Wait for one lock, and take the others if they are free; returns the number of a busy one."""
     _release()
     _taken.clear()
     _releases[:] = [map(methodcaller("release"), _taken)]
     order = [*_held[first:], *_held[:first]]
-    # What takes a lock notes it in the same call, so that no interrupt comes in between.
+    # One call takes a lock and records it, so that no interrupt can arrive in between.
     _taken.extend(filter(methodcaller("acquire"), order[:1]))
     _taken.extend(filter(methodcaller("acquire", False), order[1:]))
     return next((k for k, lock in enumerate(_held) if lock not in _taken), 0)
 
 
-# Releases what is in `_taken`, each once: one call without any step of the interpreter, at which an
-# interrupt could come.
+# Releases each lock in `_taken` once, in one call without a step of the interpreter at which an
+# interrupt could arrive.
 _release = partial(reduce, deque.extend, _releases, deque[object](maxlen=0))  # type: ignore[call-overload]
 
 
 def _renew() -> None:
-    """In a child: free the locks of threads that do not exist in it.
+    """In a child, free the locks of threads that do not exist there.
 
-    By the protocol that the interpreter's own library has for its locks (threading, logging).
+    This uses the protocol of the standard library for its own locks (threading, logging).
     """
     for lock in list(_renewed):
         is_owned = getattr(lock, "_is_owned", None)
@@ -158,6 +161,6 @@ def _renew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)
-    # Whatever an interrupt left undone, the second time does.
+    # The second registration completes what an interrupt may have left undone in the first.
     os.register_at_fork(after_in_child=_renew)
     os.register_at_fork(after_in_child=_renew)

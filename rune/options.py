@@ -1,6 +1,6 @@
-"""What can be set, to what, and by which variable of the environment. Names and values alone.
+"""The settings, their values, and their environment variables.
 
-rune/config.py says which of them are in force.
+rune/config.py decides which values are in force.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ class Config:
     """All settings. Equal settings are one object, so comparing and hashing are free."""
 
     x64: bool = False  # 64-bit defaults for Python and NumPy values without an explicit dtype
-    # Programs report the first operation that does so: rune.debug.checks.
-    check_bounds: bool = False  # an index leaves its array
-    check_nans: bool = False  # a NaN is made
-    check_infs: bool = False  # an infinity is made
-    check_leaks: bool = False  # raise where a traced value is kept after its transformation
+    # Programs report the first operation with such a fault: rune.debug.checks.
+    check_bounds: bool = False  # an index out of bounds
+    check_nans: bool = False  # a NaN from operands without one
+    check_infs: bool = False  # an infinity from operands without one
+    check_leaks: bool = False  # raise if a traced value is kept after its transformation
     check_stages: bool = False  # check every stage of the lowering after every pass
     disable_jit: bool = False  # jitted functions, branches and loops run in Python
-    checkified: bool = False  # set inside of a function that is checkified: jit then traces anew
-    profile: bool = False  # programs tell the time of each step
+    checkified: bool = False  # True in checkified functions, so that jit traces separately for them
+    profile: bool = False  # programs report the time of each step
     reproducible: bool = True  # the same bits on every run; False lets a device add in any order
-    check_keys: bool = False  # raise KeyReuseError where a random key is used twice
+    check_keys: bool = False  # raise KeyReuseError if a random key is used twice
     wide_dtypes: str = "honoured"  # "truncated": an explicit 64-bit dtype means 32 bits unless x64
-    python_integers: str = "checked"  # "wrapped": one that an operand's dtype cannot hold wraps
-    bools_select: bool = False  # an array of bools times floats is 0 where it is False, beside NaN too
+    python_integers: str = "checked"  # "wrapped": integers out of the dtype's range wrap around
+    bools_select: bool = False  # False times a float is 0 in arrays, even if the float is NaN
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
-    rank_promotion: str = "allow"  # "warn", "raise": where operands of other ranks broadcast
-    log_compiles: bool = False  # tell the logger "rune" of traces and compilations
-    cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the cores of the processor
-    xla_flags: bool = False  # the variable XLA_FLAGS says how many they are, if nothing else does
+    rank_promotion: str = "allow"  # "warn", "raise": if operands of different ranks broadcast
+    log_compiles: bool = False  # log traces and compilations to the logger "rune"
+    cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the processor's cores
+    xla_flags: bool = False  # XLA_FLAGS may give the number of CPU devices, if nothing else does
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
-    compiled_bytes: int = 1 << 30  # of traces and machine code that are kept
-    # For schedules: "stored": none, winners of earlier ones are used; "off": defaults alone;
-    # "full": until everything was tried; or seconds for each kernel.
+    compiled_bytes: int = 1 << 30  # limit of the cache of traces and machine code [B]
+    # Search for schedules: "stored": none, but use winners of earlier searches; "off": defaults
+    # only; "full": until everything was tried; or seconds for each kernel.
     search: float | str = "stored"
-    mesh: Any = None  # by which a PartitionSpec alone is read: rune.sharding.set_mesh
+    mesh: Any = None  # the mesh of a PartitionSpec without one: rune.sharding.set_mesh
     cache_dir: str | None = None  # of kernels; None: RUNE_CACHE_DIR or the user's; "": none
 
 
@@ -59,7 +59,7 @@ PROMOTIONS = ("standard", "strict")
 RANK_PROMOTIONS = ("allow", "warn", "raise")
 SYMBOLIC = ("declared", "auto")
 SEARCHES = ("stored", "off", "full")  # or seconds
-_LEAST = {"cpu_devices": 1}  # of other integers it is 0
+_LEAST = {"cpu_devices": 1}  # 0 for other integers
 _CHOICES = {
     "wide_dtypes": WIDE_DTYPES,
     "python_integers": PYTHON_INTEGERS,
@@ -75,7 +75,7 @@ _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 def checked(changes: Mapping[str, Any], operation: str = "configure") -> dict[str, Value]:
-    """The changes, as settings hold them.
+    """The changes, checked and in the form that settings store.
 
     Errors: ArgumentError for a setting that does not exist, and for a value it cannot have.
     """
@@ -127,7 +127,7 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
 
 
 def is_search(value: object) -> bool:
-    """Whether a value says how long to search.
+    """Whether a value is valid for the setting `search`.
 
     >>> is_search("full"), is_search(2.5), is_search(0), is_search(float("inf")), is_search(True)
     (True, True, False, False, False)
@@ -147,11 +147,11 @@ def variable_of(name: str) -> str:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
-    """The settings that environment variables name; an empty variable names none.
+    """The settings from environment variables; empty variables are ignored.
 
-    RUNE_CACHE_DIR is not among them: it is read where the cache is opened, and an empty one means
-    something there. A mesh cannot be written as text.
-    Errors: ArgumentError names the variable whose value the setting cannot have.
+    RUNE_CACHE_DIR is not among them: opening the cache reads it, and there an empty value has a
+    meaning. A mesh cannot be written as text.
+    Errors: ArgumentError with the name of a variable whose value the setting cannot have.
 
     >>> from_environment({"RUNE_X64": "yes", "RUNE_PROMOTION": "strict", "RUNE_CHECK_NANS": ""})
     {'x64': True, 'promotion': 'strict'}

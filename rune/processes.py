@@ -1,11 +1,11 @@
-"""The processes that run one program together: how they talk, whoever carries their messages.
+"""The processes that run a program together, and how they communicate over any transport.
 
-A message goes to some processes, and names its topic. Who waits says for whom and for which topic;
-what one process says on one topic is heard in the order in which it was said.
+A message has a topic and goes to some of the processes. A receiver waits for given senders and a
+topic; messages of one sender on one topic arrive in the order in which they were sent.
 
     agree("sync_global_devices", "'the data are there'")      # or an error that shows both calls
 
-Before `rune.distributed.initialize` a process is alone, and hears nobody.
+Before `rune.distributed.initialize` a process is alone, and communicates with nobody.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from typing import Protocol
 
 from rune.errors import DistributedError
 
-CALLS = "calls"  # the topic of what all processes do together
+CALLS = "calls"  # the topic of calls that all processes make together
 Message = bytes | memoryview
 
 
 class World(Protocol):
-    """How a process talks to the others: `index` of `count`."""
+    """How a process communicates with the others; it is process `index` of `count`."""
 
     index: int
     count: int
 
     def tell(self, topic: str, message: Message, to: Iterable[int]) -> None:
-        """Say something to these processes. It does not wait until they hear it."""
+        """Send a message to these processes, without waiting until they receive it."""
         ...
 
     def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> Mapping[int, Message]:
-        """The next message of each of these processes on the topic.
+        """Wait for the next message of each of these processes on the topic.
 
-        call:   what the caller is in, for errors
-        alarm:  a topic on which one message ends the wait
+        call:   the call in progress, for error messages
+        alarm:  a topic on which any message ends the wait
         Errors: DistributedError if one fails, leaves, raises an alarm or is silent for too long.
         """
         ...
 
     def fail(self, error: str) -> None:
-        """Tell the others that this process ends with an error."""
+        """Tell the other processes that this one ends with an error."""
         ...
 
     def leave(self) -> None:
-        """Tell the others that this process is done."""
+        """Tell the other processes that this one is done."""
         ...
 
 
@@ -54,56 +54,56 @@ class Alone:
     index, count = 0, 1
 
     def tell(self, topic: str, message: Message, to: Iterable[int]) -> None:
-        """Nobody is to be told."""
+        """Do nothing: there are no other processes."""
 
     def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> Mapping[int, Message]:
-        """Nobody says anything."""
+        """Returns no messages."""
         return {}
 
     def fail(self, error: str) -> None:
-        """Nobody is to be told."""
+        """Do nothing: there are no other processes."""
 
     def leave(self) -> None:
-        """Nobody is to be told."""
+        """Do nothing: there are no other processes."""
 
 
 ALONE = Alone()
 _joined: list[World] = []
-_turns: Counter[str] = Counter()  # since this process has joined the others
+_turns: Counter[str] = Counter()  # since this process joined the others
 
 
 def current() -> World:
-    """The processes that this one has joined; itself alone before that."""
+    """The processes that this one has joined; before that, itself alone."""
     return _joined[0] if _joined else ALONE
 
 
 def is_joined() -> bool:
-    """Whether this process has joined others, or has said that there are none."""
+    """Whether this process has joined others, or has declared that there are none."""
     return bool(_joined)
 
 
 def join(world: World) -> None:
-    """From now on the program runs in these processes."""
+    """Make the program run in these processes from now on."""
     _turns.clear()
     _joined.append(world)
 
 
 def part() -> World:
-    """From now on this process is alone; the processes that it was one of."""
+    """Make this process run alone from now on; returns the processes that it leaves."""
     return _joined.pop() if _joined else ALONE
 
 
 def turn(topic: str) -> str:
-    """The topic with a number of its own: the n-th turn of a topic is one in all processes."""
+    """The topic with a new number: all processes give the n-th turn of a topic the same one."""
     _turns[topic] += 1
     return f"{topic} {_turns[topic]}"
 
 
 def converse(call: str, topic: str, message: Message, processes: Iterable[int] | None = None) -> dict[int, Message]:
-    """What each of the processes says on a topic, in their order; this one says `message`.
+    """Exchange messages on a topic: sends `message`, returns one from each process, in order.
 
     processes: this one and others; None for all
-    Errors:    DistributedError as of World.hear.
+    Errors:    DistributedError, as for World.hear.
     """
     world = current()
     everyone = sorted(range(world.count) if processes is None else processes)
@@ -114,7 +114,7 @@ def converse(call: str, topic: str, message: Message, processes: Iterable[int] |
 
 
 def agree(call: str, what: str, processes: Iterable[int] | None = None, hint: str | None = None) -> None:
-    """Come to a call together. Errors: DistributedError unless each process makes this very one."""
+    """Wait until all are in this call. Errors: DistributedError if a process makes another one."""
     mine = f"{call} {what}".rstrip()
     for number, message in converse(call, CALLS, mine.encode(), processes).items():
         theirs = bytes(message).decode()

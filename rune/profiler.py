@@ -1,9 +1,9 @@
-"""rune.profiler: what ran when, as a file for Chrome's tracing page or Perfetto.
+"""rune.profiler: records what ran when, in a file for Chrome's tracing page or Perfetto.
 
-Compiled programs, the spans that a program names, and steps of a training loop become events of
-the Trace Event format, written into the folder that JAX's profiler would use. Totals of each
-kernel, with operations and bytes, are `rune.debug.profile()`'s. Calls wait while a trace is taken,
-so it shows how long each of them takes, and not what would have run at the same time.
+Compiled programs, named blocks of a program, and steps of a training loop become events in the
+Trace Event format, in a file in the folder that JAX's profiler would use. `rune.debug.profile()`
+gives totals of each kernel, with operations and bytes. While a trace is recorded, each call waits
+until it is done, so the trace shows how long calls take, but no overlap between them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 class _State:
-    """The trace that is being taken, if one is, and what ends it."""
+    """The trace that is being recorded, if any, and what ends it."""
 
     def __init__(self) -> None:
         self.lock = locks.lock()
@@ -59,11 +59,11 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: object = None,
 ) -> None:
-    """Take a trace from here on, until `stop_trace` writes it under `log_dir`.
+    """Record a trace from now on, until `stop_trace` writes it under `log_dir`.
 
     log_dir:  the file is plugins/profile/<time>/rune.trace.json.gz in this folder
-    create_perfetto_trace, profiler_options: taken as JAX's; there is one format and one level
-    Errors: ArgumentError if a trace is being taken already, or with create_perfetto_link.
+    create_perfetto_trace, profiler_options: accepted for JAX; there is one format and one level
+    Errors: ArgumentError if a trace is already being recorded, or with create_perfetto_link.
 
     >>> import rune, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ def start_trace(
 def stop_trace() -> None:
     """End the trace, and write it.
 
-    Errors: ArgumentError if none is being taken; OSError if the file cannot be written.
+    Errors: ArgumentError if no trace is being recorded; OSError if the file cannot be written.
 
     >>> import rune
     >>> rune.profiler.stop_trace()  # doctest: +ELLIPSIS
@@ -108,7 +108,7 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: object = None,
 ) -> Iterator[None]:
-    """Inside the block, take a trace: `start_trace` before it, `stop_trace` after.
+    """A block that records a trace: `start_trace` before it, `stop_trace` after.
 
     Arguments and errors: as for `start_trace`.
 
@@ -127,8 +127,8 @@ def trace(
 class TraceAnnotation:
     """A block that a trace shows under a name.
 
-    name:       of the event
-    arguments:  numbers and texts that are shown with it
+    name:       the name of the event
+    arguments:  numbers and texts to show with it
     Errors: none.
 
     >>> import rune
@@ -155,8 +155,8 @@ class TraceAnnotation:
 class StepTraceAnnotation(TraceAnnotation):
     """A block that is one step of a training loop.
 
-    name:       such as "train"
-    arguments:  step_num=..., and others that are shown with it
+    name:       the name of the event, such as "train"
+    arguments:  step_num=..., and others to show with it
     Errors: none.
 
     >>> import rune
@@ -168,16 +168,16 @@ class StepTraceAnnotation(TraceAnnotation):
     __slots__ = ()
 
     def __init__(self, name: str, **arguments: object):
-        super().__init__(name, _r=1, **arguments)  # by which TensorBoard knows a step
+        super().__init__(name, _r=1, **arguments)  # by which TensorBoard recognises a step
 
 
 def annotate_function(
     func: Callable[P, R] | None = None, name: str | None = None, **decorator_kwargs: object
 ) -> Callable[..., Any]:
-    """The function; a trace shows each of its calls under a name.
+    """The function, with each call shown in a trace under a name.
 
-    name:               its own by default
-    decorator_kwargs:   numbers and texts that are shown with it
+    name:               the function's own by default
+    decorator_kwargs:   numbers and texts to show with the calls
     Errors: TransformError if `func` is not a function.
 
     >>> import rune
@@ -205,7 +205,7 @@ def _refuse(name: str, why: str, hint: str) -> NoReturn:
 
 
 def start_server(port: int, **options: object) -> NoReturn:
-    """Refused: traces are files.
+    """Not supported, as traces are files.
 
     Errors: ArgumentError, always.
 
@@ -218,7 +218,7 @@ def start_server(port: int, **options: object) -> NoReturn:
 
 
 def stop_server() -> NoReturn:
-    """Refused: there is no server. Errors: ArgumentError, always.
+    """Not supported, as there is no server. Errors: ArgumentError, always.
 
     >>> import rune
     >>> rune.profiler.stop_server()  # doctest: +ELLIPSIS
@@ -229,7 +229,7 @@ def stop_server() -> NoReturn:
 
 
 def device_memory_profile(backend: str | None = None) -> NoReturn:
-    """Refused: it is a format of XLA's. Errors: ArgumentError, always.
+    """Not supported, as the format is XLA's. Errors: ArgumentError, always.
 
     >>> import rune
     >>> rune.profiler.device_memory_profile()  # doctest: +ELLIPSIS
@@ -244,7 +244,7 @@ def device_memory_profile(backend: str | None = None) -> NoReturn:
 
 
 def save_device_memory_profile(filename: str, backend: str | None = None) -> NoReturn:
-    """Refused: it is a format of XLA's. Errors: ArgumentError, always.
+    """Not supported, as the format is XLA's. Errors: ArgumentError, always.
 
     >>> import rune
     >>> rune.profiler.save_device_memory_profile("memory.prof")  # doctest: +ELLIPSIS

@@ -1,15 +1,15 @@
-"""Quantised arrays: numbers in 8 or 4 bits with scales, and products that read them as they lie.
+"""Quantised arrays: numbers in 8 or 4 bits with scales, and products that read them directly.
 
     x  ≈  (values - zero) · scale          one scale for all, for each channel, or for each group
 
-`Quantized` is a tree of arrays, so it goes through jit, grad and vmap like any parameters. What is
-computed with it is ordinary code on the stored numbers: a product `x @ q` converts them where the
-dot loads them, and no array of floats is made of the weights for up to 8 rows of x. For more rows
-unpacking once may cost less: a library on the CPU takes floats (lowering/kernelize/cost.py).
+`Quantized` is a tree of arrays, so it goes through jit, grad and vmap like any parameters. Programs
+compute with the stored numbers: a product `x @ q` converts them as the dot loads them, and for up
+to 8 rows of x it never stores the weights as floats. For more rows it may be cheaper to unpack them
+once, because a library on the CPU takes floats (lowering/kernelize/cost.py).
 
-4-bit integers lie two to a byte, the even element in the low half, along `axis`. Rounding is to
-nearest even, and what is out of range is clipped, in 8-bit floats too: none becomes NaN.
-Derivatives are those with respect to activations and scales; rounding has none.
+Two 4-bit integers share a byte, along `axis`, the even element in the low half. Numbers are rounded
+to nearest even, and clipped to the range, also in 8-bit floats: none becomes NaN.
+Derivatives exist for activations and scales; rounding has none.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ FORMATS = (dtypes.i8, dtypes.i4, dtypes.f8_e4m3, dtypes.f8_e5m2)
 
 @dataclass(frozen=True, slots=True)
 class Quantized:
-    """An array kept in few bits. Made by `rune.quantize`.
+    """An array that is stored in few bits, made by `rune.quantize`.
 
-    values:  i8 or f8; of format i4, two numbers to a byte along `axis`
-    scale:   of rank 0, or with one element for each group along `axis`, in f32
-    zero:    the stored number that stands for 0, shaped like the scale; None: 0 itself
-    format:  the dtype of the stored numbers;  dtype: what the array is taken for
-    axis:    of groups and of packed numbers, counted from the end;  size: its elements if packed
+    values:  i8 or f8; in the format i4, two numbers to a byte along `axis`
+    scale:   rank 0, or one element for each group along `axis`, in f32
+    zero:    the stored number that represents 0, shaped like the scale; None: 0 itself
+    format:  the dtype of the stored numbers;  dtype: the dtype of the array they represent
+    axis:    the axis of groups and packing, counted from the end;  size: its elements if packed
 
     >>> import rune, rune.numpy as rnp
     >>> q = rune.quantize(rnp.ones((4, 8)), "int8")
@@ -62,7 +62,7 @@ class Quantized:
 
     @property
     def shape(self) -> Shape:
-        """The shape of the array that this stands for."""
+        """The shape of the array that this represents."""
         shape = list(type_of(self.values).shape)
         if self.format == dtypes.i4:
             shape[self.axis] = self.size
@@ -70,17 +70,17 @@ class Quantized:
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of values, scales and zeros together."""
+        """The total size of values, scales and zeros in bytes."""
         return sum(x.nbytes for x in (self.values, self.scale, self.zero) if x is not None)
 
     @property
     def bits_per_element(self) -> float:
-        """What one element takes, scales and zeros included.
+        """The bits per element, including scales and zeros.
 
         >>> import rune, rune.numpy as rnp
         >>> rune.quantize(rnp.ones((64, 8)), "int4", axis=0, group=32).bits_per_element
@@ -90,7 +90,7 @@ class Quantized:
 
     @property
     def mT(self) -> Quantized:
-        """The last two axes swapped. Errors: ShapeError below rank 2."""
+        """The array with its last two axes swapped. Errors: ShapeError below rank 2."""
         parts = (self.values, self.scale, self.zero)
         values, scale, zero = (x if x is None or not type_of(x).shape else rnp.matrix_transpose(x) for x in parts)
         axis = {-1: -2, -2: -1}.get(self.axis, self.axis)
@@ -112,16 +112,16 @@ tree.register_dataclass(Quantized, ["values", "scale", "zero"], ["format", "axis
 def quantize(
     x: Value, dtype: DTypeLike = "int8", *, axis: int | None = None, group: int | None = None, symmetric: bool = True
 ) -> Quantized:
-    """`x` in `dtype`, with scales that bring the largest magnitude to the end of its range.
+    """`x` in `dtype`, with scales that map the largest magnitude to the end of its range.
 
     dtype:      int8, int4, f8_e4m3 or f8_e5m2.
-    axis:       the axis along which elements share a scale: of a weight [K, N] that is contracted
+    axis:       the axis along which elements share a scale: for a weight [K, N] that is contracted
                 over K, axis=0 gives one scale for each of the N channels. None: one scale for all.
-    group:      elements along `axis` that share a scale; None: all of them.
-    symmetric:  0 is stored as 0. Else the range from smallest to largest is used in full, with
-                a zero point; integers only.
-    Types:      x floating. A NaN makes its scale NaN, and all that shares it.
-    Errors:     DtypeError, ShapeError when `group` does not divide the axis, ArgumentError.
+    group:      how many elements along `axis` share a scale; None: all of them.
+    symmetric:  store 0 as 0. Otherwise a zero point maps the smallest and the largest element to
+                the ends of the range; integers only.
+    Types:      x floating. A NaN makes its scale NaN, and so all elements that share the scale.
+    Errors:     DtypeError, ShapeError if `group` does not divide the axis, ArgumentError.
     Source:     B. Jacob et al. 2018, arXiv:1712.05877 (affine quantisation).
 
     >>> import rune, rune.numpy as rnp
@@ -163,7 +163,7 @@ def _check(x: Array, format: np.dtype, group: int | None, axis: int | None, symm
 
 
 def _grouped(x: Array, axis: int, group: int | None) -> Array:
-    """`axis` as two: groups, and the elements of one, which stand at `axis`."""
+    """Split `axis` into two: groups, and at `axis` the elements of a group."""
     size = x.shape[axis]
     length = size if group is None else group
     if length < 1 or size % length:
@@ -173,7 +173,7 @@ def _grouped(x: Array, axis: int, group: int | None) -> Array:
 
 
 def _scales(x: Array, axis: int | None, format: np.dtype, symmetric: bool) -> tuple[Any, Any]:
-    """Scale and zero point of each group, along a kept axis of size 1."""
+    """The scale and zero point of each group; the reduced axis stays with size 1."""
     keep = axis is not None
     if symmetric:
         most = rnp.max(rnp.abs(x), axis=axis, keepdims=keep)
@@ -196,7 +196,7 @@ def _limits(format: np.dtype) -> tuple[float, float]:
 
 
 def _rounded(x: Array, format: np.dtype) -> Array:
-    """Stored numbers within range; 4-bit ones still one to a byte."""
+    """The numbers rounded and clipped to the range; 4-bit ones still take a byte each."""
     low, high = _limits(format)
     within = rnp.clip(x, low, high)
     if format in dtypes.FLOATING:
@@ -205,7 +205,7 @@ def _rounded(x: Array, format: np.dtype) -> Array:
 
 
 def _packed(values: Array, axis: int) -> Array:
-    """Two numbers of 4 bits in one byte, the even one in the low half; an odd end with 0."""
+    """Pairs of 4-bit numbers in one byte, the even one in the low half; pads an odd end with 0."""
     size = values.shape[axis]
     if size % 2:
         widths = [(0, 0)] * values.ndim
@@ -222,9 +222,9 @@ def _packed(values: Array, axis: int) -> Array:
 
 
 def dequantize(q: Quantized) -> Array:
-    """The array that `q` stands for, in the dtype that was quantised.
+    """The array that `q` represents, in the dtype that was quantised.
 
-    Errors: ArgumentError for anything but what `quantize` gave.
+    Errors: ArgumentError for anything but a result of `quantize`.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.dequantize(rune.quantize(rnp.array([7.0, -3.0, 1.0]), "int4"))
@@ -237,20 +237,20 @@ def dequantize(q: Quantized) -> Array:
 
 
 def _shifted(q: Quantized) -> Array:
-    """The stored numbers less the zero point, in f32."""
+    """The stored numbers minus the zero point, in f32."""
     numbers = rnp.astype(_unpacked(q), "f32")
     return numbers if q.zero is None else numbers - _spread(q.zero, q)
 
 
 def _unpacked(q: Quantized) -> Array:
-    """The stored numbers, one to an element."""
+    """The stored numbers, each as an element of its own."""
     if q.format != dtypes.i4:
         return q.values
     shape, place = list(q.values.shape), q.ndim + q.axis
     pairs = rnp.expand_dims(q.values, place + 1)
     pairs = rnp.broadcast_to(pairs, (*shape[: place + 1], 2, *shape[place + 1 :]))
-    # The even number moves up by 4 bits, the odd one by 0; down again both come with their signs.
-    # The counts are a view of 0 to 4, so that they cost nothing in a kernel.
+    # Shift the even number up by 4 bits, the odd one by 0; shifting down by 4 then extends the
+    # signs. The shift counts [4, 0] are a strided iota, so that they cost nothing in a kernel.
     counted = ops.iota(shape=(5,), axis=0, dtype=dtypes.i8)[::-4]
     up = ops.broadcast(counted, shape=pairs.shape, axes=(place + 1,))
     shape[place] *= 2
@@ -259,7 +259,7 @@ def _unpacked(q: Quantized) -> Array:
 
 
 def _spread(scale: Array, q: Quantized) -> Array:
-    """Scales, one for each element of the axis or one for all."""
+    """The scales, repeated for each element of the axis, or one for all."""
     if not type_of(scale).shape:
         return scale
     place = q.ndim + q.axis
@@ -275,12 +275,12 @@ def _spread(scale: Array, q: Quantized) -> Array:
 
 
 def matmul(x: Any, y: Any) -> Array:
-    """Matrix product of arrays, one or both of them quantised; `x @ q` and `q @ y` for short.
+    """The matrix product of arrays, one or both quantised; the operators are `x @ q` and `q @ y`.
 
-    Shapes: [*B, M, K] @ [K, N] -> [*B, M, N]; a quantised side has rank 2 at least.
-    Types:  the result has the dtype of the plain side, else that of the first.
-            Sums are in f32; of two i8 arrays without zero points, exactly in i32.
-    Scales that do not vary along K multiply the result, others the numbers as they are loaded.
+    Shapes: [*B, M, K] @ [K, N] -> [*B, M, N]; a quantised operand has at least rank 2.
+    Types:  the dtype of the operand that is not quantised, else that of the first.
+            Sums are in f32, or for two i8 arrays without zero points exact in i32.
+    Scales that are constant along K multiply the result; others multiply the loaded numbers.
 
     >>> import rune, rune.numpy as rnp
     >>> q = rune.quantize(rnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -311,7 +311,7 @@ def _rank(x: Value) -> int:
 
 
 def _side(x: Value, contracted: int, other: int) -> tuple[Any, Any]:
-    """(the factor, the scale of the result or None); `other`: the rank of the other factor."""
+    """(the factor, the scale of the result or None); `other` is the rank of the other factor."""
     if not isinstance(x, Quantized):
         return rnp.asarray(x), None
     if x.ndim < 2:
@@ -325,6 +325,6 @@ def _side(x: Value, contracted: int, other: int) -> tuple[Any, Any]:
 
 
 def _varies_along(q: Quantized, axis: int) -> bool:
-    """Whether scale or zero point differ between elements that a product sums."""
+    """Whether the scale or zero point varies along an axis that a product contracts."""
     shape = type_of(q.scale).shape
     return bool(shape) and shape[axis] != 1

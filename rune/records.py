@@ -1,13 +1,14 @@
-"""Dataclasses whose methods are written when they are first used.
+"""Dataclasses whose methods are generated on first use.
 
-`dataclasses.dataclass` compiles six methods for each class, 0.3 ms: half the time of `import rune`,
-and of what the first compiled function loads, for hundreds of classes, few of which a program uses.
-Here the standard decorator makes the fields and the slots, and a method is a descriptor that
-puts the function into its place when somebody asks for it. What the methods do is the same. Most
-differ in the names of fields alone: one is compiled for each number of fields, and its names are
-replaced, which takes a tenth of the time.
+`dataclasses.dataclass` compiles six methods for each class in 0.3 ms. For hundreds of classes, few
+of which a program uses, that would be half the time of `import rune`, and of what the first
+compiled function loads. Here the standard decorator makes only the fields and slots. A method is a
+descriptor that replaces itself by the generated function on first access; the function does the
+same as the standard one.
+Most methods differ only in field names, so one template is compiled for each number of fields, and
+its names are replaced, which takes a tenth of the time.
 
-`order` and InitVar are not supported. A class that inherits from one of these is made here too.
+`order` and InitVar are not supported. Subclasses have to use this decorator, too.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 Method = Callable[..., object]
-_FACTORY = object()  # the value of an argument that was not passed, where a factory makes the default
+_FACTORY = object()  # stands for an argument that was not passed, if a factory makes the default
 
 
 class _Late:
-    """A method of `owner` that is written when it is first asked for."""
+    """A method of `owner` that is generated on first access."""
 
     __slots__ = ("name", "owner", "write")
 
@@ -35,7 +36,7 @@ class _Late:
 
     def __get__(self, instance: object, owner: type | None = None) -> Method:
         function = self.write(self.owner)
-        setattr(self.owner, self.name, function)  # two threads put equal functions there
+        setattr(self.owner, self.name, function)  # two threads may do this: the functions are equal
         return function.__get__(instance, owner)
 
 
@@ -50,12 +51,13 @@ def _record(
     slots: bool = False,
     weakref_slot: bool = False,
 ) -> object:
-    """As `dataclasses.dataclass`, with methods that are written late."""
+    """As `dataclasses.dataclass`, with methods that are generated on first use."""
 
     def make(cls: type) -> type:
         wanted = {"__init__": init, "__repr__": repr, "__eq__": eq}
         explicit = dict(vars(cls))
-        # It checks that subclasses of frozen classes are frozen, which costs two methods.
+        # With `frozen`, the standard decorator compiles two methods; only subclasses need it, for
+        # the check that they are frozen if their base is.
         is_heir = any(map(dataclasses.is_dataclass, cls.__mro__[1:]))
         standard = dataclasses.dataclass(
             init=False, repr=False, eq=False, frozen=frozen and is_heir, slots=slots, weakref_slot=weakref_slot
@@ -65,7 +67,7 @@ def _record(
         for name in wanted:
             if wanted[name] and name not in explicit:
                 setattr(record, name, _Late(record, name, _METHODS[name, frozen]))
-        # A class with an __eq__ of its own has None there, and still gets a hash if it is frozen.
+        # A class that defines __eq__ has __hash__ None, but still gets a hash if it is frozen.
         if eq and explicit.get("__hash__") is None:
             _put(record, __hash__=_Late(record, "__hash__", _hash) if frozen else None)
         if frozen:
@@ -76,14 +78,14 @@ def _record(
 
 
 def _tell(record: type, **settings: bool) -> None:
-    """Note how the class was made where dataclasses note it."""
+    """Record the decorator's parameters where dataclasses store them."""
     parameters = getattr(record, "__dataclass_params__")  # noqa: B009  # which checkers do not know
     for name, value in settings.items():
         setattr(parameters, name, value)
 
 
 def _freeze(record: type) -> None:
-    """Refuse assignments to instances, and let them be copied and pickled all the same."""
+    """Refuse assignments to instances, but still support copying and pickling."""
     names = tuple(f.name for f in dataclasses.fields(record))
 
     def assign(self: object, name: str, value: object) -> None:
@@ -150,7 +152,7 @@ def _argument(field: Field[object]) -> str:
 
 
 def _assignments(fields: list[Field[object]], assignment: str, names: dict[str, object]) -> Iterator[str]:
-    """The lines of __init__; the names are what they refer to."""
+    """The lines of __init__; adds the objects they refer to, by name, to `names`."""
     for field in fields:
         name = field.name
         if field.default is not MISSING:
@@ -190,7 +192,7 @@ def _hash(cls: type) -> Method:
 
 
 def _is_plain(field: Field[object]) -> bool:
-    """Whether an argument of __init__ is put into its place, and that is all."""
+    """Whether __init__ only assigns the argument to the field, so that the template fits."""
     return field.init and not field.kw_only and field.default_factory is MISSING
 
 
@@ -222,7 +224,7 @@ def _template(name: str, arguments: str, lines: list[str]) -> CodeType:
 
 
 def _renamed(cls: type, name: str, code: CodeType, fields: list[Field[object]]) -> FunctionType:
-    """A function whose code is a template's, with the names of fields."""
+    """A function with the code of a template, but with the names of the fields."""
     real = dict(zip(_names(len(fields)), (f.name for f in fields), strict=True))
     qualname = f"{cls.__qualname__}.{name}"
     function = FunctionType(
@@ -245,7 +247,7 @@ _SCOPE: dict[str, object] = {"_assign": object.__setattr__, "__file__": __file__
 
 def _function(cls: type, name: str, arguments: str, lines: list[str], names: Mapping[str, object]) -> FunctionType:
     text = "\n".join([f"def {name}({arguments}):", *(f"  {line}" for line in lines)])
-    scope = {**names, "__file__": __file__}  # frames.py knows by it that the line is not the user's
+    scope = {**names, "__file__": __file__}  # tells frames.py that the line is not the user's
     exec(text, scope)
     function = scope[name]
     assert isinstance(function, FunctionType)
@@ -260,7 +262,7 @@ _METHODS: dict[tuple[str, bool], Callable[[type], Method]] = {
     **{("__eq__", frozen): _eq for frozen in (False, True)},
 }
 
-if TYPE_CHECKING:  # checkers know what the standard one does
+if TYPE_CHECKING:  # checkers understand the standard decorator
     from dataclasses import dataclass as dataclass
 else:
     dataclass = _record

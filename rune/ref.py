@@ -1,9 +1,9 @@
-"""rune.ref: references, boxes for an array which are written to (decision 0080).
+"""rune.ref: references, which are mutable boxes for an array (decision 0080).
 
     ref = rune.new_ref(x);  ref[i] = y;  ref[...] += z;  rune.freeze(ref)
 
-They are there for code that changes a state in many places. Underneath nothing changes in place:
-loops and branches carry their values, jit updates memory where it can, and derivatives see arrays.
+They serve code that changes a state in many places. The arrays themselves never change: loops and
+branches carry the values, jit updates memory in place if it can, and derivatives see arrays.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_re
 
 
 class HasType(Protocol):
-    """An array, or what says which array is meant."""
+    """An array, or an object that describes one."""
 
     @property
     def shape(self) -> Shape:
-        """Its shape."""
+        """The shape of the array."""
         ...
 
     @property
     def dtype(self) -> DTypeLike:
-        """Its dtype."""
+        """The dtype of the array."""
         ...
 
 
@@ -40,11 +40,11 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
     """A reference that holds this array.
 
     memory_space, kind: JAX's, for its kernels and its recomputation; refused
-    Inside of a function that is transformed, or of the body of a loop, it may be made, read and
-    written, and so may one from outside of the body in the same function. A value of an inner
-    transformation (a tangent of grad, a lane of vmap) cannot be written to a reference from outside
-    of it. `jit` and `vmap` take references as arguments, each once, and so do the branches of a
-    cond and, as rows, the steps of a scan; a jitted function may close over them. None returns one.
+    A transformed function or the body of a loop can create, read and write references; the body can
+    also use those of the enclosing function. A value of an inner transformation (a tangent of grad,
+    a lane of vmap) cannot be written to a reference from outside it. `jit`, `vmap` and the branches
+    of a cond take references as arguments, each at most once, and the steps of a scan take their
+    rows; a jitted function may close over references. No transformed function can return one.
 
     Shapes: those of the array, kept.
     Types:  those of the array, kept.
@@ -72,7 +72,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
 
 
 def empty_ref(ty: HasType, memory_space: object = None) -> Ref:
-    """A reference to an array of zeros of this type, which has a shape and a dtype.
+    """A reference to an array of zeros with the shape and dtype of `ty`.
 
     Shapes: those of `ty`. Types: those of `ty`.
     Errors: as for `new_ref`.
@@ -85,7 +85,7 @@ def empty_ref(ty: HasType, memory_space: object = None) -> Ref:
 
 
 def freeze(ref: Ref) -> Array:
-    """The last value of a reference, which is not to be used any more.
+    """The last value of a reference, which must not be used afterwards.
 
     Shapes: those of the array. Types: those of the array.
     Errors: ArgumentError if it is not a reference.
@@ -98,7 +98,7 @@ def freeze(ref: Ref) -> Array:
 
 
 def free_ref(ref: Ref) -> None:
-    """Say that a reference is not used any more: its memory goes with it in any case.
+    """Declare that a reference is no longer used; has no effect, as memory is freed anyway.
 
     Shapes: any. Errors: ArgumentError if it is not a reference.
 
@@ -112,7 +112,7 @@ def get(ref: Ref, idx: object = ...) -> Array:
     """ref[idx].
 
     Shapes: of the part. Types: of the array.
-    Errors: ArgumentError if it is not a reference; those of an index.
+    Errors: ArgumentError if it is not a reference; those of indexing.
 
     >>> import rune
     >>> rune.ref.get(rune.new_ref(rune.numpy.arange(3.0)), 1)
@@ -137,7 +137,7 @@ def set(ref: Ref, idx: object, value: ArrayLike) -> None:
 
 
 def swap(ref: Ref, idx: object, value: ArrayLike) -> Array:
-    """ref[idx] = value; what was there before.
+    """ref[idx] = value; returns the previous value.
 
     Shapes: value as the part. Types: value as the array.
     Errors: as for `set`.
@@ -150,7 +150,7 @@ def swap(ref: Ref, idx: object, value: ArrayLike) -> Array:
 
 
 def addupdate(ref: Ref, idx: object, x: ArrayLike) -> None:
-    """ref[idx] += x; where an index occurs several times, all are added.
+    """ref[idx] += x; if an index occurs several times, all its values are added.
 
     Shapes: x as the part. Types: x as the array.
     Errors: as for `set`.

@@ -1,7 +1,7 @@
-"""Names for parts of a program: what is computed in `with named_scope("layer"):` says so.
+"""Names for parts of a program: `with named_scope("layer"):` names the operations in the block.
 
-A scope is a name in the frame of every equation that is written in it, beside the user's line. So
-it stands in errors, in profiles and in the text of programs, and has no other meaning.
+The frame of each equation holds the scope in which the equation was traced, and the user's line.
+Errors, profiles and the text of programs show it; it has no other effect.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ R = TypeVar("R")
 
 
 class Scope(str):
-    """The names of the scopes around, the outermost first, with slashes between them."""
+    """The names of the enclosing scopes, the outermost first, joined by slashes."""
 
     __slots__ = ()
 
 
 def scope() -> str:
-    """The names of the scopes here, the outermost first, with slashes between them."""
+    """The names of the current scopes, the outermost first, joined by slashes."""
     return str(innermost(Scope) or "")
 
 
 def set_scope(name: str) -> None:
-    """What follows in this context is in this scope and in no other."""
+    """Put later work in this context into this scope and no other."""
     put(Scope, Scope(name))
 
 
 class named_scope(ContextDecorator):
-    """Name what is computed in a block, or in a function as its decorator; scopes nest.
+    """Name the operations in a block or, as a decorator, in a function; scopes nest.
 
-    The name stands in errors, profiles, and the lines that a program's text shows.
+    Errors, profiles and the lines in a program's text show the name.
     Errors: TypeError for a name that is not a string.
 
     >>> import rune, rune.numpy as rnp

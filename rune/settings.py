@@ -1,4 +1,4 @@
-"""The public face of settings: `configure`, and short names for the most usual ones."""
+"""The public interface of settings: `configure`, and short names for the most common ones."""
 
 from __future__ import annotations
 
@@ -26,50 +26,50 @@ __all__ = [
 
 
 def configure(**changes: Any) -> Setting[Config]:
-    """Change settings: of the process as a statement, of a block as `with rune.configure(...):`.
+    """Change settings: of the process by a statement, of a block by `with rune.configure(...):`.
 
     x64:           64-bit defaults for values without a dtype
     wide_dtypes:   "honoured"; "truncated": explicit 64 bits mean 32 unless x64 is set, as in JAX
-    python_integers: "checked"; "wrapped": where the dtype is too narrow, upper bits go, as in JAX
-    bools_select:  an array of bools times floats is 0 where it is False, beside NaN too, as in XLA
+    python_integers: "checked"; "wrapped": a dtype that is too narrow drops upper bits, as in JAX
+    bools_select:  False times a float is 0 in arrays, even if the float is NaN, as in XLA
     check_nans, check_infs, check_bounds:  programs report NaN, infinities, indices out of bounds
-    check_keys:    a random key that is used twice is an error
-    check_leaks:   a traced value that is kept after its transformation is an error
-    disable_jit:   jitted functions run as if they were not, branches and loops as Python's, so
-                   that prints and debuggers see values
-    log_compiles:  each trace and each compilation is told to the logger "rune"
-    check_stages:  every stage of compiling is checked
-    profile:       programs tell the time of each step (rune.debug.profile gathers it)
+    check_keys:    using a random key twice is an error
+    check_leaks:   keeping a traced value after its transformation is an error
+    disable_jit:   jitted functions, branches and loops run as plain Python, so that prints and
+                   debuggers see values
+    log_compiles:  log each trace and each compilation to the logger "rune"
+    check_stages:  check every stage of compiling
+    profile:       programs report the time of each step (rune.debug.profile collects it)
     reproducible:  results are the same bits on every run; False lets devices sum the updates of a
                    scatter in any order, which is faster
     promotion:     "standard"; "strict": operands of different dtypes do not combine
-    rank_promotion: "allow"; "warn", "raise": where operands of different ranks, numbers apart,
-                   broadcast
-    cpu_devices:   how many devices the CPU is, cpu:0, cpu:1, ..., which share its cores; said once,
+    rank_promotion: "allow"; "warn", "raise": if operands of different ranks broadcast, except
+                   numbers
+    cpu_devices:   the number of devices that share the CPU's cores: cpu:0, cpu:1, ...; set it once,
                    before the first array
-    xla_flags:     XLA_FLAGS may say so, too: --xla_force_host_platform_device_count=8
-    device:        a device or its name: where new arrays are, and what is computed of them alone
+    xla_flags:     XLA_FLAGS may give the number, too: --xla_force_host_platform_device_count=8
+    device:        a device or its name: where new arrays and computations with only them go
     symbolic:      "declared"; "auto": axes that change become symbolic in jit
-    compiled_bytes:  how much of traces and machine code is kept (1 GiB); what was not used for
-                   longest is forgotten beyond it, and made again when it is called
-    search:        which loops kernels have: "stored": those that an earlier search (`rune.tune`)
-                   has found fastest on this device, else the default; "off": the default, whatever
-                   was found; seconds: search so long for each kernel of a jitted function before
-                   its first run, unless that was done; "full": until everything was tried. Loops
-                   do not change values, but for the order in which floats are summed up
-    mesh:          by which a PartitionSpec alone is read (rune.sharding.set_mesh)
-    cache_dir:     where compiled code and winners of searches are kept; None: the user's cache;
+    compiled_bytes:  the size limit of the cache of traces and machine code (1 GiB); beyond it, the
+                   least recently used are dropped, and made again when they are called
+    search:        the loops of kernels. "stored": those that an earlier search (`rune.tune`) found
+                   fastest on this device, else the default; "off": always the default; seconds:
+                   before the first run of a jitted function, search so long for each of its
+                   kernels, unless that was done; "full": search until everything was tried. Loops
+                   do not change values, except for the order in which floats are summed
+    mesh:          the mesh for a PartitionSpec without one (rune.sharding.set_mesh)
+    cache_dir:     where to keep compiled code and winners of searches; None: the user's cache;
                    "": nowhere
 
-    A statement holds in every thread, and those that are to come. A block holds in its own thread
-    or task, whatever is set for the process meanwhile, and leaves everything as it was before the
-    call. What is returned may be kept, and entered later or again; until it is entered it is a
-    statement, for other threads from when this one goes on to use rune. It is also a decorator of
-    functions. An environment variable for each, RUNE_X64=1, RUNE_CHECK_NANS=1, RUNE_DEVICE=...,
-    says what a process begins with; a switch is 1, true, yes, on or 0, false, no, off.
+    A statement applies to all threads, current and future. A block applies to its own thread or
+    task, whatever is set for the process meanwhile, and at its end restores the settings from
+    before the call. The result may be kept, and entered later or again. Until it is entered it is a
+    statement; other threads see it once this thread uses rune again. It also decorates functions.
+    Environment variables, RUNE_X64=1, RUNE_CHECK_NANS=1, RUNE_DEVICE=..., give the initial values;
+    a switch is 1, true, yes, on or 0, false, no, off.
 
     Errors: ArgumentError for a setting that does not exist, or a value it cannot have; DeviceError
-            for a device that is not there, and another number of devices of a CPU in use.
+            for an unknown device, and for another number of devices once the CPU is in use.
 
     >>> import rune, rune.numpy as rnp
     >>> with rune.configure(device="reference:0"):
@@ -88,7 +88,7 @@ def configure(**changes: Any) -> Setting[Config]:
 
 
 def enable_x64(enabled: bool = True) -> Setting[Config]:
-    """64-bit defaults: for the process, or for a block as `with rune.enable_x64():`.
+    """Use 64-bit defaults, in the process or in a block `with rune.enable_x64():`.
 
     Errors: ArgumentError unless it is True or False.
 
@@ -103,7 +103,7 @@ def enable_x64(enabled: bool = True) -> Setting[Config]:
 
 
 def numpy_dtype_promotion(mode: str) -> Setting[Config]:
-    """How operands of different dtypes combine, for the process or a block: "standard", "strict".
+    """How operands of different dtypes combine, in the process or a block: "standard", "strict".
 
     Strict: they do not; only Python scalars adapt, to a dtype of their own kind or a higher one.
 
@@ -118,9 +118,9 @@ def numpy_dtype_promotion(mode: str) -> Setting[Config]:
 
 
 def numpy_rank_promotion(mode: str) -> Setting[Config]:
-    """What happens where operands of different ranks broadcast: "allow", "warn", "raise".
+    """What happens if operands of different ranks broadcast: "allow", "warn", "raise".
 
-    Numbers broadcast always. It holds for the process or a block.
+    Numbers may always broadcast. The setting applies to the process or a block.
 
     Errors: ArgumentError for another mode.
 
@@ -134,10 +134,10 @@ def numpy_rank_promotion(mode: str) -> Setting[Config]:
 
 
 def device(device: str | Device) -> Setting[Device]:
-    """New arrays and what is computed of them alone are on this device: for the process or a block.
+    """Put new arrays, and computations with only them, on this device, in the process or a block.
 
-    They are not committed to it: they follow what is. An array stays where it was made. The block
-    `with rune.device(...) as there:` is given the device.
+    The arrays are not committed to it: they follow committed ones. Existing arrays stay where they
+    are. `with rune.device(...) as device:` binds the device.
 
     Errors: DeviceError for an unknown device.
 
@@ -152,7 +152,7 @@ def device(device: str | Device) -> Setting[Device]:
 
 
 def default_device(device: str | Device | None) -> Setting[Device | None]:
-    """JAX's name of `device`; None is the CPU.
+    """JAX's name for `device`; None is the CPU.
 
     Errors: as device.
 
@@ -166,9 +166,9 @@ def default_device(device: str | Device | None) -> Setting[Device | None]:
 
 
 def disable_jit(disable: bool = True) -> Setting[Config]:
-    """Jitted functions run as if they were not: for the process, or for a block.
+    """Run jitted functions without jit, in the process or in a block.
 
-    Branches, loops and scans are Python's as long as what decides them is known, so that prints,
+    Branches, loops and scans run in Python as long as their conditions are known, so that prints,
     breakpoints and debuggers see values, one operation after another.
 
     Errors: ArgumentError unless it is True or False.
@@ -182,7 +182,7 @@ def disable_jit(disable: bool = True) -> Setting[Config]:
 
 
 def debug_nans(enabled: bool = True) -> Setting[Config]:
-    """The first operation that makes a NaN is an error: for the process, or for a block.
+    """Raise an error at the first operation that makes a NaN, in the process or in a block.
 
     Errors: ArgumentError unless it is True or False.
 
@@ -196,7 +196,7 @@ def debug_nans(enabled: bool = True) -> Setting[Config]:
 
 
 def debug_infs(enabled: bool = True) -> Setting[Config]:
-    """The first operation that makes an infinity is an error: for the process, or for a block.
+    """Raise an error at the first operation that makes an infinity, in the process or in a block.
 
     Errors: ArgumentError unless it is True or False.
 
@@ -210,7 +210,7 @@ def debug_infs(enabled: bool = True) -> Setting[Config]:
 
 
 def check_tracer_leaks(enabled: bool = True) -> Setting[Config]:
-    """A traced value that is kept after its transformation is an error: a process or a block.
+    """Raise an error if a traced value outlives its transformation, in the process or in a block.
 
     Errors: ArgumentError unless it is True or False.
 
@@ -225,7 +225,7 @@ def check_tracer_leaks(enabled: bool = True) -> Setting[Config]:
 
 
 def checking_leaks() -> Setting[Config]:
-    """JAX's name of check_tracer_leaks(). Errors: none.
+    """JAX's name for check_tracer_leaks(). Errors: none.
 
     >>> import rune
     >>> with rune.checking_leaks():
@@ -235,7 +235,7 @@ def checking_leaks() -> Setting[Config]:
 
 
 def log_compiles(enabled: bool = True) -> Setting[Config]:
-    """Each trace and each compilation is told to the logger "rune": a process or a block.
+    """Log each trace and each compilation to the logger "rune", in the process or in a block.
 
     Errors: ArgumentError unless it is True or False.
 

@@ -1,9 +1,9 @@
-"""rune.test_util: derivatives against central differences, in one random direction.
+"""rune.test_util: compares derivatives with central differences, in one random direction.
 
-A product with the Jacobian costs two calls of the function whatever its size, so large functions
-are checked as fast as small ones: J v against (f(x + h v) - f(x - h v)) / 2h, and vᵀ J w against
-the same for reverse mode. A wrong derivative agrees by chance with probability 0. The numbers are
-added up by NumPy: what is checked does not check itself.
+A difference in one direction costs two calls of the function whatever its size, so checking large
+functions is as fast as small ones: J v is compared with (f(x + h v) - f(x - h v)) / 2h, and for
+reverse mode vᵀ J w with the same. A wrong derivative passes by chance with probability 0. NumPy
+computes the sums, so that the code under test does not check itself.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rune.transforms.derivatives.vjp import vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
-# Trees of numbers go in and come out.
+# From trees of numbers to trees of numbers.
 Function = Callable[..., Any]
 Tolerance = float | Mapping[Any, float] | None
 _STEP = 1e-4
-_TOLERANCES = {2: 1e-2, 4: 2e-3, 8: 1e-5}  # by bytes of a real number; of one element
+_TOLERANCES = {2: 1e-2, 4: 2e-3, 8: 1e-5}  # for one element, by the bytes of a real number
 _MODES = ("fwd", "rev", "lin")
 
 
@@ -41,15 +41,15 @@ def check_grads(
     rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
-    """Raise AssertionError unless the derivatives of `f` at `args` are those of its values.
+    """Raise AssertionError unless the derivatives of `f` at `args` match its differences.
 
-    f:      a function of trees of floating arrays; integers among them, in which no derivative is
-            taken, may be there at order 1
-    order:  1 for derivatives, 2 for theirs as well, and so on
-    modes:  of "fwd" (jvp), "rev" (vjp) and "lin" (linearize); at every order each of them
-    atol, rtol: for one element, a number or one for each dtype; default 0.002 in float32, 1e-5 in
-            float64. Longer results get more.
-    eps:    the step of the differences, 1e-4: too small for some functions in float32
+    f:      a function of trees of floating arrays; at order 1 the trees may also contain integers,
+            which are not differentiated
+    order:  1 for derivatives, 2 for second derivatives as well, and so on
+    modes:  some of "fwd" (jvp), "rev" (vjp) and "lin" (linearize); each is used at every order
+    atol, rtol: tolerance for one element, a number or one for each dtype; by default 0.002 in
+            float32, 1e-5 in float64. It grows with the length of the result.
+    eps:    the step of the differences, 1e-4, which is too small for some functions in float32
     Errors: AssertionError; ArgumentError for another mode; those of `f`.
 
     >>> import rune, rune.numpy as rnp
@@ -76,7 +76,7 @@ class _Limits(NamedTuple):
 def _check_order(
     f: Function, args: tuple[object, ...], order: int, modes: tuple[str, ...], limits: _Limits, of: str
 ) -> None:
-    """The derivatives of `f`, and those of each of its derivatives."""
+    """Check the derivatives of `f`, and recursively those of each derivative."""
     for mode in modes:
         name = f"{_NAMES[mode]} of {of}" if of else _NAMES[mode]
         if mode == "rev":
@@ -94,7 +94,7 @@ _NAMES = {"fwd": "jvp", "rev": "vjp", "lin": "linearize"}
 
 
 def _pulled_back(f: Function) -> Function:
-    """The cotangents that the values of `f` have, if they are taken for cotangents."""
+    """The function that pulls the values of `f` back, as if they were cotangents."""
 
     def pulled(*args: object) -> object:
         value, pull = vjp(f, *args)
@@ -155,7 +155,7 @@ def check_vjp(
     value, pull = f_vjp(*args)
     _require_close(value, f(*args), atol, rtol, f"{err_msg} value")
     tangents, cotangent = _random(args, random), _random(value, random)
-    # The transposed map is not conjugated, and the inner product is.
+    # The inner product conjugates its first operand, but the transposed map does not conjugate.
     cotangents = tree.map(_conjugate, pull(tree.map(_conjugate, cotangent)))
     actual = _inner(tangents, cotangents)
     expected = _inner(_difference(f, args, tangents, eps), cotangent)
@@ -166,12 +166,12 @@ def check_vjp(
 
 
 def _canonical(args: Sequence[object]) -> tuple[object, ...]:
-    """The arguments, with NumPy data as the arrays that functions are given: of f64 as f32."""
+    """The arguments, with NumPy data converted to arrays as functions see them: f64 as f32."""
     return tree.map(lambda x: as_array(x) if isinstance(x, np.ndarray | np.generic) else x, tuple(args))
 
 
 def _random(values: object, random: np.random.RandomState) -> object:
-    """A tree like this one of normal numbers; float0 for integers."""
+    """A tree of this structure with normally distributed numbers; float0 for integers."""
     return tree.map(lambda x: _like(_normal(type_of(x).dtype, np.shape(x), random), x), values)
 
 
@@ -185,12 +185,12 @@ def _normal(dtype: np.dtype, shape: tuple[int, ...], random: np.random.RandomSta
 
 
 def _numbers(x: object) -> np.ndarray:
-    """The elements as NumPy's; a Python number in the dtype that it has as an array."""
+    """The elements as a NumPy array; a Python number takes the dtype that rune gives it."""
     return np.asarray(x, type_of(x).dtype if isinstance(x, int | float | complex) else None)
 
 
 def _like(numbers: np.ndarray, x: object) -> object:
-    """A Python number where `x` is one, else an array of this very dtype, of 64 bits too."""
+    """A Python number if `x` is one, else an array of exactly this dtype, even with 64 bits."""
     if isinstance(x, int | float | complex):
         return numbers.item() if numbers.dtype != dtypes.float0 else numbers
     return numbers if numbers.dtype == dtypes.float0 else as_array(numbers, numbers.dtype)
@@ -215,7 +215,7 @@ def _quotient(eps: float, ahead: object, behind: object) -> np.ndarray:
     if a.dtype not in dtypes.INEXACT:
         return np.zeros(a.shape, dtypes.float0)
     with np.errstate(invalid="ignore"):
-        # Where both are the same infinity, nothing changes.
+        # Equal infinities change by 0, but would subtract to NaN.
         change = np.where(a == b, np.zeros_like(a), a - b)
     return (change * np.asarray(0.5 / eps, a.dtype)).astype(a.dtype)
 
@@ -242,7 +242,7 @@ def _require_close(actual: object, expected: object, atol: Tolerance, rtol: Tole
             continue
         assert a.dtype == b.dtype, f"{name}: dtypes {a.dtype} and {b.dtype}"
         relative, absolute = (_tolerance(a.dtype, limit) * a.size for limit in (rtol, atol))
-        # Types of 16 bits have no comparison of their own in NumPy.
+        # NumPy has no comparison of its own for 16-bit types such as bf16.
         wide = np.result_type(a.dtype, np.float32) if a.dtype.kind in "fc" else np.dtype(np.float32)
         np.testing.assert_allclose(a.astype(wide), b.astype(wide), relative, absolute, err_msg=name)
 

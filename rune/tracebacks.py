@@ -1,8 +1,8 @@
-"""Tracebacks of rune's own errors, without rune's own frames.
+"""Tracebacks of rune's errors, without rune's own frames.
 
-Where an error of rune ends a program or a cell of a notebook, the lines inside the package say
-nothing that the message does not: what is printed are the user's lines. RUNE_TRACEBACK=full shows
-all of them; code that catches an error finds its whole traceback.
+If one of rune's errors ends a program or a cell of a notebook, Python prints only the user's lines,
+because those inside the package add nothing to the message. RUNE_TRACEBACK=full shows all lines;
+code that catches an error gets the full traceback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
 
 
 def users_frames(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the package's frames; all of it where nothing else is there."""
+    """The traceback without the package's frames; the full one if it has no others."""
     frames = []
     step = trace
     while step is not None:
@@ -41,13 +41,13 @@ def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackTy
 
 
 def install(kinds: tuple[type[BaseException], ...]) -> None:
-    """Shorten what Python, and IPython, print of uncaught errors of these kinds."""
+    """Shorten the tracebacks that Python and IPython print for uncaught errors of these kinds."""
     if os.environ.get("RUNE_TRACEBACK") == "full":
         return
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if isinstance(error, kinds):  # Python's own hook prints what the error carries
+        if isinstance(error, kinds):  # Python's own hook prints the error's __traceback__
             error.__traceback__ = trace = _shortened(error, trace)
         before(kind, error, trace)
 

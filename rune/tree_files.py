@@ -1,6 +1,6 @@
-"""`rune.tree.save` and `rune.tree.load`: given to `rune.tree`, which is below arrays and files.
+"""`rune.tree.save` and `rune.tree.load`, which are attached to `rune.tree`.
 
-The room of files is loaded when one of them is called.
+`rune.tree` is in a layer below arrays and files. The package for files loads on the first call.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ T = TypeVar("T")
 
 
 def save(path: str | os.PathLike[str], tree: object, metadata: Mapping[str, str] | None = None) -> None:
-    """Write a tree of arrays and numbers to a file, in whose place the new one comes as a whole.
+    """Write a tree of arrays and numbers to a file, atomically replacing an existing file.
 
-    path:     its suffix is the format: `.safetensors`, or `.npz`, which NumPy reads
-    tree:     arrays of any dtype, keys among them, and Python's numbers; each is named by the keys
-              that lead to it, `layers.0.w`. Of an array on several devices each block is written
-              by itself to a .safetensors file.
-    metadata: texts by name, which `rune.files.open(path).metadata` gives back
-    A process that is killed at any moment leaves the old file, whole.
+    path:     its suffix selects the format: `.safetensors`, or `.npz`, which NumPy reads
+    tree:     arrays of any dtype, including keys, and Python numbers; each is named by the keys
+              that lead to it, `layers.0.w`. If an array is on several devices, a .safetensors file
+              holds each of its blocks separately.
+    metadata: texts by name, which `rune.files.open(path).metadata` returns
+    If the process is killed while it writes, the old file remains complete.
 
-    Errors:   ArgumentError for another suffix; for a leaf that is not an array or a number, is
-              traced, deleted, or in other processes too, and for two leaves of one name, by their
-              paths;
-              OSError where the disk is full or the folder is not there.
+    Errors:   ArgumentError for another suffix; for a leaf that is not an array or a number, or is
+              traced, deleted, or partly in other processes, and for two leaves with the same name,
+              with their paths;
+              OSError if the disk is full or the folder does not exist.
 
     >>> import rune, rune.numpy as rnp, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,26 +44,26 @@ def load(path: str | os.PathLike[str], like: None = None, *, device: object = No
 @overload
 def load(path: str | os.PathLike[str], like: T, *, device: object = None, part: str | None = None) -> T: ...
 def load(path: str | os.PathLike[str], like: object = None, *, device: object = None, part: str | None = None) -> Any:
-    """The tree that was saved in a file, which is read when somebody computes with it.
+    """Load the tree in a file, whose contents are read when they are used.
 
-    path:   of a .safetensors or .npz file, of whichever program
+    path:   a .safetensors or .npz file, written by any program
     like:   a tree of arrays, ShapeDtypeStructs or numbers, with the structure, shapes and dtypes
-            that the file has to have; arrays go where its committed ones are. None: a tree of
-            dicts, lists and tuples comes as it was saved, and a file that no tree was saved to as
-            a dict by name.
-    device: where the arrays go, as `device_put` takes it: a device or a sharding, or a tree prefix
-            of them. Each device reads its own block of the file alone. None leaves them free.
-    part:   the name of a part of the tree, "params.layers.0": what stands there is loaded, and
-            `like` is a tree like it
+            that the file must have; arrays go to the devices of its committed ones. None: dicts,
+            lists and tuples load as they were saved, and a file that was not saved from a tree
+            loads as a dict by name.
+    device: where to put the arrays, as in `device_put`: a device or a sharding, or a tree prefix of
+            them. Each device reads only its own block of the file. None leaves arrays uncommitted.
+    part:   the name of a part of the tree, "params.layers.0": only that part is loaded, and `like`
+            is a tree like it
 
     On the CPU an array is a view of the file, so that loading takes no time, and a file may be
-    larger than the memory. It may be replaced or removed meanwhile, but not be shortened. What goes
-    to another device is compared with the checksum in the file; `rune.files.open(path).check()`
-    compares all.
+    larger than memory. While it is in use, a file may be replaced or removed, but not shortened.
+    Data for other devices are compared with the checksum in the file;
+    `rune.files.open(path).check()` compares all data.
 
     Errors: FileNotFoundError; FileError for a damaged file; ArgumentError for another suffix, for a
-            part or leaf that the file lacks or has in another shape or dtype, by its name, and for
-            nodes of other classes without `like`; those of `device_put`, with the name of the leaf.
+            part or leaf that the file lacks or has in another shape or dtype, with its name, and
+            for nodes of other classes without `like`; those of `device_put`, with the leaf's name.
 
     >>> import rune, rune.numpy as rnp, os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str], like: object = None, *, device: object = 
 
 
 def attach() -> None:
-    """Give them to `rune.tree`, which declares them for type checkers."""
+    """Attach both functions to `rune.tree`, which declares them for type checkers."""
     for function in (save, load):
         function.__module__ = tree.__name__
         setattr(tree, function.__name__, function)

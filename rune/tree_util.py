@@ -1,7 +1,7 @@
-"""Trees under the names of jax.tree_util; `rune.tree` has what they are.
+"""The functions of `rune.tree` under the names of jax.tree_util.
 
-All registrations are one; a Registry is a way to ask it (`default_registry`), or one in which None
-is a leaf (`none_leaf_registry`).
+All registries share one set of registered classes: `default_registry`, and `none_leaf_registry`, to
+which None is a leaf.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rune.tree import (
 from rune.tree.registry import TUPLE, Flatten, FlattenWithKeys, Unflatten
 from rune.tree.treedef import node_of, required
 
-KeyEntry = Any  # DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey, or a key of the user's own
+KeyEntry = Any  # DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey, or a user-defined key
 PyTreeDef = TreeDef
 register_pytree_node = tree.register_node
 register_pytree_node_class = tree.register_node_class
@@ -68,7 +68,7 @@ def treedef_children(treedef: TreeDef) -> list[TreeDef]:
 
 
 def treedef_is_leaf(treedef: TreeDef) -> bool:
-    """Whether the structure is that of a leaf, or of an empty container.
+    """Whether the structure is a leaf or an empty container.
 
     Errors: ArgumentError for anything but a structure.
 
@@ -91,10 +91,10 @@ def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The classes that are nodes of trees, as an object; every registry sees all registrations.
+    """The classes that are nodes of trees, as an object; all registries share the same classes.
 
-    none_is_leaf: whether None is a leaf instead of a node without any.
-    Errors: ArgumentError for a class that is registered already.
+    none_is_leaf: whether None is a leaf, and not a node without leaves.
+    Errors: ArgumentError for a class that is already registered.
 
     >>> import rune
     >>> rune.tree_util.none_leaf_registry.flatten([1, None])
@@ -113,7 +113,10 @@ class Registry:
     def flatten_with_path(
         self, tree: object, leaf_predicate: IsLeaf | None = None
     ) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
-        """The (key path, leaf) pairs of a tree, and its structure; the predicate takes both."""
+        """The (key path, leaf) pairs of a tree, and its structure.
+
+        The predicate takes a key path and a node.
+        """
         stops = leaf_predicate or (lambda _, node: False)
         return tree_flatten_with_path(
             tree, lambda path, node: (self.none_is_leaf and node is None) or stops(path, node), True

@@ -1,4 +1,4 @@
-"""The words for annotations: what functions take as an array, a dtype, a shape, an axis.
+"""Types for annotations: what functions accept as an array, a dtype, a shape or an axis.
 
 >>> import rune, rune.numpy as rnp
 >>> from rune.typing import ArrayLike
@@ -21,7 +21,7 @@ from rune.dims import Dim
 
 
 class HasDtype(Protocol):
-    """A class of NumPy's or of rune's that stands for its dtype, as `rune.numpy.float32` does."""
+    """A NumPy or rune class that stands for its dtype, such as `rune.numpy.float32`."""
 
     @property
     def dtype(self) -> Any:
@@ -29,13 +29,13 @@ class HasDtype(Protocol):
         ...
 
 
-# What every function takes as one array: no lists, which `rune.numpy.array` converts.
+# What every function accepts as an array; lists have to be converted by `rune.numpy.array`.
 ArrayLike: TypeAlias = Array | SupportsArray | np.ndarray | np.generic | bool | int | float | complex | Dim
-# A dtype of NumPy's, its name or a class: np.dtype("f4"), "float32", rune.numpy.float32, float.
+# A NumPy dtype, its name, or a class: np.dtype("f4"), "float32", rune.numpy.float32, float.
 DTypeLike: TypeAlias = np.dtype | str | type[Any] | HasDtype
-# The sizes of an array's axes, symbolic ones among them.
+# The sizes of an array's axes, which may be symbolic.
 Shape: TypeAlias = Sequence[int | Dim]
-# One axis or several, from the end if negative; None is all of them.
+# One or several axes, counted from the end if negative; None means all axes.
 Axis: TypeAlias = int | Sequence[int] | None
 
 __all__ = ["ArrayLike", "Axis", "DTypeLike", "HasDtype", "Shape", "SupportsArray"]

@@ -1,14 +1,14 @@
-"""rune.viz: pictures of what one looks at while one works, each by one call.
+"""rune.viz: pictures for everyday work, each by one call.
 
     viz.curves({"training": losses, "test": others}, y="loss")    lines over steps
     viz.schedule(rate, 1000)                                      a rate that depends on the step
     viz.timeline(profile)                                         what ran when, and memory
-    viz.memory(rune.explain(f)(x))                                where intermediate values lie
+    viz.memory(rune.explain(f)(x))                                where intermediate values are
     viz.times(rune.explain(f)(x).measured(profile))               predicted and measured
     viz.shards(x)                                                 which device holds which block
 
-A picture is SVG in the reader's text colour, so that it suits light and dark pages. It shows itself
-as the last line of a cell, and `.save("loss.svg")` writes it. Nothing else has to be installed.
+A picture is SVG in the reader's text colour, so that it suits light and dark pages. A notebook
+shows it as the last line of a cell, and `.save("loss.svg")` writes it. No other package is needed.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ from rune.typing import ArrayLike
 __all__ = ["Picture", "curves", "memory", "schedule", "shards", "timeline", "times"]
 
 _K = _typing.TypeVar("_K")
-Series = ArrayLike | Sequence[object] | tuple[object, object]  # numbers, or numbers along and up
+Series = ArrayLike | Sequence[object] | tuple[object, object]  # heights, or positions and heights
 
 
 def curves(
     series: Mapping[str, Series] | Series, *, title: str = "", x: str = "step", y: str = "", logarithmic: bool = False
 ) -> Picture:
-    """Lines over steps: losses, accuracies, whatever is a list of numbers.
+    """Lines over steps: losses, accuracies, or any list of numbers.
 
-    series:      numbers by the name of their line, or the numbers of one line; a pair of vectors
-                 of one length is where the points are, and how high
-    title, x, y: what is written above and at the axes
-    logarithmic: the vertical axis. What is not positive then, or not finite, leaves a gap
+    series:      the numbers of each line by its name, or the numbers of one line; a pair of vectors
+                 of the same length gives the positions and heights of points
+    title, x, y: the texts above the picture and at the axes
+    logarithmic: whether the vertical axis is. Then numbers that are not positive leave gaps, as
+                 those that are not finite always do
     Shapes: each line [N], or a pair of [N]
     Errors: ArgumentError if a line is not a vector, and for a pair of different lengths.
 
@@ -61,7 +62,7 @@ def curves(
 
 
 def _points(name: str, numbers: object) -> list[tuple[float, float]]:
-    """Where the points of a line are."""
+    """The (x, y) points of a line."""
     up = np.asarray(numbers[1] if _is_pair(numbers) else numbers, float)
     along = np.asarray(numbers[0], float) if _is_pair(numbers) else np.arange(up.size, dtype=float)
     if up.ndim != 1 or along.shape != up.shape:
@@ -70,22 +71,22 @@ def _points(name: str, numbers: object) -> list[tuple[float, float]]:
 
 
 def _is_pair(numbers: object) -> _typing.TypeGuard[tuple[object, object]]:
-    """Whether these are vectors, along and up, and not two numbers."""
+    """Whether this is a pair of vectors (positions, heights), and not two numbers."""
     return isinstance(numbers, tuple) and len(numbers) == 2 and all(np.ndim(np.asarray(n)) for n in numbers)
 
 
 def _of(kind: type[_K], name: str, value: object) -> _K:
-    """The value, if it is what is drawn. Errors: ArgumentError."""
+    """The value, checked to be of this class. Errors: ArgumentError."""
     if not isinstance(value, kind):
         raise ArgumentError(f"viz.{name}: cannot draw {type(value).__name__} ({kind.__name__} required)")
     return value
 
 
 def schedule(rate: Callable[[int], ArrayLike], steps: int, *, title: str = "", y: str = "learning rate") -> Picture:
-    """A rate that depends on the step, as those of `rune.optim` do.
+    """A rate that depends on the step, such as those of `rune.optim`.
 
-    rate:   from a step to a number
-    steps:  how many are drawn
+    rate:   a function from a step to a number
+    steps:  the number of steps to draw
     Shapes: a rate is a number, []
     Errors: TypeError if a rate is not a number
 
@@ -97,7 +98,7 @@ def schedule(rate: Callable[[int], ArrayLike], steps: int, *, title: str = "", y
 
 
 def timeline(profile: Profile) -> Picture:
-    """What ran when: a band for each device and thread, and the memory of each device below.
+    """What ran when: a band for each device and thread, with the memory of each device below.
 
     Errors: ArgumentError if it is not a profile.
 
@@ -111,9 +112,9 @@ def timeline(profile: Profile) -> Picture:
 
 
 def memory(explanation: Explanation) -> Picture:
-    """Where the intermediate values of a program lie, and from when to when they are needed.
+    """Where the intermediate values of a program are in memory, and over which steps.
 
-    explanation: of `rune.explain`
+    explanation: a result of `rune.explain`
     Errors: ArgumentError for a program without intermediate values in memory, or another value.
 
     >>> import rune, rune.numpy as rnp
@@ -130,7 +131,7 @@ def memory(explanation: Explanation) -> Picture:
 def times(explanation: Explanation) -> Picture:
     """How long each step takes: predicted, and measured if the explanation has a profile.
 
-    explanation: of `rune.explain`, or what its `.measured(profile)` gives
+    explanation: a result of `rune.explain`, or of its `.measured(profile)`
     Errors: ArgumentError if it is not an explanation.
 
     >>> import rune, rune.numpy as rnp
@@ -146,7 +147,7 @@ def times(explanation: Explanation) -> Picture:
 def shards(array: Array | Sequence[int], sharding: Sharding | None = None) -> Picture:
     """Which device holds which block of a vector or a matrix.
 
-    array:     an array; or a shape, with the sharding that an array of it would have
+    array:     an array, or a shape together with the sharding of an array of that shape
     Shapes:    [N] or [N, M]
     Errors:    ArgumentError for another rank; ShapeError if the blocks would not be equal.
 

@@ -1,11 +1,11 @@
-"""Programs and libraries written for JAX run on rune, after one line.
+"""Runs programs and libraries written for JAX on rune, after one line.
 
-`import rune.as_jax` comes first; from then on `import jax` gives rune under JAX's names. Scripts
-that may not be changed run by `python -m rune.as_jax script.py`, or with RUNE_AS_JAX=1 set.
+Once a program has executed `import rune.as_jax`, `import jax` imports rune under JAX's names. To
+run a script without changing it, use `python -m rune.as_jax script.py`, or set RUNE_AS_JAX=1.
 
-The modules stand in the folder `jax` beside this file, and are loaded under JAX's own names. They
-say which function of rune is meant; a private module of JAX is there where a library imports it,
-and has what that library takes. Nothing in rune changes but the settings in which JAX differs.
+The folder `jax` beside this file holds the modules, which are loaded under JAX's own names and map
+each name to a function of rune. A private module of JAX exists here if some library imports it, and
+holds the names which that library uses. Of rune itself, only the SETTINGS below change.
 
 >>> import rune.as_jax
 >>> import jax, jax.numpy as jnp
@@ -24,16 +24,16 @@ from rune import config
 from rune.as_jax import flags, missing_modules, stand_ins
 from rune.errors import ArgumentError
 
-# What JAX sets otherwise. A statement for the process; `with SETTINGS:` confines it to a block.
+# The settings in which JAX differs, for the process; `with SETTINGS:` confines them to a block.
 SETTINGS = config.setting(wide_dtypes="truncated", python_integers="wrapped", bools_select=True, xla_flags=True)
 _PACKAGES = ("jaxlib", "jax")
 _HERE = Path(__file__).parent
 
 
 def install() -> None:
-    """Let `import jax` give rune. A second call does nothing.
+    """Make `import jax` import rune. A second call does nothing.
 
-    Errors: ArgumentError if JAX itself has been imported by this process.
+    Errors: ArgumentError if this process has already imported JAX itself.
     """
     for name in _PACKAGES:
         known = sys.modules.get(name)
@@ -47,7 +47,7 @@ def install() -> None:
 
 
 def _load(name: str) -> None:
-    """Load a package of this folder by the name that JAX gives it; its modules follow."""
+    """Load a package of this folder under JAX's name for it; its modules are found through it."""
     folder = _HERE / name
     spec = util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
     assert spec is not None
@@ -62,7 +62,7 @@ def _load(name: str) -> None:
 
 
 def _put_rooms_in_place(package: str) -> None:
-    """Let `jax.numpy` be the module of that name: `from rune import *` gave the name to rune's."""
+    """Bind names such as `jax.numpy` to JAX's modules: `from rune import *` bound rune's."""
     for full_name, module in [*sys.modules.items()]:
         outer, _, inner = full_name.rpartition(".")
         if outer == package or outer.startswith(f"{package}."):

@@ -1,4 +1,4 @@
-"""`python -m rune.as_jax script.py`, or `-m module`: run a program of JAX's unchanged."""
+"""`python -m rune.as_jax script.py`, or `-m module`: run an unchanged JAX program."""
 
 from __future__ import annotations
 

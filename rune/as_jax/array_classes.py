@@ -1,8 +1,9 @@
-"""JAX's tables of the classes whose objects it takes as arrays. TFP enters its Variable in them.
+"""JAX's tables of classes whose objects count as arrays. TFP enters its Variable in them.
 
-Rune asks an object and not a table: one with `__jax_array__` is the array that this returns. TFP's
-entry, made when it is imported, is not looked up: an operation refuses its Variable by name. Any
-other entry is refused, since its rule would never be asked.
+Rune never reads such a table: it takes any object with `__jax_array__` as the array that the method
+returns. TFP makes its entry when it is imported, so the entry is accepted without effect, and an
+operation refuses the Variable by name. Other entries are refused, since their rules would never
+run.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from rune.errors import ArgumentError
 
 
 class ArrayClasses:
-    """A table that takes entries, and gives for each class what stands for it: the class."""
+    """A table that accepts TFP's entries without effect, and maps each class to itself."""
 
     def __getitem__(self, cls: type) -> type:
         return cls

@@ -23,7 +23,7 @@ from rune.transforms.eval_shape import ShapeDtypeStruct
 
 
 class _Types(type):
-    """The class of a class whose instances are the types of rune."""
+    """The metaclass of classes whose instances are rune's types."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return _type(*args, **kwargs)
@@ -36,7 +36,7 @@ class _Types(type):
 
 
 class AbstractValue(metaclass=_Types):
-    """What is known of a value before it is computed."""
+    """What is known about a value before it is computed."""
 
 
 class ShapedArray(AbstractValue):
@@ -54,7 +54,7 @@ def _type(
 ) -> ArrayType:
     """The type with this shape, dtype and weakness.
 
-    Errors: ArgumentError for a sharding: a type does not include the layout of its values here.
+    Errors: ArgumentError for a sharding: rune's types do not include the layout of values.
     """
     if not is_unsaid(sharding):
         raise ArgumentError(f"ShapedArray: cannot take a sharding ({sharding!r}; types do not include layouts)")
@@ -62,14 +62,14 @@ def _type(
 
 
 def type_of(shaped: Any) -> ArrayType:
-    """The type that an abstract value, a ShapeDtypeStruct or an array stands for."""
+    """The type of an abstract value, a ShapeDtypeStruct or an array."""
     if isinstance(shaped, ArrayType):
         return shaped
     return shaped.array_type if isinstance(shaped, ShapeDtypeStruct) else interpreter.type_of(shaped)
 
 
 def mapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:
-    """The type of one lane of a batch of `size` lanes along `axis`; None: it has no lanes."""
+    """The type of one of `size` lanes along `axis`; axis None: the value is not batched."""
     if axis is None:
         return aval
     if aval.shape[axis] != size:
@@ -79,5 +79,5 @@ def mapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:
 
 
 def unmapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:
-    """The type of `size` lanes of this type, along a new axis at `axis`; None: it has no lanes."""
+    """The type of `size` lanes of this type along a new `axis`; axis None: it is not batched."""
     return aval if axis is None else aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))

@@ -1,4 +1,4 @@
-"""JAX's functions about devices: those of one platform, the default one unless another is named."""
+"""JAX's functions that list the devices of one platform, by default that of the default device."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of a platform that belong to a process, this one if none is given.
+    """The devices of a platform that belong to a process, by default this one.
 
-    Errors: ArgumentError for a process that is not there.
+    Errors: ArgumentError for a process that does not exist.
     """
     chosen = host_id if process_index is None else process_index
     index = processes.current().index if chosen is None else chosen

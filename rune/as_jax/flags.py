@@ -1,12 +1,13 @@
-"""JAX's configuration: each of its options acts on a setting of rune, or says why it cannot.
+"""JAX's configuration: each option changes a setting of rune, or says why it cannot.
 
     jax.config.update("jax_enable_x64", True)      for the process
     with jax.enable_x64(True):                     for a block
-    JAX_ENABLE_X64=1                               what a process begins with
+    JAX_ENABLE_X64=1                               the initial value in a process
 
-An option ACTS through a setting of rune; what is NOTED is none of rune's (nearly all of it tunes
-XLA, or says what JAX prints, and cannot change a result here), so that any value is taken and read
-back; all others are there at their default, and another value is refused with the reason.
+An option in ACTING changes a setting of rune. One in NOTED has no counterpart in rune: nearly all
+of these tune XLA or choose what JAX prints, and cannot change a result here, so any value is
+accepted and read back. An option in FIXED keeps its default; another value raises an error that
+gives the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _named(name: str) -> Callable[[Any], Change]:
 
 
 def _on_platform(value: Any) -> Change:
-    """The first of several platforms; none is the default."""
+    """Select the first of several platforms; None or "" selects the default device."""
     return {"device": platform_name(value.split(",")[0]) if value else None}
 
 
@@ -54,7 +55,7 @@ def _cpu_devices(value: Any) -> Change:
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """An option that acts: the changes to rune's settings, and its value by them."""
+    """An option that acts: how it changes rune's settings, and its value under given settings."""
 
     changes: Callable[[Any], Change]
     value: Callable[[config.Config], Any]
@@ -83,8 +84,8 @@ ACTING: Mapping[str, Acting] = {
     "jax_num_cpu_devices": Acting(_cpu_devices, lambda s: s.cpu_devices, -1),
 }
 
-# How XLA compiles, what it stores, what JAX prints: options that cannot change a result here, but
-# for one that `rune.as_jax` reads itself.
+# How XLA compiles, what it stores, what JAX prints: none of these options changes a result here,
+# except one that `rune.as_jax` itself reads.
 NOTED: Mapping[str, Any] = {
     "jax2tf_associative_scan_reductions": False,
     "jax_allow_f16_reductions": True,
@@ -131,7 +132,7 @@ NOTED: Mapping[str, Any] = {
 
 _KEYS = "rune.random makes threefry keys, partitionable ones; philox4x32 is its other generator"
 _TRANSFERS = "nothing here watches copies between host and devices"
-# Options whose default is what rune does, and why it does nothing else.
+# Options whose default describes what rune does, and why rune offers no alternative.
 FIXED: Mapping[str, tuple[Any, str]] = {
     "jax_array_garbage_collection_guard": (None, "arrays in cycles are not watched"),
     "jax_auto_pcast": (True, "values vary along the axes of a mesh as they have to"),
@@ -152,14 +153,14 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "jax_transfer_guard_device_to_host": (None, _TRANSFERS),
     "jax_transfer_guard_host_to_device": (None, _TRANSFERS),
 }
-# Values that mean what the default means.
+# Values that mean the same as the default.
 _SAME = {("jax_explicit_x64_dtypes", 1): "warn"} | {(n, "allow"): None for n in FIXED if "guard" in n}
 
 _process: dict[str, Any] = {}
 
 
 class Options(dict[str, Any]):
-    """What the blocks around say of options that nothing in rune depends on."""
+    """The values that enclosing blocks give to options without effect on rune."""
 
 
 def _options() -> Mapping[str, Any]:
@@ -167,18 +168,18 @@ def _options() -> Mapping[str, Any]:
 
 
 def value_of(name: str) -> Any:
-    """The value in force. Errors: AttributeError for an option that JAX does not have."""
+    """The current value. Errors: AttributeError for an option that JAX does not have."""
     if name in ACTING:
         return ACTING[name].value(config.current())
     if name in NOTED:
         return _options().get(name, _process.get(name, NOTED[name]))
-    if name in FIXED:  # a block may say the same in another word
+    if name in FIXED:  # a block may have set a synonym of the default
         return _options().get(name, FIXED[name][0])
     raise AttributeError(f"Unrecognized config option: {name}")
 
 
 def in_block(name: str, value: Any) -> Block:
-    """The option in a block, which also decorates functions. Errors: as update."""
+    """A block that sets the option, and can decorate functions. Errors: as update."""
     if name in ACTING:
         return Block(partial(_setting, name, value))
     _require_possible(name, value)
@@ -186,10 +187,10 @@ def in_block(name: str, value: Any) -> Block:
 
 
 def update(name: str, val: Any) -> None:
-    """The option for the process.
+    """Set the option for the process.
 
-    Errors: AttributeError for an unknown option; ArgumentError for a value that it cannot
-            have here, with the reason.
+    Errors: AttributeError for an unknown option; ArgumentError for a value that rune does not
+            support, with the reason.
     """
     if name in ACTING:
         _setting(name, val).act()
@@ -214,10 +215,10 @@ def _require_possible(name: str, value: Any) -> None:
 
 
 class Block(ContextDecorator):
-    """An option in a block. Several threads may enter it, and again inside of itself.
+    """A block that sets an option. Several threads may enter it, and it may be nested in itself.
 
-    scope: makes what is entered. A setting of rune's acts as soon as it is made, so each entry
-           makes one.
+    scope: creates the context manager to enter, once per entry, because one of rune's settings
+           takes effect as soon as it is created
     """
 
     def __init__(self, scope: Callable[[], AbstractContextManager[object]]):
@@ -243,17 +244,20 @@ _REQUIRED = object()
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """An option as JAX's modules have it: `jax.debug_nans(True)` is its block."""
+    """An option as an attribute of JAX's modules: `jax.debug_nans(True)` is a block."""
 
     name: str
 
     @property
     def value(self) -> Any:
-        """The value in force."""
+        """The current value."""
         return value_of(self.name)
 
     def __call__(self, new_val: Any = _REQUIRED) -> Block:
-        """The option in a block; a switch is on without a value. Errors: TypeError for another."""
+        """A block that sets the option, or without a value turns a switch on.
+
+        Errors: TypeError without a value if the option is not a switch.
+        """
         if new_val is not _REQUIRED:
             return in_block(self.name, new_val)
         if not isinstance(self.value, bool):
@@ -262,13 +266,13 @@ class State:
 
 
 def disable_jit(disable: bool = True) -> Block:
-    """A block in which functions run operation by operation, whatever jit says."""
+    """A block in which jitted functions, too, run operation by operation."""
     return in_block("jax_disable_jit", disable)
 
 
 @contextmanager
 def explain_cache_misses(new_val: bool = True) -> Iterator[list[str]]:
-    """A block that tells the reason for each trace by jit: `rune.explain_cache_misses`."""
+    """A block that reports why jit traces: `rune.explain_cache_misses`."""
     with in_block("jax_explain_cache_misses", new_val), explained() if new_val else nullcontext([]) as reasons:
         yield reasons
 
@@ -296,21 +300,21 @@ class Configuration:
         return self.jax_enable_x64
 
     def config_with_absl(self) -> None:
-        """Errors: ArgumentError, always: options are not flags of absl here."""
+        """Errors: ArgumentError, always: rune does not register options as absl flags."""
         raise ArgumentError(
             "config: cannot register options with absl (they are none of its flags)",
             hint="set them by jax.config.update, or by variables as JAX_ENABLE_X64=1",
         )
 
     def parse_flags_with_absl(self) -> None:
-        """Set what the command line asks for, as `--jax_enable_x64`; absl's flags can be read then.
+        """Set options from the command line, as `--jax_enable_x64`, and make absl's flags readable.
 
         Errors: as begin; ImportError without absl.
         """
         begin_by_arguments(sys.argv[1:])
         flags = late_modules.absl_flags().FLAGS
         if not flags.is_parsed():
-            flags([""])  # at their defaults, as in JAX: absl's own are for whoever runs the program
+            flags([""])  # their defaults, as in JAX: parsing absl's own flags is up to the program
 
 
 _WORDS = {"1": True, "true": True, "y": True, "yes": True, "t": True, "on": True}
@@ -318,7 +322,7 @@ _WORDS |= {"0": False, "false": False, "n": False, "no": False, "f": False, "off
 
 
 def begin(variables: Mapping[str, str] = os.environ) -> None:
-    """Set what variables of JAX ask for, as JAX_ENABLE_X64=1.
+    """Set options from JAX's environment variables, as JAX_ENABLE_X64=1.
 
     Errors: ArgumentError for a value that an option cannot have.
     """
@@ -329,9 +333,9 @@ def begin(variables: Mapping[str, str] = os.environ) -> None:
 
 
 def begin_by_arguments(arguments: Sequence[str]) -> None:
-    """Set what arguments of a command ask for, as `--jax_enable_x64` or `--jax_platforms=cpu`.
+    """Set options from a command's arguments, as `--jax_enable_x64` or `--jax_platforms=cpu`.
 
-    Other arguments, and those after `--`, are somebody else's.
+    Other arguments, and all after `--`, are ignored: they belong to the program.
     Errors: ArgumentError for a value that an option cannot have.
     """
     for argument in itertools.takewhile("--".__ne__, arguments):

@@ -1,7 +1,7 @@
 """JAX's classes and helpers for jaxprs, over rune's programs.
 
-Jaxpr(...)        gives an OpenProgram, and is its class to isinstance; ClosedJaxpr, a Program
-JaxprEqn(...)     gives an Equation
+Jaxpr(...)        makes an OpenProgram, which isinstance accepts as a Jaxpr; ClosedJaxpr a Program
+JaxprEqn(...)     makes an Equation
 Var, Literal      are rune's; DropVar has no instances, since an unused result is a variable
 """
 
@@ -33,7 +33,7 @@ no_effects: frozenset[primitives.Effect] = frozenset()
 
 
 class StandIn(type):
-    """The class of a class of JAX's whose objects are those of rune's class `kind`."""
+    """The metaclass of a JAX class whose instances are those of rune's class `kind`."""
 
     kind: type
 
@@ -45,7 +45,7 @@ class StandIn(type):
 
 
 class Jaxpr(metaclass=StandIn):
-    """The class of programs whose constants are given when they are evaluated."""
+    """The class of programs that receive their constants when they are evaluated."""
 
     kind = OpenProgram
 
@@ -58,7 +58,7 @@ class Jaxpr(metaclass=StandIn):
         effects: object = no_effects,
         debug_info: object = None,
     ) -> Any:
-        """A program of these parts; its effects are those of its equations."""
+        """A program made of these parts, with the effects of its equations."""
         body = Program((*constvars, *invars), tuple(eqns), tuple(outvars))
         return OpenProgram(body, len(constvars))
 
@@ -80,13 +80,13 @@ class JaxprEqn(metaclass=StandIn):
 
 
 class Effect(metaclass=StandIn):
-    """The class of what equations do besides giving values. Flax derives one that none has."""
+    """The class of side effects of equations. Flax derives one that no equation has."""
 
     kind = primitives.Effect
 
 
 class DebugInfo(NamedTuple):
-    """Which function is traced, and by what; it only stands in messages."""
+    """Which function is traced, and by which transformation; only messages show it."""
 
     traced_for: str
     func_src_info: str
@@ -95,7 +95,7 @@ class DebugInfo(NamedTuple):
 
 
 class DropVar(Var):
-    """The class of results that nothing reads, in JAX. Here they are variables like others."""
+    """JAX's class of results that nothing reads. In rune they are ordinary variables."""
 
 
 def new_jaxpr_eqn(
@@ -107,7 +107,7 @@ def new_jaxpr_eqn(
     source_info: Any = None,
     ctx: object = None,
 ) -> Equation:
-    """An equation of these parts; its effects are those of its primitive."""
+    """An equation made of these parts, with the effects of its primitive."""
     return Equation(primitive, tuple(invars), dict(params), tuple(outvars), getattr(source_info, "frame", None))
 
 
@@ -122,7 +122,7 @@ def check_jaxpr(jaxpr: OpenProgram | Program) -> None:
 
 
 def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[OpenProgram]:
-    """The programs among the parameters of an equation, and in tuples and lists there."""
+    """The programs among the parameters of an equation, also inside tuples and lists."""
     for value in params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, Program):
@@ -138,7 +138,7 @@ def subjaxprs(jaxpr: OpenProgram | Program) -> Iterator[OpenProgram]:
 
 
 def get_opaque_trace_state(convention: str = "flax") -> object:
-    """Something equal to itself within one transformation's trace, and different in another's."""
+    """An object that is equal within one transformation's trace, and differs between traces."""
     return weakref.ref(current())
 
 
@@ -148,7 +148,7 @@ def trace_state_clean() -> bool:
 
 
 def valid_jaxtype(value: object) -> bool:
-    """Whether a value is an array or becomes one where it is used."""
+    """Whether a value is an array, or can be converted to one."""
     try:
         typeof(value)
     except ArgumentError:
@@ -157,7 +157,7 @@ def valid_jaxtype(value: object) -> bool:
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: object, context: str = "") -> Any:
-    """`force(val)` of a value that is known.
+    """`force(val)` for a concrete value.
 
     Errors: ConcretizationTypeError for a traced one, with `context` as its hint.
     """
@@ -167,22 +167,22 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: object, context: 
 
 
 def eval_context() -> AbstractContextManager[None]:
-    """A block outside of every transformation: operations in it are evaluated."""
+    """A block outside all transformations: its operations are evaluated at once."""
     return use(EVALUATE)
 
 
 def call_impl(f: Any, *args: object, **params: object) -> Any:
-    """The results of a wrapped function, called as it is."""
+    """Call a wrapped function directly."""
     return f.call_wrapped(*args)
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: object) -> Any:
-    """The dtype of tangents: float0 for one without a derivative."""
+    """The dtype of the tangents; float0 for a dtype without derivatives."""
     return ArrayType((), dtypes.as_dtype(primal_dtype)).to_tangent().dtype
 
 
 def _around() -> Iterator[Interpreter]:
-    """The transformations around this one, from it outwards."""
+    """The interpreters in force, from the innermost outwards."""
     interpreter: Interpreter | None = current()
     while interpreter is not None:
         yield interpreter
@@ -190,22 +190,22 @@ def _around() -> Iterator[Interpreter]:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether a program is written here, as by jit."""
+    """Whether the code is being traced into a program, as by jit."""
     return any(isinstance(i, Stage) for i in _around())
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether lanes are batched here."""
+    """Whether a vmap is in force."""
     return any(isinstance(i, Batch) for i in _around())
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of the axes of lanes around."""
+    """The names of the batch axes in force."""
     return [i.axis.name for i in _around() if isinstance(i, Batch) and i.axis is not None]
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether an axis of lanes around has a name."""
+    """Whether a batch axis in force has a name."""
     return bool(unsafe_get_axis_names_DO_NOT_USE())
 
 
@@ -213,7 +213,7 @@ array_types = frozenset({Array, np.ndarray, *(d.type for d in dtypes.ANY)})
 
 
 class ConstantsStage(Stage):
-    """Arrays of rank 0 are constants, as others are, where rune writes literals."""
+    """A stage that makes constants of arrays of rank 0, too, where rune writes literals."""
 
     __slots__ = ()
 
@@ -223,5 +223,5 @@ class ConstantsStage(Stage):
 
 
 def make_jaxpr(fun: Callable[..., Any], *args: Any, **options: Any) -> Callable[..., Any]:
-    """As `rune.make_program`, with as many constants as JAX has (Optimistix compares them)."""
+    """As `rune.make_program`, with as many constants as JAX makes (Optimistix compares them)."""
     return program_maker(ConstantsStage, fun, *args, **options)

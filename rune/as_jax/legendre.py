@@ -1,6 +1,6 @@
-"""Legendre's associated functions of all degrees and orders: `jax.scipy.special.lpmn_values`.
+"""Associated Legendre functions of all degrees and orders: `jax.scipy.special.lpmn_values`.
 
-JAX calls it deprecated and has nothing in its place; e3nn-jax builds harmonics on grids from it.
+JAX has deprecated it without a replacement; e3nn-jax builds harmonics on grids from it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rune.typing import ArrayLike
 
 
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
-    """P[i, j] = P_j^i(z), of orders i up to m and degrees j up to n = m, with the phase (-1)^i.
+    """P[i, j] = P_j^i(z) for orders i up to m and degrees j up to n = m, with the phase (-1)^i.
 
     Shapes: z [N] -> [m + 1, n + 1, N]; 0 where the order is above the degree.
     Types:  f32 or f64, kept.
-    is_normalized:  of norm 1 on the sphere, as spherical harmonics are.
+    is_normalized:  with norm 1 on the sphere, like spherical harmonics.
     Errors: ArgumentError if m and n differ; ShapeError for z of another rank; DtypeError.
     Source: the recurrences of DLMF 14.10.3, over the degree, and 14.7.
 
@@ -45,13 +45,13 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
 
 
 def _plain(n: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Factors of a degree's two predecessors [degree, order], and of sine**order in P_m^m."""
+    """The factors [degree, order] of the two lower degrees, and of sine**order in P_m^m."""
     gap = np.where(m < n, n - m, np.inf)
     return (2.0 * n - 1.0) / gap, (n + m - 1.0) / gap, np.cumprod(np.where(m > 0, 1.0 - 2.0 * m, 1.0))
 
 
 def _normalised(n: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As `_plain`, of functions with norm 1."""
+    """As `_plain`, for functions with norm 1."""
     step = np.sqrt(np.where(m < n, 4.0 * n * n - 1.0, 0.0) / np.where(m < n, n * n - m * m, 1.0))
     before = np.maximum((n - 1.0) ** 2 - m * m, 0.0) / np.maximum(4.0 * (n - 1.0) ** 2 - 1.0, 1.0)
     ratio = np.sqrt((2.0 * m + 1.0) / np.maximum(2.0 * m, 1.0))

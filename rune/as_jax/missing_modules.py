@@ -1,7 +1,7 @@
-"""Modules of JAX that are not here: an import of one says why, and what to use instead.
+"""JAX modules that rune lacks: importing one raises an error that says what to use instead.
 
-A finder at the end of `sys.meta_path` is asked for modules that no other finder knows. For JAX's
-own modules it raises the error that Python would, with the sentence of the table
+Python asks a finder at the end of `sys.meta_path` only for modules that no other finder knows. For
+JAX's modules this one raises ModuleNotFoundError, as Python would, with the reason from the table
 rune/absent/of_as_jax.py.
 """
 
@@ -17,12 +17,12 @@ from rune import absent
 
 
 class MissingModules(MetaPathFinder):
-    """Finds nothing, and says of modules of JAX why they are not there."""
+    """A finder that finds nothing, and for modules of JAX says why they are missing."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """None for modules of others. Errors: ModuleNotFoundError for a module in the table."""
+        """None for other modules. Errors: ModuleNotFoundError for a module in the table."""
         reason = absent.of_import(fullname) if fullname.startswith(("jax.", "jaxlib.")) else None
         if reason is None:
             return None
@@ -30,6 +30,6 @@ class MissingModules(MetaPathFinder):
 
 
 def install() -> None:
-    """Install the finder behind all others. A second call does nothing."""
+    """Install the finder after all others. A second call does nothing."""
     if not any(isinstance(finder, MissingModules) for finder in sys.meta_path):
         sys.meta_path.append(MissingModules())

@@ -1,4 +1,4 @@
-"""JAX's functions that say something to a compiler about a part of a program."""
+"""JAX's functions that tell a compiler something about a part of a program."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rune.errors import ArgumentError
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """The function itself, whose operations stand in a scope of this name.
+    """The function, with its operations in a scope of this name.
 
-    JAX leaves such a call whole for compilers that know the name; here none does.
+    JAX keeps such a call in one piece for compilers that know the name; rune's do not.
 
     >>> import rune.as_jax, jax
     >>> float(jax.lax.composite(lambda x, *, by: x * by, "my.scale")(2.0, by=3.0))
@@ -34,9 +34,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """What the function for the platform of the arguments gives, or that of the default device.
+    """Call the function for the platform of the committed arguments, or of the default device.
 
-    Errors: ArgumentError where there is none for it and no default.
+    Errors: ArgumentError if the platform has no function and there is no default.
 
     >>> import rune.as_jax, jax
     >>> float(jax.lax.platform_dependent(2.0, cpu=lambda x: x + 1.0, default=lambda x: x))
@@ -54,7 +54,7 @@ def platform_dependent(
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """The tree; its arrays begin to be copied to the host."""
+    """Begin to copy the arrays of the tree to the host; returns the tree."""
     for leaf in rune.tree.leaves(x):
         if isinstance(leaf, Array):
             leaf.start_numpy()
@@ -62,13 +62,13 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """What `rune.doctor` tells, printed or as a text."""
+    """Print the report of `rune.doctor`, or return it as a string."""
     text = str(rune.doctor())
     return text if return_string else print(text)
 
 
 def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = None, out_axes: Any = None, axis_name: str) -> Any:
-    """`shard_map` along one axis of the mesh in force, which cuts the axes that the numbers say."""
+    """`shard_map` over one mesh axis; in_axes and out_axes number the array axes that it splits."""
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 

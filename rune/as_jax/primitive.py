@@ -1,9 +1,10 @@
-"""JAX's `Primitive`: a record whose rules are said after it is made, by JAX's conventions.
+"""JAX's `Primitive`: an operation whose rules are added after it is made, by JAX's conventions.
 
-Equations hold the primitive itself, and every transformation asks it like any other record
-(rune/core/primitive.py). Its fields look the rule up when they are asked, in `rules` (rules.py),
-and turn arguments and results round: types are abstract values, zeros are `Zero`, a batch axis may
-be anywhere. A lowering is a function of values: one that writes MLIR has nothing to write it with.
+Equations hold the primitive itself, and every transformation uses it like any other primitive
+(rune/core/primitive.py). Each of its fields looks its rule up on use, in `rules` (rules.py), and
+converts arguments and results between the conventions: JAX's types are abstract values, its zeros
+are `Zero`, and its batch axis may be anywhere. A lowering is a function of values, and receives no
+MLIR.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ WHAT = {
 
 @dataclass(frozen=True, slots=True)
 class AxisData:
-    """The axis of the lanes, as batch rules are told it."""
+    """The batch axis, in the form that JAX's batch rules receive."""
 
     name: Any
     size: Size
@@ -53,14 +54,14 @@ class AxisData:
 
 
 class _AnyPrimitive(type):
-    """Rune's own operations are instances of JAX's class, too; `issubclass` tells them apart."""
+    """Makes rune's own operations instances of JAX's class; `issubclass` tells the two apart."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return super().__instancecheck__(instance) or (cls is Primitive and issubclass(type(instance), Operation))
 
 
 class Primitive(Direct, metaclass=_AnyPrimitive):
-    """An operation of one's own. `multiple_results` is set before it is bound first.
+    """A user-defined operation. Set `multiple_results` before binding it for the first time.
 
     >>> import rune.as_jax, jax, jax.numpy as jnp
     >>> from jax.extend.core import Primitive
@@ -75,7 +76,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
     """
 
     __setattr__ = object.__setattr__  # libraries set `multiple_results` and attributes of their own
-    multiple_results = False  # a subclass may say otherwise
+    multiple_results = False  # a subclass may override it
     call_primitive = map_primitive = ref_primitive = skip_canonicalization = False
 
     def __init__(self, name: str):
@@ -94,16 +95,19 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         self.rules: dict[str, Callable[..., Any]] = {}
         self.is_effectful_in_params = False
 
-    # --- as JAX has it --------------------------------------------------------------------------
+    # --- JAX's interface ------------------------------------------------------------------------
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the primitive in the current context. Errors: ArgumentError for no array."""
+        """Apply the primitive in the current context.
+
+        Errors: ArgumentError for an argument that is not an array.
+        """
         values = value_leaves(self.name, args, structure(args))
         out = bind(self, *map(unshared, values), **params)
         return list(out) if self.multiple_results else out
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
-        """Set what it computes of arrays."""
+        """Set impl(*arrays, **params) -> its results."""
         self.rules[IMPL] = impl
         return impl
 
@@ -113,14 +117,14 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         return rule
 
     def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Set rule(*avals, **params) -> (abstract values, effects); it is then never dropped."""
+        """Set rule(*avals, **params) -> (abstract values, effects); it then always runs."""
         self.rules[TYPES] = rule
         self.is_effectful_in_params = True
         return rule
 
     @property
     def impl(self) -> Callable[..., Any]:
-        """What it computes."""
+        """impl(*arrays, **params) -> its results"""
         return self.__rule(IMPL)
 
     @property
@@ -129,14 +133,14 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         return self.__rule(TYPES)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters with which an equation's primitive is bound again."""
+        """The parameters for binding an equation's primitive again."""
         return dict(params)
 
-    # --- as records of rune have it ---------------------------------------------------------------
+    # --- the rules of rune's primitives -----------------------------------------------------------
 
     def __rule(self, kind: str) -> Callable[..., Any]:
         if kind in (IMPL, TYPES) and getattr(type(self), kind) is not getattr(Primitive, kind):
-            return getattr(self, kind)  # a method of a subclass, as KFAC-JAX's loss tags have it
+            return getattr(self, kind)  # a method of a subclass, as in KFAC-JAX's loss tags
         try:
             return self.rules[kind]
         except KeyError:
@@ -154,7 +158,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         return list(map(unshared, out)) if self.multiple_results else unshared(out)
 
     def __called(self, kind: str, *args: Any, **params: Any) -> Any:
-        """What a rule returns; its operations report their own lines."""
+        """Call a rule; errors in it report its own lines, not those of the equation."""
         with at_line(None):
             return self.__rule(kind)(*args, **params)
 
@@ -173,7 +177,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
             results, _ = self.__rule(TYPES)(*(_input_type(x) for x in inputs), **params)
             cts = [tangent_zero(type_of(a)) if c is None else c for c, a in zip(ct, results, strict=True)]
         outs = self.__called(TRANSPOSE, cts, *as_arrays(primals), **params)
-        if isinstance(outs, type):  # Zero itself: all are
+        if isinstance(outs, type):  # the class Zero: all cotangents are zero
             return [None] * len(inputs)
         return [unshared(value_or_none(c)) for c in outs]
 
@@ -197,7 +201,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         return outs if self.multiple_results else outs[0]
 
     def __checked(self, out: Any, type: ArrayType) -> Any:
-        """A result of the lowering, which has to be as the rule for types says."""
+        """A result of the lowering. Errors: TransformError unless it has the declared type."""
         out = unshared(out)
         if not is_layout(interpreter.type_of(out), type):
             raise TransformError(
@@ -208,7 +212,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
 
 
 class LoweringContext:
-    """What a lowering is told: the types of operands and results. It holds no MLIR."""
+    """The context of a lowering: the types of operands and results. It holds no MLIR."""
 
     def __init__(self, primitive: Primitive, avals_in: tuple[ArrayType, ...], avals_out: tuple[ArrayType, ...]):
         self.primitive, self.avals_in, self.avals_out = primitive, avals_in, avals_out
@@ -222,10 +226,10 @@ class LoweringContext:
 
 
 class ModuleContext:
-    """What is compiled together."""
+    """The context of a compiled module."""
 
     def add_keepalive(self, value: object) -> None:
-        """Nothing: a program of rune's holds the functions that it calls."""
+        """Do nothing: a rune program keeps the functions that it calls alive."""
 
 
 def _input_type(value: Any) -> ArrayType:
@@ -237,6 +241,6 @@ def _all(results: Any) -> tuple[Any, ...]:
 
 
 def _leading(value: Any, dim: int | None) -> Any:
-    """The value with its lanes along the leading axis."""
+    """The value with its batch axis moved to the front."""
     value = unshared(value)
     return value if dim is None else move_axis(value, dim % interpreter.type_of(value).ndim, 0)

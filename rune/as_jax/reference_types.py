@@ -1,4 +1,4 @@
-"""The type of a reference: JAX tells it from that of the array that the reference holds.
+"""The type of a reference, which JAX distinguishes from the type of the array that it holds.
 
 >>> import rune, rune.numpy as rnp
 >>> from rune.as_jax.reference_types import typeof
@@ -18,7 +18,7 @@ from rune.transforms.references import Ref
 
 @dataclass(frozen=True)
 class AbstractRef:
-    """The type of a reference to an array of the type `inner_aval`."""
+    """The type of a reference to an array of type `inner_aval`."""
 
     inner_aval: ArrayType
 
@@ -39,7 +39,7 @@ class AbstractRef:
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype of the array gives way to others."""
+        """Whether the array is weakly typed: its dtype yields to those of other operands."""
         return self.inner_aval.weak_type
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class AbstractRef:
 
 
 def typeof(x: object) -> ArrayType | AbstractRef:
-    """The type of a reference, and of all else what `rune.typeof` says.
+    """The type of a reference; for anything else, the result of `rune.typeof`.
 
     Errors: ArgumentError if x is not an array, a number or a reference.
     """

@@ -7,9 +7,9 @@
     batching.axis_primitive_batchers[p]     rule(size, name, None, values, dims, **params)
     mlir.register_lowering(p, rule)         rule(context, *values, **params) -> list of values
 
-Rules are stored on the primitive that they belong to, and go with it. They are asked when they are
-needed, so they may come at any time. Rune's own primitives are records whose rules are settled:
-replacing one is refused.
+Each primitive stores its own rules, so they live as long as it does. They are looked up on use, so
+a library may add them at any time. The rules of rune's own primitives are fixed: replacing one is
+refused.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rune.errors import ArgumentError
 from rune.ops import stop_gradient
 
 Rule = Callable[..., Any]
-# Rules that libraries set to what they are here: Lineax, that of an identity.
+# Rules of rune's primitives that libraries set again, to the same effect: Lineax for an identity.
 SETTLED = {(TRANSPOSE, stop_gradient)}
 
 
 class Rules(MutableMapping[Primitive, Rule]):
-    """One kind of rule of all primitives that have it."""
+    """A table of one kind of rule, by primitive."""
 
     def __init__(self, kind: str):
         self.kind = kind
         self.primitives: WeakSet[Primitive] = WeakSet()
 
     def adapted(self, primitive: Primitive, rule: Rule) -> Rule:
-        """The rule as the primitive stores it."""
+        """The rule in the form that the primitive stores."""
         return rule
 
     def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
@@ -66,10 +66,10 @@ class Rules(MutableMapping[Primitive, Rule]):
 
 
 class BatchRules(Rules):
-    """Batch rules that are given no axis. Without lanes the primitive itself is bound."""
+    """Batch rules that take no axis. Without a batched operand the primitive itself is bound."""
 
     def adapted(self, primitive: Primitive, rule: Rule) -> Rule:
-        """The rule that is given the axis."""
+        """The rule, adapted to the signature with the axis."""
 
         def with_axis(axis: AxisData, values: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
             return rule(values, dims, **params)
@@ -78,10 +78,10 @@ class BatchRules(Rules):
 
 
 class AxisBatchRules(Rules):
-    """Batch rules that are given the size and the name of the axis."""
+    """Batch rules that take the size and the name of the axis."""
 
     def adapted(self, primitive: Primitive, rule: Rule) -> Rule:
-        """The rule that is given the axis."""
+        """The rule, adapted to the signature with the axis."""
 
         def with_axis(axis: AxisData, values: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
             return rule(axis.size, axis.name, None, values, dims, **params)

@@ -1,7 +1,7 @@
-"""What `jax.numpy` answers as NumPy does: sizes, also of lists and None; reshapes of NumPy's data.
+"""Functions for which `jax.numpy` follows NumPy: sizes of lists and None, reshapes of NumPy arrays.
 
-TensorFlow Probability asks for the shape of None. A reshape of NumPy's array is one of NumPy's, so
-that NumPyro knows within jit whether values are in the support of a distribution.
+TensorFlow Probability asks for the shape of None. Reshaping a NumPy array returns a NumPy array, so
+that NumPyro can check inside jit whether values are in the support of a distribution.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def reshape(
     copy: bool | None = None,
     out_sharding: Sharding | None = None,
 ) -> Array | np.ndarray:
-    """As rune.numpy.reshape; of NumPy's array another of NumPy's, in its dtype."""
+    """As rune.numpy.reshape, but a NumPy array stays a NumPy array and keeps its dtype."""
     if type(a) is np.ndarray and out_sharding is None:
         return np.reshape(a.copy() if copy else a, shape, order)
     return rnp.reshape(a, shape, order, copy=copy, out_sharding=out_sharding)
 
 
 def _described(name: str, a: ArrayLike | list | None) -> ArrayLike:
-    """An array of that shape, if `a` is not an array, or is of texts or objects."""
+    """`a`, or an array of its shape if it is None, a list, or holds text or objects."""
     if isinstance(a, str | bytes) or (isinstance(a, np.ndarray) and a.dtype not in dtypes.ANY):
         return np.broadcast_to(False, np.shape(a))
     if not (a is None or isinstance(a, list | tuple)):

@@ -1,9 +1,9 @@
-"""Modules under JAX's names that need no file: private ones whose names are public elsewhere, and
-modules that can be imported while what they have is refused when it is called.
+"""Modules under JAX's names that need no file: private modules whose names are public elsewhere,
+and modules that can be imported but refuse every call.
 
-Libraries take public functions from the private module where JAX happens to define them, and import
-Pallas at the top of a file that seldom calls it. A finder at the end of `sys.meta_path`, which is
-asked for modules that no other finder knows, loads both kinds; it also answers
+Libraries import public functions from the private module where JAX happens to define them, and
+import Pallas at the top of a file that seldom calls it. A finder at the end of `sys.meta_path`,
+which Python asks only for modules that no other finder knows, loads both kinds; it also answers
 `importlib.metadata.version("jax")`.
 """
 
@@ -27,7 +27,7 @@ from rune.errors import ArgumentError
 VERSION = "0.10.2"  # of JAX, and of jaxlib
 PACKAGES = ("jax", "jaxlib")
 
-# A public module, and the private modules of jax 0.10.2 (under jax._src) whose public names it has.
+# Each public module, and the private modules of jax 0.10.2 (under jax._src) whose names it exports.
 PRIVATE: Mapping[str, str] = {
     "jax": "api basearray callback shard_map stateful pmap",
     "jax.ad_checkpoint": "ad_checkpoint",
@@ -91,10 +91,10 @@ PRIVATE: Mapping[str, str] = {
     "jax.typing": "typing",
 }
 
-# Modules of a public package that have nothing but what the package has.
+# Modules of a public package whose names the package exports, too.
 WITHIN: Mapping[str, str] = {"jax.experimental.sparse": "ad api bcoo bcsr coo csr random transform util"}
 
-# Modules that can be imported wherever JAX is, and do nothing on a CPU.
+# Modules that import wherever JAX is installed, but have no use on a CPU.
 REFUSED = (
     "jax.experimental.array_serialization*",
     "jax.experimental.colocated_python*",
@@ -107,7 +107,7 @@ _PUBLIC |= {f"{package}.{name}": package for package, names in WITHIN.items() fo
 
 
 def names_of(private: str, public: str) -> Callable[[str], object]:
-    """The `__getattr__` of a module that gives what a public one has."""
+    """The `__getattr__` of a module that forwards names to a public one."""
     missing = absent.of(private)
 
     def attribute(name: str) -> object:
@@ -120,7 +120,7 @@ def names_of(private: str, public: str) -> Callable[[str], object]:
 
 
 def submodules_of(package: str) -> Callable[[str], object]:
-    """The `__getattr__` of a package whose modules are loaded when they are first asked for."""
+    """The `__getattr__` of a package that loads its modules on first use."""
     missing = absent.of(package)
 
     def attribute(name: str) -> object:
@@ -135,9 +135,9 @@ def submodules_of(package: str) -> Callable[[str], object]:
 
 
 class RefusedName:
-    """A name of a refused module: it may stand in an annotation, and says why when it is called.
+    """A name in a refused module: it may appear in an annotation, but calling it raises an error.
 
-    Its attributes are refused in the same way, since it may be a module as well as a function.
+    Its attributes behave alike, since the name may be that of a module as well as of a function.
     """
 
     def __init__(self, module: str, name: str):
@@ -159,7 +159,7 @@ class RefusedName:
 
 
 def refused(module: str) -> Callable[[str], object]:
-    """The `__getattr__` of a module whose names are refused when they are called."""
+    """The `__getattr__` of a module whose names raise an error when they are called."""
     missing = absent.of(module)
 
     def attribute(name: str) -> object:
@@ -169,19 +169,19 @@ def refused(module: str) -> Callable[[str], object]:
 
 
 class StandIn(Loader):
-    """Loads a module that gives the names of another, or refuses all."""
+    """Loads a module that forwards to another, or refuses all calls."""
 
     def __init__(self, attribute: Callable[[str], object]):
         self.attribute = attribute
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its function for names; it lists none, whatever was imported below it."""
+        """Give the module its `__getattr__`, and a `__dir__` that lists no names."""
         names: dict[str, object] = {"__getattr__": self.attribute, "__dir__": list}
         module.__dict__.update(names)
 
 
 class Metadata(Distribution):
-    """What `importlib.metadata` says of a package: its name and its version, and nothing else."""
+    """What `importlib.metadata` knows of a package: its name and version, and nothing else."""
 
     def __init__(self, name: str):
         self.text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSION}\n"
@@ -196,12 +196,12 @@ class Metadata(Distribution):
 
 
 class StandIns(MetaPathFinder):
-    """Finds the modules of the tables above, and the versions of the packages."""
+    """Finds the modules in the tables above, and the versions of the packages."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """None for modules that no table has."""
+        """None for modules that are in no table."""
         if fullname in _PUBLIC:
             return ModuleSpec(fullname, StandIn(names_of(fullname, _PUBLIC[fullname])), is_package=True)
         if any(fnmatchcase(fullname, pattern) for pattern in REFUSED):
@@ -209,11 +209,11 @@ class StandIns(MetaPathFinder):
         return None
 
     def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Metadata]:
-        """The packages of the name that is asked for, or all."""
+        """The packages with the requested name; without one, all."""
         return (Metadata(name) for name in PACKAGES if context.name in (None, name))
 
 
 def install() -> None:
-    """Install the finder behind all others. A second call does nothing."""
+    """Install the finder after all others. A second call does nothing."""
     if not any(isinstance(finder, StandIns) for finder in sys.meta_path):
         sys.meta_path.append(StandIns())

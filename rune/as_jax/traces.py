@@ -1,6 +1,6 @@
-"""Interpreters of JAX's: installing one is refused. Haiku defines one, to count products.
+"""JAX's interpreters, which can be defined but not installed.
 
-Equinox compares the interpreter of a tracer with the current one.
+Haiku defines one, to count products; Equinox compares a tracer's interpreter with the current one.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ HINT = "read the program of jax.make_jaxpr(f)(x) instead: its equations name eve
 
 
 class Trace:
-    """A class to derive interpreters of one's own from. Rune has interpreters of its own."""
+    """The base class of user-defined interpreters. Creating an instance is refused."""
 
     def __init__(self, *args: object, **kwargs: object):
         _refuse(type(self).__name__)
 
 
 class TraceTag:
-    """What tells the traces of one transformation from those of another."""
+    """A tag that distinguishes the traces of different transformations."""
 
 
 def find_top_trace(values: object) -> Interpreter:
-    """The interpreter that answers now."""
+    """The current interpreter."""
     return current()
 
 
 def set_current_trace(trace: object) -> NoReturn:
-    """Errors: ArgumentError, always: an interpreter of JAX's cannot be installed."""
+    """Errors: ArgumentError, always: rune cannot install JAX's interpreters."""
     _refuse("set_current_trace")
 
 

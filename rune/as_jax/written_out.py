@@ -1,4 +1,4 @@
-"""JAX's operations that rune writes in others, by the parameters that JAX's equations have."""
+"""JAX primitives that rune composes of other operations, with the parameters of JAX's equations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rune.typing import ArrayLike
 
 
 class WrittenOut(Primitive):
-    """An operation that no equation of rune's has: to bind it is to call its function."""
+    """A primitive that appears in no rune equation: binding it calls its function."""
 
     def __init__(self, name: str, function: Callable[..., object]):
         super().__init__(name)
@@ -24,17 +24,17 @@ class WrittenOut(Primitive):
         self.def_impl(function)
 
     def bind(self, *args: object, **params: object) -> object:
-        """Apply the operations that it is written in."""
+        """Call the function, which applies other operations."""
         return self.function(*args, **params)
 
 
 def _in_total_order(compare: Callable[..., Array], x: ArrayLike, y: ArrayLike) -> Array:
-    """Compare as IEEE 754 orders all numbers: -0 before 0, NaN at the ends by their signs."""
+    """Compare by the total order of IEEE 754: -0 before 0, NaN at either end by its sign."""
     return compare(_place(rnp.asarray(x)), _place(rnp.asarray(y)))
 
 
 def _place(x: Array) -> Array:
-    """Integers in the order of the floats x; other numbers as they are."""
+    """Integers that are ordered like the floats x; other numbers unchanged."""
     if not rnp.issubdtype(x.dtype, rnp.floating):
         return x
     integer = np.dtype(f"i{x.dtype.itemsize}")

@@ -1,4 +1,4 @@
-"""What JAX's rules are given where there is no value: symbolic zeros, and unknown linear inputs."""
+"""What JAX's rules receive in place of values: symbolic zeros, and unknown linear inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rune.tree_util import register_pytree_node
 
 
 class Zero:
-    """A tangent or cotangent that is known to be zero, of the type `aval`."""
+    """A tangent or cotangent of type `aval` that is known to be zero."""
 
     __slots__ = ("aval",)
 
@@ -43,13 +43,13 @@ class Zero:
         return tangent_zero(type_of(value))
 
 
-# A tree without leaves: vmap takes it for any lanes (Equinox).
+# A node without leaves, so that vmap accepts it with any batch size (Equinox).
 register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, leaves: Zero(aval))
 
 
 @dataclass(frozen=True, slots=True)
 class UndefinedPrimal:
-    """An input in which the transposed operation is linear: only its type is known."""
+    """A linear input of the transposed operation: only its type is known."""
 
     aval: ArrayType
 
@@ -65,17 +65,17 @@ def tangent_zero(type: ArrayType) -> Zero:
 
 
 def zeros_like_aval(aval: ArrayType) -> Any:
-    """An array of zeros of this type; of float0 where the dtype is that."""
+    """An array of zeros of this type, which may be float0."""
     return float0_zeros(aval) if aval.dtype == dtypes.float0 else zeros(aval)
 
 
 def instantiate_zeros(value: Any) -> Any:
-    """The value, or the array of zeros for a symbolic one."""
+    """The value; for a symbolic zero, an array of zeros."""
     return value.instantiate() if isinstance(value, Zero) else value
 
 
 def value_or_none(tangent: Any) -> Any:
-    """A tangent as rune's derivatives have it: None for a zero, and for float0."""
+    """A tangent in rune's convention: None for a zero, and for float0."""
     if tangent is None or isinstance(tangent, Zero) or tangent is Zero:
         return None
     return None if type_of(tangent).dtype == dtypes.float0 else tangent

@@ -1,12 +1,11 @@
-"""rune.checkify: errors as values, of functions that are traced.
+"""rune.checkify: returns the errors of traced functions as values.
 
-    error, out = checkify(f)(x)        error.get() is None, or what the first failed check says
+    error, out = checkify(f)(x)        error.get() is None, or the message of the first failed check
 
-The state of a checked call is an array of words in a reference (decision 0080): which `check` was
-the first to fail, and the numbers that its message shows. So loops and branches carry it, lanes
-that fail meet in one, and it is a result like any other. What every operation is looked at for
-(NaN, indices out of bounds, divisors of 0) is found by programs that watch themselves, those of
-`rune.debug.checks`.
+The state of a checked call is an array of words in a reference (decision 0080): which `check`
+failed first, and the numbers that its message shows. So loops and branches carry the state, batched
+calls combine theirs into one, and it is a result like any other. The checks of every operation (for
+NaN, indices out of bounds and zero divisors) use the instrumented programs of `rune.debug.checks`.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ __all__ = [
 
 
 class JaxRuntimeError(ValueError):
-    """A check has failed: what `Error.throw` raises.
+    """The exception of a failed check, which `Error.throw` raises.
 
     >>> issubclass(JaxRuntimeError, ValueError)
     True
@@ -72,7 +71,7 @@ class JaxRuntimeError(ValueError):
 
 
 class JaxException(Exception):
-    """What an Error tells of, by kinds that are its subclasses.
+    """The failure that an Error reports; each kind of failure is a subclass.
 
     >>> str(DivisionByZeroError("division by zero"))
     'division by zero'
@@ -88,7 +87,7 @@ class DivisionByZeroError(JaxException):
 
 
 class NaNError(JaxException):
-    """An operation made a NaN of numbers.
+    """An operation produced a NaN from operands without one.
 
     >>> issubclass(NaNError, JaxException)
     True
@@ -122,7 +121,7 @@ all_checks = automatic_checks | user_checks
 
 
 class Error:
-    """What a checked call has found; a tree of arrays. Batches of calls give batches of it.
+    """The first failure in a checked call, as a tree of arrays; a batch of calls returns a batch.
 
     Errors: none.
 
@@ -135,11 +134,11 @@ class Error:
     __slots__ = ("faults", "sites", "watched", "words")
 
     def __init__(self, words: Any, faults: Any, sites: Mapping[int, Site], watched: tuple[Any, ...]):
-        self.words, self.faults = words, faults  # u32[1 + N]: number of a site, numbers; i32[2]
+        self.words, self.faults = words, faults  # u32[1 + N]: a site, its message's numbers; i32[2]
         self.sites, self.watched = sites, watched
 
     def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
-        """The arrays; what their numbers mean."""
+        """The arrays as children, and as data the sites that explain their numbers."""
         return (self.words, self.faults), (tuple(self.sites.items()), self.watched)
 
     @classmethod
@@ -148,9 +147,9 @@ class Error:
         return cls(*leaves, dict(aux[0]), aux[1])
 
     def get_exception(self) -> JaxException | None:
-        """The first failure as an exception, None if there is none.
+        """The first failure as an exception; None if there is none.
 
-        Errors: TracerArrayConversionError where the arrays are traced.
+        Errors: TracerArrayConversionError if the arrays are traced.
         """
         words, faults = np.asarray(self.words), np.asarray(self.faults)
         lanes = words.shape[:-1]
@@ -166,7 +165,7 @@ class Error:
         return _fault(self.watched[faults[0] - 1], int(faults[1])) if faults[0] else None
 
     def get(self) -> str | None:
-        """What the first failure says, None if there is none."""
+        """The message of the first failure; None if there is none."""
         error = self.get_exception()
         return None if error is None else str(error)
 
@@ -197,7 +196,7 @@ init_error = Error(np.zeros(1, np.uint32), np.zeros(2, np.int32), {}, ())
 
 
 def _numbers_of(value: ArrayLike) -> Array:
-    """An array as it is shown in a message; of keys, their words."""
+    """The array that a message shows; for keys, their words."""
     x = rnp.asarray(value)
     return key_data(x) if type_of(x).dtype in dtypes.KEYS else x
 
@@ -217,12 +216,12 @@ _numbers = itertools.count(1)
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Check that `pred` is true, when the program runs, inside of a function that is checkified.
+    """Check at run time that `pred` is true, inside a function that is checkified.
 
-    msg:   a format, filled with the arguments; trees of arrays
-    debug: do nothing where no function around is checkified
+    msg:   a format string for the other arguments, which are trees of arrays
+    debug: do nothing outside checkified functions
     Shapes: pred []. Types: pred bool.
-    Errors: ArgumentError if `pred` is not one bool, or is traced where nothing is checkified;
+    Errors: ArgumentError if `pred` is not one bool, or is traced outside checkified functions;
             JaxRuntimeError if it is false, and not traced.
 
     >>> import rune
@@ -248,7 +247,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check`, which does nothing where no function around is checkified.
+    """As `check`, but without effect outside checkified functions.
 
     Shapes: pred []. Types: pred bool.
     Errors: ArgumentError if `pred` is not one bool.
@@ -260,11 +259,11 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 
 def check_error(error: Error) -> None:
-    """Raise JaxRuntimeError if there is a failure; in a checkified function, fail as it did.
+    """Raise JaxRuntimeError if there is a failure; inside a checkified function, pass it on.
 
-    Shapes: of one call, or of batches. Types: an Error.
-    Errors: ArgumentError if it is not an Error; inside of a checkified function also for an Error
-            of watched operations.
+    Shapes: those of one call, or of a batch of calls. Types: an Error.
+    Errors: ArgumentError if it is not an Error; inside a checkified function also for an Error
+            that can hold failures of operations (NaN, indices, divisors).
 
     >>> import rune
     >>> rune.checkify.check_error(rune.checkify.init_error)
@@ -287,12 +286,12 @@ def check_error(error: Error) -> None:
 
 
 def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
-    """A function that gives (error, result), and raises nothing.
+    """A function that returns (error, result), and does not raise for a failed check.
 
-    errors:  what is looked for: `user_checks`, those of `check`; `nan_checks`, `div_checks`,
-             `index_checks` (for which no mode was asked), of every operation; and unions
-    It may be jitted, or check a jitted function. Functions with `nan_checks` and the like have no
-    derivatives and are not batched: check the derivative, or the batch.
+    errors:  a union of `user_checks`, the calls of `check`, and of checks of every operation:
+             `nan_checks`, `div_checks`, and `index_checks` for indexing without an explicit mode
+    The function may be jitted, and `f` as well. With checks of operations, it cannot be
+    differentiated or batched: check the derivative of `f`, or the batched `f`.
     Shapes: those of `f`. Types: those of `f`.
     Errors: TransformError if it is not a function; ArgumentError for another set of errors.
 
@@ -322,7 +321,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 
 
 def _checked(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
-    """With `check`, and nothing else."""
+    """Call `f` with its `check` calls active (or ignored), and no checks of operations."""
     if FailedCheckError not in errors:
         with inside(State, NullState(rnp.zeros(1, rnp.uint32))), inside(Callers, None):
             return init_error, f(*args, **kwargs)
@@ -334,7 +333,7 @@ def _checked(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: 
 
 
 def _watched(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: Any) -> tuple[Error, Any]:
-    """A program that watches itself, of the function with its checks."""
+    """Call `f` as a program that is instrumented with checks of its operations."""
     leaves, treedef = tree.flatten((args, kwargs))
     values = value_leaves("checkify", leaves, treedef)
     trees: list[tree.TreeDef] = []
@@ -345,7 +344,7 @@ def _watched(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: 
         trees.append(out_tree)
         return value_leaves("checkify", outs, out_tree)
 
-    with setting(check_bounds=OOBError in errors):  # indices are written otherwise then
+    with setting(check_bounds=OOBError in errors):  # then traces write indices that can be checked
         staged = stage(flat, [type_of(v) for v in values], "checked")
     if meshes_within(staged.program):
         raise ArgumentError(

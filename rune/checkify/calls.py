@@ -1,7 +1,7 @@
-"""What a checked call has found so far, wherever its code runs.
+"""The state of a checked call, which its code carries into jitted functions and onto devices.
 
-The state is an array of words in a reference. A jitted function, and the body of a shard_map, take
-and return them, as they do any other value; of several devices the one counts that has failed.
+The state is an array of words in a reference. Jitted functions and the body of a shard_map take it
+as an argument and return it; from several devices, the state of one that failed is kept.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from rune.transforms.sharding.shard_map import Sharded
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A `check`: its message, and the arrays in it, as a tree of these dtypes and shapes."""
+    """A call of `check`: its message, and the dtypes, shapes and tree of the arrays in it."""
 
     fmt: str
     treedef: tree.TreeDef
     types: tuple[tuple[np.dtype, tuple[int, ...]], ...]
 
     def text(self, words: np.ndarray) -> str:
-        """The message with these numbers."""
+        """The message, filled with the numbers in these words."""
         values, start = [], 0
         for dtype, shape in self.types:
             count = int(np.prod(shape)) * carrier(dtype).itemsize // 4
@@ -50,16 +50,16 @@ class Site:
 
 
 def carrier(dtype: np.dtype) -> np.dtype:
-    """A dtype of whole words that holds all of another one's values."""
+    """A dtype of 32 bits or more that can represent every value of the given dtype."""
     if dtype.itemsize >= 4:
         return dtype
     return np.dtype(np.float32) if dtype in dtypes.INEXACT else np.dtype(np.int32)
 
 
 class Noting:
-    """What notes the checks of some code.
+    """A record of the checks in some code.
 
-    width: how many words the numbers of its longest message need; fewer there may be at first
+    width: how many words the longest message needs for its numbers; may exceed the current state's
     """
 
     __slots__ = ()
@@ -67,13 +67,13 @@ class Noting:
     width: int
 
     def note(self, other: Noting) -> None:
-        """Note what the other has noted."""
+        """Add the checks in the other record."""
         self.sites.update(other.sites)
         self.width = max(self.width, other.width)
 
 
 class State(Ref, Noting):
-    """The words of a checked call, wherever its code runs."""
+    """A reference to the words of a checked call, which its code updates."""
 
     __slots__ = ("sites", "width")
 
@@ -83,15 +83,15 @@ class State(Ref, Noting):
         self.width = 0
 
     def settled(self, value: Any) -> Any:
-        """What is written: one state for all lanes."""
+        """The value to write: one state for all lanes."""
         return last_failure(value)
 
     def refuse(self, owner: str, use: str) -> NoReturn:
-        """Its value cannot be carried there."""
+        """Errors: TransformError, always: the state cannot be carried into this code."""
         raise TransformError(f"checkify.check: cannot check in {owner.rpartition(' ')[2]}", hint="check in the body")
 
     def note_failure(self, fails: Any, words: Any) -> None:
-        """Remember these words if nothing has failed before, and there is room."""
+        """Store these words if `fails` is true, nothing has failed before, and there is room."""
         before = self[...]
         self.width = max(self.width, words.shape[0] - 1)
         room = before.shape[0] - words.shape[0]
@@ -102,16 +102,16 @@ class State(Ref, Noting):
 
 
 class NullState(State):
-    """The state of a call that is not asked for failed checks: it takes no notes."""
+    """The state of a call that ignores failed checks: it stores nothing."""
 
     __slots__ = ()
 
     def note_failure(self, fails: object, words: object) -> None:
-        """Remember nothing."""
+        """Do nothing."""
 
 
 class Wider(Exception):
-    """A message needs so many words: the function is to run again. Caught by `checkify`."""
+    """Raised if a message needs more words, `width`; `checkify` catches it and runs again."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -119,11 +119,11 @@ class Wider(Exception):
 
 
 class Part(Noting):
-    """A function that takes and returns the words of the call as well.
+    """A function that also takes and returns the words of the checked call.
 
-    So a jitted function's own is traced, compiled and kept as it would be without checks, and the
-    user's code in it sees tracers, as it expects.
-    sites, width: what its traces noted, for calls that need no trace
+    Thanks to it, jit traces, compiles and caches the function as it would without checks, and the
+    user's code sees tracers, as it expects.
+    sites, width: the checks that its traces recorded, for calls that are not traced again
     """
 
     def __init__(self, function: Callable[..., object]):
@@ -143,7 +143,7 @@ _WORDS = "rune_checkify_words"
 
 
 def _call_jitted(jitted: Jitted[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
-    """The result of a jitted function inside of a checked call, which goes on with its words."""
+    """Call a jitted function inside a checked call, and continue with the words it returns."""
     state = innermost(State)
     assert state is not None
     if jitted.checked is None:
@@ -166,7 +166,7 @@ def _part_of(jitted: Jitted[..., object]) -> _Checked:
 
 
 def _call_sharded(sharded: Sharded, args: tuple) -> object:
-    """The result of a shard_map inside of a checked call; each device has words of its own."""
+    """Call a shard_map inside a checked call; each device has its own words."""
     state = innermost(State)
     assert state is not None
     part = Part(sharded.function)
@@ -188,7 +188,7 @@ def _call_sharded(sharded: Sharded, args: tuple) -> object:
 
 
 def within(state: State, f: Callable[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
-    """f(*args, **kwargs), whose checks are noted in `state`."""
+    """f(*args, **kwargs), with its failed checks stored in `state`."""
     with inside(State, state), inside(Callers, _CALLERS), setting(checkified=True):
         return f(*args, **kwargs)
 

@@ -2,16 +2,16 @@
 
 One algebra serves the shapes of arrays and the index expressions of kernels: a loop variable is a
 symbol whose bounds may mention other symbols, as i in 0..n-1. A Size is an int or a Dim.
-Python's own operators work on both, and simplify whatever the bounds allow.
+Python's operators work on both, and simplify the result as far as the bounds allow.
 
     4*i + j  with i in 0..5, j in 0..3       (4*i + j)//4 = i       (4*i + j)//12 = i//3
 
-Comparisons have three values: `less`, `at_most`, `equal` and `divides` say True or False only
-where that holds for all values of the symbols, else None. The operators `<`, `<=`, … raise
-UndecidedComparison for None, and `==` compares structure.
+Comparisons have three values: `less`, `at_most`, `equal` and `divides` return True or False if
+that holds for all values of the symbols, else None. The operators `<`, `<=`, … raise
+UndecidedComparison instead of None, and `==` compares structure.
 
-factors.py: the parts, made once. algebra.py: sums, division, bounds. messages.py: what errors say.
-guards.py: what `==` did not see. Here: the names to use.
+factors.py: the interned parts. algebra.py: sums, division, bounds. messages.py: error messages.
+guards.py: what `==` could not decide. Here: the public names.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def is_static(x: Size) -> TypeGuard[int]:
 
 
 def bounds(x: Size) -> tuple[int | None, int | None]:
-    """Inclusive integer bounds, None where there is none; sound, and tight in the common cases.
+    """Inclusive integer bounds, None for a missing one; always sound, and tight in common cases.
 
-    Loop variables give way to their symbolic bounds, innermost first, where x is monotone.
+    If x is monotone in a loop variable, its symbolic bound replaces it, the innermost first.
 
     >>> n = symbol("n", 1, 8)
     >>> bounds(3 * n - symbol("i", 0, n - 1))
@@ -94,7 +94,7 @@ def bounds(x: Size) -> tuple[int | None, int | None]:
 
 
 def equal(a: Size, b: Size) -> bool | None:
-    """Whether a == b: True or False where that holds for all values, else None.
+    """Whether a == b: True or False if that holds for all values, else None.
 
     >>> n = symbol("n", 1, 8)
     >>> equal(n + n, 2 * n), equal(n, 9), equal(2 * n, 5), equal(n, 4)
@@ -112,12 +112,12 @@ def equal(a: Size, b: Size) -> bool | None:
 
 
 def minimum(d1: Size, d2: Size) -> Size:
-    """The smaller of two sizes; UndecidedComparison where that depends on the symbols' values."""
+    """The smaller of two sizes; UndecidedComparison if that depends on the symbols' values."""
     return d1 if _first_is_less(d1, d2) else d2
 
 
 def maximum(d1: Size, d2: Size) -> Size:
-    """The larger of two sizes; UndecidedComparison where that depends on the symbols' values."""
+    """The larger of two sizes; UndecidedComparison if that depends on the symbols' values."""
     return d2 if _first_is_less(d1, d2) else d1
 
 
@@ -130,7 +130,7 @@ def _first_is_less(a: Size, b: Size) -> bool:
 
 
 def divides(d: Size, x: Size) -> bool | None:
-    """Whether x is a multiple of d: True or False where that holds for all values, else None.
+    """Whether x is a multiple of d: True or False if that holds for all values, else None.
 
     >>> n = symbol("n")
     >>> divides(4, 8 * n), divides(2, 4 * n + 1), divides(2, n)
@@ -140,9 +140,9 @@ def divides(d: Size, x: Size) -> bool | None:
 
 
 def exact_div(x: Size, d: Size) -> Size:
-    """x / d, which must be shown to leave no remainder.
+    """x / d, where d has to divide x for all values of the symbols.
 
-    Errors: DimensionError when it does, or may.
+    Errors: DimensionError if a remainder is left, or cannot be excluded.
 
     >>> n, m = symbol("n"), symbol("m")
     >>> exact_div(6 * n * m, 2 * n)
@@ -206,7 +206,7 @@ def _within(size: Size) -> tuple[tuple[str, Dim], ...]:
 
 
 def coefficient(x: Size, name: str) -> Size | None:
-    """c in x = c*name + rest, the rest free of name; None when x is not of that form.
+    """c in x = c*name + rest, with a rest free of name; None if x does not have that form.
 
     >>> i, n = symbol("i"), symbol("n")
     >>> coefficient(i * n + 3 * i + 7, "i"), coefficient(n, "i"), coefficient(i // 2, "i")
@@ -228,10 +228,10 @@ def _names(x: Factor | Size) -> set[str]:
 
 
 def substitute(x: Size, values: Mapping[str, Size]) -> Size:
-    """x with symbols replaced by name, all at once, and simplified anew.
+    """x with symbols replaced by name, all at once, and simplified again.
 
-    The bounds of the symbols that stay are substituted too: n := 4 makes i in 0..n-1 an
-    i in 0..3, which is another symbol than before.
+    The bounds of the remaining symbols are substituted, too: n := 4 turns i in 0..n-1 into
+    i in 0..3, which is a different symbol.
 
     >>> n = symbol("n", 1)
     >>> substitute((n + 3) // 4, {"n": 8 * symbol("m")})
@@ -290,7 +290,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 def parse(text: str, symbols: Mapping[str, Dim]) -> Size:
     """Read what `str` prints, with Python's precedence: parse(str(x), its symbols) == x.
 
-    Errors: DimensionError for an unknown name, and if the text is not an expression.
+    Errors: DimensionError for an unknown name, or if the text is not an expression.
 
     >>> parse("(4*n + 3)//4 + n % 2", {"n": symbol("n")})
     n + n % 2
@@ -302,7 +302,7 @@ def parse(text: str, symbols: Mapping[str, Dim]) -> Size:
 
 
 def _expression(text: str) -> ast.expr:
-    """The tree of an expression in Python's grammar."""
+    """The syntax tree of an expression in Python's grammar."""
     if _GLUED.search(text):  # Python reads "3n" as 3, with a warning, on its way to an error
         raise DimensionError(f"parse: cannot read {text[:40]!r} (a name begins with a digit)")
     try:

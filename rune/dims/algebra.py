@@ -1,14 +1,14 @@
 """Polynomials over named sizes, with floor division and remainder: the algebra of dimensions.
 
-A Dim is a sum of Terms, integer times factors; a factor is a Symbol, a FloorDiv or a Mod. Every
-operation returns the canonical form, and a constant comes back as an int.
+A Dim is a sum of Terms, each an integer times factors; a factor is a Symbol, FloorDiv or Mod. Every
+operation returns the canonical form, and an int if the result is constant.
 
-Division and bounds lean on each other: x//d simplifies where bounds show that it may, and bounds
-of x come from rewriting x. Both only descend, to smaller parts or to less deeply bound symbols.
+Division and bounds call each other: bounds decide whether x//d simplifies, and the bounds of x come
+from rewriting x. The recursion ends because it descends to smaller parts or less nested symbols.
 
-Invariant: whatever the values of the symbols within their bounds, a simplified expression equals
-the plain one under Python's floor semantics. A division assumes that its denominator is not zero.
-Not done: factoring, division by several terms beyond long division, solving for a symbol.
+Invariant: for all values of the symbols within their bounds, a simplified expression equals the
+original under Python's floor semantics. A division assumes that its denominator is not zero.
+Not supported: factoring, division by several terms beyond long division, solving for a symbol.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from rune.records import dataclass
 
 T = TypeVar("T")
 _MAX_DIVISION_STEPS = 32
-_MAX_TERMS = 1 << 14  # of a product before like ones are added up: a text can ask for any number
+_MAX_TERMS = 1 << 14  # of a product, before like terms merge: parsed text may ask for any number
 
 
 def _binary(compute: Callable[[Any, Any], T], swap: bool = False) -> Callable[[Any, Any], T]:
@@ -72,16 +72,16 @@ def _ordered(sign: str, decide: Callable[[Any, Any], bool | None]) -> Callable[[
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Dim(Interned):
-    """A canonical polynomial with integer coefficients that is not a constant.
+    """A canonical polynomial with integer coefficients that is not constant.
 
-    `==` is identity of structure; `<` and its kin answer a bool, or raise UndecidedComparison.
+    `==` compares structure; `<`, `<=`, `>` and `>=` return a bool or raise UndecidedComparison.
     """
 
     terms: tuple[Term, ...]
 
-    __array_ufunc__ = None  # NumPy's scalars leave the arithmetic to the methods below
+    __array_ufunc__ = None  # makes NumPy scalars defer to the methods below
 
-    # The defaults are there when the interpreter ends and the module's names have gone.
+    # Default arguments outlive the module's globals, which Python clears at interpreter exit.
     def __eq__(self, other: object, _watchers: list[Any] = guards.watchers) -> bool:
         if _watchers:
             guards.ask_equal(self, other)
@@ -135,7 +135,7 @@ Size = int | Dim
 
 
 def sides(a: Size, sign: str, b: Size) -> tuple[Size, str, Size]:
-    """The comparison with every term on the side where it is added."""
+    """The comparison with each term on the side where its coefficient is positive."""
     terms = terms_of(a - b)
     plus = of_terms(t for t in terms if t.coefficient > 0)
     return plus, sign, plus - of_terms(terms)
@@ -173,7 +173,7 @@ def add(a: Size, b: Size) -> Size:
 
 @memo
 def multiply(a: Size, b: Size) -> Size:
-    """a * b. Errors: DimensionError for more terms than a size can have."""
+    """a * b. Errors: DimensionError if the product has more terms than a size can have."""
     if len(terms_of(a)) * len(terms_of(b)) > _MAX_TERMS:
         raise DimensionError(f"size: cannot multiply sums of {len(terms_of(a))} and {len(terms_of(b))} terms")
     return of_terms(Term(c * d, join(f, g)) for c, f in terms_of(a) for d, g in terms_of(b))
@@ -214,7 +214,7 @@ def _cofactor(term: Term, factor: Factor) -> Size:
 
 
 def rewrite(x: Size, known: dict[Factor, Size]) -> Size:
-    """x with factors replaced, canonical again; `known` also remembers what was worked out."""
+    """x in canonical form with factors replaced; adds each factor that it rewrites to `known`."""
     total: Size = 0
     for coefficient, factors in terms_of(x):
         product: Size = coefficient
@@ -285,7 +285,7 @@ def _reduce(x: Size, d: Size) -> _Reduced:
 
 @memo
 def long_division(x: Size, d: Size) -> tuple[Size, Size]:
-    """(q, r) with x = q*d + r: q takes, truncated, what the leading term of d divides."""
+    """(q, r) with x = q*d + r: q sums the truncated quotients of x's terms by d's leading term."""
     leading, *others = terms_of(d)
     if not others:
         steps = [divide_term(term, leading) for term in terms_of(x)]
@@ -305,7 +305,7 @@ def long_division(x: Size, d: Size) -> tuple[Size, Size]:
 
 
 def _window(x: Size, d: Size) -> int | None:
-    """The integer w with w*d <= x < (w + 1)*d everywhere, when it is known."""
+    """The integer w with w*d <= x < (w + 1)*d for all values; None if the bounds show none."""
     if x == 0:
         return 0
     if isinstance(d, int):
@@ -318,7 +318,7 @@ def _window(x: Size, d: Size) -> int | None:
 
 
 def _common_factors(x: Size, d: Size) -> list[Size]:
-    """What d shares with one, two, ... terms of x, the largest first and without 1."""
+    """Factors that d has in common with one, two, ... terms of x, the largest first, without 1."""
     candidates = [reduce(common, terms_of(d))]
     each = [common(term, candidates[0]) for term in terms_of(x)]
     for term in sorted(each, key=lambda t: (-len(t.factors), -t.coefficient)):
@@ -330,7 +330,7 @@ def _quotient(x: Size, d: Size) -> Size:
     if isinstance(x, int) and isinstance(d, int):
         return x // d
     if isinstance(d, int) and all(c < 0 for c, factors in terms_of(x) if factors):
-        return -((d - 1 - x) // d)  # (-y)//d, as what is rounded up
+        return -((d - 1 - x) // d)  # (-y)//d = -((y + d - 1)//d)
     for coefficient, factors in terms_of(x):
         if coefficient != 1 or len(factors) != 1 or not _at_least_0(d):
             continue
@@ -369,17 +369,17 @@ def _at_least_0(x: Size) -> bool:
 
 @memo
 def interval(x: Size) -> tuple[float, float]:
-    """Inclusive bounds, infinite where there is none; sound, and tight in the common cases."""
+    """Inclusive bounds, infinite if there is none; always sound, and tight in common cases."""
     if isinstance(x, int):
         return x, x
     parts = factors_of(x)
     if len(parts) == len(set(parts)) and all(type(f) is Symbol and f.depth == 0 for f in parts):
-        return _term_by_term(x)  # exact: independent symbols, each once
+        return _term_by_term(x)  # exact, as independent symbols occur once each
     return -_upper(-x), _upper(x)
 
 
 def less(a: Size, b: Size) -> bool | None:
-    """Whether a < b: True or False where that holds for all values, else None."""
+    """Whether a < b: True or False if that holds for all values, else None."""
     if isinstance(a, int) and isinstance(b, int):
         return a < b
     low, high = interval(b - a)
@@ -387,7 +387,7 @@ def less(a: Size, b: Size) -> bool | None:
 
 
 def at_most(a: Size, b: Size) -> bool | None:
-    """Whether a <= b: True or False where that holds for all values, else None."""
+    """Whether a <= b: True or False if that holds for all values, else None."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
     low, high = interval(b - a)
@@ -404,11 +404,11 @@ def _upper(x: Size) -> float:
     return bound if math.isinf(bound) else content * (bound // scale)
 
 
-# Each of the next three gives something simpler that is >= by*x, and by; or None.
+# Each of the next three returns a simpler expression that is >= by*x, and by; or None.
 
 
 def _relax_remainder(x: Dim) -> tuple[Size, int] | None:
-    """c*(y % d) <= c*(d - 1) or 0, by the sign of c."""
+    """c*(y % d) <= c*(d - 1) for c >= 0, else 0."""
     for term in x.terms:
         for factor in term.factors:
             if isinstance(factor, Mod) and _at_least_0(factor.denominator):
@@ -421,7 +421,7 @@ def _relax_remainder(x: Dim) -> tuple[Size, int] | None:
 
 
 def _relax_symbol(x: Dim) -> tuple[Size | float, int] | None:
-    """A symbol in which x is monotone becomes its bound, the innermost loop first."""
+    """Replace a symbol in which x is monotone by its bound, the innermost loop first."""
     for symbol in sorted(symbols(x), key=lambda s: (-s.depth, s.key)):
         direction = _direction(x, symbol)
         if direction:
@@ -431,7 +431,7 @@ def _relax_symbol(x: Dim) -> tuple[Size | float, int] | None:
 
 
 def _relax_quotient(x: Dim) -> tuple[Size, int] | None:
-    """c*d*(y//d) <= c*y or c*(y - d + 1), by the sign of c; the outermost division first."""
+    """c*d*(y//d) <= c*y for c >= 0, else c*(y - d + 1); takes the outermost division first."""
     divisions = [(t, f) for t in x.terms for f in t.factors if isinstance(f, FloorDiv)]
     for term, factor in sorted(divisions, key=lambda division: -nesting(division[1])):
         d, slope = factor.denominator, _cofactor(term, factor)

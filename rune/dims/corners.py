@@ -1,4 +1,4 @@
-"""Interval arithmetic on ends that may be infinite: an extreme of a product is at a corner."""
+"""Interval arithmetic with infinite ends: a product takes its extremes at the corners."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def times(a: Ends, b: Ends) -> Ends:
 
 
 def floor_over(top: Ends, bottom: Ends) -> Ends:
-    """The ends of x//y for x within top and y within bottom, which is taken to be positive."""
+    """The ends of x//y for x within top and y within bottom, which has to be positive."""
     corners = [_over(x, y) for x in top for y in (max(bottom[0], 1), bottom[1])]
     return min(corners), max(corners)
 

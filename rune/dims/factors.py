@@ -1,9 +1,9 @@
-"""What polynomials are made of: symbols, divisions and terms, each made once, and their text.
+"""The parts of polynomials: symbols, divisions and terms, interned, and how they print.
 
 Equal fields give the same object (hash consing), so equality is identity, hashing costs nothing
 and every memo of the algebra is one dictionary look-up. The objects live as long as their users.
 
-Each factor carries a sort key made of its text and bounds, so that the order of a sum depends
+Each factor carries a sort key made from its text and bounds, so that the order of a sum depends
 neither on the history of the process nor on memory addresses.
 """
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-_forget: list[Callable[[], None]] = []  # what each function of the algebra remembers
+_forget: list[Callable[[], None]] = []  # clears the cache of each memoized function
 _live: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 _live_lock = locks.reentrant()
 
 
 def memo(function: Callable[P, T]) -> Callable[P, T]:
-    """Remember the last 32,768 answers of a function, until all are forgotten."""
+    """Cache the last 32,768 results of a function, until `forget` clears them."""
     remembered = lru_cache(maxsize=1 << 15)(function)
     _forget.append(remembered.cache_clear)
     return cast("Callable[P, T]", remembered)
 
 
 def forget() -> None:
-    """Drop what the algebra remembers, and with it the sizes that nobody else mentions."""
+    """Clear all caches of the algebra, which frees the sizes that nothing else refers to."""
     for forget_one in _forget:
         forget_one()
 
@@ -49,7 +49,7 @@ class _Once(type):
         key = (cls, *values)
         instance = _live.get(key)
         if instance is None:
-            with _live_lock:  # of two threads that make the same, both get the first one
+            with _live_lock:  # two threads that make equal objects get the same one
                 instance = _live.get(key)
                 if instance is None:
                     instance = _live[key] = type.__call__(cls, *values)
@@ -57,12 +57,12 @@ class _Once(type):
 
 
 class Interned(metaclass=_Once):
-    """Base of the frozen dataclasses that are made once for equal fields."""
+    """The base of interned frozen dataclasses: equal fields give the same object."""
 
     __slots__ = ("__weakref__",)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Copies and pickles are made through the class, or identity would be lost.
+        # Copying and unpickling call the class, so that they return the interned object.
         made_from: Any = self
         return type(self), tuple(getattr(self, f.name) for f in fields(made_from) if f.init)
 
@@ -118,9 +118,9 @@ class Mod(_Division):
 
 
 def _shortened(key: str) -> str:
-    """A key of bounded length, or nesting could double it at every level.
+    """A key of bounded length: without the bound, nesting could double it at every level.
 
-    The import of OpenSSL takes 10 ms, and few keys are as long as that.
+    hashlib is imported here because loading OpenSSL takes 10 ms, and few keys are so long.
     """
     from hashlib import blake2b
 
@@ -131,14 +131,14 @@ Factor = Symbol | FloorDiv | Mod
 
 
 class Term(NamedTuple):
-    """coefficient * product(factors); the factors are sorted, the constant has none."""
+    """coefficient * product(factors); the factors are sorted, and a constant has none."""
 
     coefficient: int
     factors: tuple[Factor, ...]
 
 
 def terms_of(x: Size) -> tuple[Term, ...]:
-    """The terms of x; of an integer, one without factors."""
+    """The terms of x; an integer is one term without factors."""
     return (Term(x, ()),) if isinstance(x, int) else x.terms
 
 
@@ -148,7 +148,7 @@ def _order(term: Term) -> tuple[int, list[str]]:
 
 
 def collected(terms: Iterable[Term]) -> list[Term]:
-    """A term for each product of factors, in canonical order."""
+    """One term for each product of factors, in canonical order."""
     sums: dict[tuple[Factor, ...], int] = {}
     for coefficient, factors in terms:
         sums[factors] = sums.get(factors, 0) + coefficient
@@ -177,7 +177,7 @@ def symbols_of(factor: Factor) -> frozenset[Symbol]:
 
 @memo
 def nesting(factor: Factor) -> int:
-    """How many divisions are inside one another: 0 for a symbol, 2 for (n//2 + 1)//3."""
+    """How deep divisions are nested: 0 for a symbol, 2 for (n//2 + 1)//3."""
     if isinstance(factor, Symbol):
         return 0
     inner = (*factors_of(factor.numerator), *factors_of(factor.denominator))
@@ -185,7 +185,7 @@ def nesting(factor: Factor) -> int:
 
 
 def term_text(term: Term) -> str:
-    """The term as Python would read it, a leading minus included."""
+    """The term in Python's syntax, including a leading minus."""
     coefficient, factors = term
     if not factors:
         return str(coefficient)
@@ -203,7 +203,7 @@ def _operand_text(x: Size) -> str:
 def _key(x: Size | None) -> str:
     if x is None or isinstance(x, int):
         return str(x)
-    # The coefficient last: i//2 sorts next to i.
+    # The coefficient comes last, so that i//2 sorts next to i.
     return "+".join("*".join([*(f.key for f in t.factors), str(t[0])]) for t in x.terms)
 
 
@@ -213,7 +213,7 @@ def join(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
 
 
 def divide_term(term: Term, by: Term) -> Term:
-    """The truncated quotient, or 0 when `by` has a factor that the term lacks."""
+    """The truncated quotient, or 0 if `by` has a factor that the term lacks."""
     factors = list(term.factors)
     for factor in by.factors:
         if factor not in factors:

@@ -1,4 +1,4 @@
-"""What errors say about sizes: the ranges of symbols, and which comparison cannot be decided.
+"""Error messages about sizes: the ranges of symbols, and which comparison cannot be decided.
 
 Such an error names both sizes, their ranges, and how to declare what would decide it.
 """
@@ -22,14 +22,14 @@ def ranges(*sizes: Size) -> str:
 
 
 class UndecidedComparison(DimensionError):
-    """A comparison whose answer depends on the values of symbols: `question`, as (a, "<=", b)."""
+    """A comparison that depends on the values of symbols; `question` is a tuple (a, "<=", b)."""
 
     def __init__(self, message: str, hint: str, question: tuple[Size, str, Size]):
         super().__init__(message, hint)
         self.question = question
 
     def during(self, operation: str, of: str) -> None:
-        """Name the operation that asked, and of what."""
+        """Add the operation that compares, and its operand, to the message."""
         question, _, known = self.message.removeprefix("compare: cannot decide ").partition(" (")
         self.restate(f"{operation}: cannot decide {question} for {of} ({known}")
 
@@ -60,13 +60,13 @@ def _either(name: str, one: tuple[Size | None, ...], other: tuple[Size | None, .
 
 
 def _range(name: str, *bounds: Size | str | None) -> str:
-    """A declaration as it is written, where sizes stand in quotes."""
+    """A declaration in Python's syntax, with symbolic sizes in quotes."""
     parts = (str(b) if isinstance(b, int | None) else f'"{b}"' for b in bounds)
     return f'dims={{"{name}": ({", ".join(parts)})}}'
 
 
 def no_value(size: Any, kind: str) -> DimensionError:
-    """The error where Python wants the value of a size: as a float, or for range, int and if."""
+    """The error for code that needs the value of a size, as float, int, range and if do."""
     message = f"{kind}: cannot make a Python {kind} of a dimension ({size}; {ranges(size)})"
     return DimensionError(message, hint=f"a size has no value while tracing; {_INSTEAD[kind]}")
 
@@ -80,15 +80,15 @@ _INSTEAD = {
 
 
 def no_number(size: object, other: object) -> Any:
-    """What an operator of a size answers to anything but an integer: other numbers are refused."""
+    """The result of an operator with a non-integer operand. Errors: ArgumentError for a number."""
     if not isinstance(other, Number):
-        return NotImplemented  # so that an array may answer
+        return NotImplemented  # lets the operand's own operator run, as an array's
     message = f"dimension: cannot compute with {size} and {other} (sizes are whole numbers)"
     raise ArgumentError(message, hint="divide by //, or use rune.numpy.asarray(size) as a value")
 
 
 def as_symbol(x: Size) -> Symbol | None:
-    """The symbol that x is by itself, or None.
+    """The symbol that x consists of, or None.
 
     >>> from rune.dims import symbol
     >>> n = symbol("n")

@@ -1,13 +1,12 @@
 """Sums of quotients of one number: y//k + (y + 1)//k + … + (y + k - 1)//k = y.
 
-The halves (n + 1)//2 and n//2 that even and odd places have are, put together, n again; and what
-the first half leaves, n - n//2, is (n + 1)//2. The identity is taken as often as makes a sum
-shorter: fewer of the deepest divisions, then of the others, then fewer terms, then smaller
-coefficients. So rewriting ends, also with the rule that replaces a quotient within a numerator by
-what it divides.
+For example, the (n + 1)//2 even and n//2 odd positions add up to n, and n - n//2 is (n + 1)//2. The
+identity is applied as long as it makes a sum shorter: fewer of the deepest divisions, then fewer
+of the others, then fewer terms, then smaller coefficients. This order makes rewriting end, also
+together with the rule that replaces a quotient inside a numerator by what it divides.
 
-Only for denominators that are numbers. A sum of few terms over a large k is left alone: the
-identity has k + 1 parts, and each that the sum lacks would be one more.
+Denominators have to be numbers. A sum of few terms over a large k stays as it is: the identity has
+k + 1 parts, and each part that the sum lacks would become a new term.
 Source: Hermite's identity; Graham, Knuth, Patashnik, "Concrete Mathematics", (3.26).
 """
 
@@ -22,7 +21,7 @@ Divide = Callable[[Iterable[Term], int], Iterable[Term]]
 
 
 class _Family(NamedTuple):
-    """The quotients cofactor*((y + j)//k) for all j; y has no constant."""
+    """The quotients cofactor*((y + j)//k) for all j; y has no constant term."""
 
     cofactor: tuple[Factor, ...]
     y: tuple[Term, ...]
@@ -32,7 +31,7 @@ class _Family(NamedTuple):
 class _Parts(NamedTuple):
     """cofactor*((y + c)//d), the sum of cofactor*((y + c + d*i)//k) for i below `ways`; k = d*ways.
 
-    That is the identity for a number which is a quotient itself: nested divisions become one.
+    This is the identity for z = (y + c)//d, because (z + i)//ways = (y + c + d*i)//k.
     """
 
     family: _Family
@@ -45,9 +44,9 @@ class _Parts(NamedTuple):
 
 
 def shortened(terms: list[Term], divide: Divide) -> list[Term]:
-    """The terms of an equal sum, the identity taken where that is shorter.
+    """The terms of an equal sum, after applying the identity as long as it shortens the sum.
 
-    divide: the quotient of a sum by a number.
+    divide: returns the quotient of a sum by a number.
     """
     while True:
         best = min(_equal_sums(terms, divide), key=_length, default=terms)
@@ -57,7 +56,7 @@ def shortened(terms: list[Term], divide: Divide) -> list[Term]:
 
 
 def _equal_sums(terms: list[Term], divide: Divide) -> Iterator[list[Term]]:
-    """Those in which the identity makes one of its parts vanish."""
+    """Equal sums that the identity yields by removing one of its parts."""
     for parts, counts in _identities(terms):
         quotient = list(divide((*parts.family.y, Term(parts.c, ())), parts.d))
         times = [*counts, -_times(terms, parts.family.cofactor, quotient)]
@@ -69,7 +68,7 @@ def _equal_sums(terms: list[Term], divide: Divide) -> Iterator[list[Term]]:
 
 
 def _identities(terms: Sequence[Term]) -> Iterator[tuple[_Parts, list[int]]]:
-    """Those that might shorten a sum, and the coefficients that their parts have in it."""
+    """Identities that might shorten a sum, and the coefficients of their parts in it."""
     for family, members in _families(terms).items():
         most = min(family.k, 2 * len(members) + 1)
         for count in (n for n in range(2, most + 1) if family.k % n == 0):
@@ -79,7 +78,7 @@ def _identities(terms: Sequence[Term]) -> Iterator[tuple[_Parts, list[int]]]:
 
 
 def _families(terms: Sequence[Term]) -> dict[_Family, dict[int, int]]:
-    """The coefficient of each quotient of each family, by its j."""
+    """The coefficients of the quotients in a sum, by family and j."""
     families: dict[_Family, dict[int, int]] = {}
     for coefficient, factors in terms:
         for place, factor in enumerate(factors):
@@ -93,7 +92,7 @@ def _families(terms: Sequence[Term]) -> dict[_Family, dict[int, int]]:
 
 
 def _times(terms: Sequence[Term], cofactor: tuple[Factor, ...], quotient: Sequence[Term]) -> int:
-    """How often cofactor*quotient is part of a sum, by its leading term."""
+    """How many times a sum contains cofactor*quotient, judged by its leading term."""
     leading = quotient[0]
     factors = join(cofactor, leading.factors)
     total = sum(t.coefficient for t in terms if t.factors == factors)
@@ -108,7 +107,7 @@ def _negative_parts(parts: _Parts, divide: Divide) -> Iterator[Term]:
 
 
 def _length(terms: Sequence[Term]) -> tuple[list[int], int, int]:
-    """How deep each division is nested, the deepest first; and what decides among equals."""
+    """The sort key of a sum: nesting of its divisions, deepest first; terms; coefficients."""
     depths = sorted((nesting(f) for t in terms for f in t.factors), reverse=True)
     positive = [depth for depth in depths if depth]
     return positive, len(terms), sum(abs(t.coefficient) for t in terms)

@@ -6,7 +6,7 @@ import math
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten from `low` to `high`, no more than `most`.
+    """Multiples of 1, 2 or 5 times a power of ten from `low` to `high`, at most `most` of them.
 
     >>> ticks(0, 0.9), ticks(3, 71)
     ([0.0, 0.2, 0.4, 0.6, 0.8], [20.0, 40.0, 60.0])
@@ -21,7 +21,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def decades(low: float, high: float, most: int = 7) -> list[float]:
-    """Powers of ten from `low` to `high`, both positive; both ends where there are fewer than two.
+    """Powers of ten from `low` to `high`, both positive; if there are fewer than two, both ends.
 
     >>> decades(0.02, 30)
     [0.1, 1.0, 10.0]

@@ -1,4 +1,4 @@
-"""Bars: amounts by name, one bar or several beside each other for each name."""
+"""Bar charts: one or more adjacent bars for each row."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ WIDTH, BAR, GAP, TOP = 420, 13, 7, 40  # [px]
 def bars(
     amounts: Mapping[str, Sequence[float | None]], names: Sequence[str], title: str, said: Callable[[float], str]
 ) -> Picture:
-    """The picture of amounts, each row with one for each name; None leaves its place empty.
+    """A bar chart of amounts; each row has one for each name, and None leaves a gap.
 
-    said: an amount in words, shown behind its bar
+    said: formats an amount as the text beside its bar
     """
     margin = 14 + LETTER * max(map(len, amounts), default=0)
     most = max((a for row in amounts.values() for a in row if a is not None), default=0.0) or 1.0

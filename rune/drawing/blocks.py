@@ -1,4 +1,4 @@
-"""Blocks of an array: a grid of cells, each in the colour and with the name of what holds it."""
+"""Blocks of an array as a grid of cells, each with the name and colour of its holder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CELL, LEAST = 38, 70  # height and least width of a cell [px]
 
 
 def blocks(rows: Sequence[str], columns: Sequence[str], holders: Sequence[Sequence[str]], title: str) -> Picture:
-    """The grid: names of its rows and columns, and of the holder of each cell."""
+    """The picture of a grid, from the names of its rows and columns, and of each cell's holder."""
     margin = 10 + LETTER * max(map(len, rows), default=0)
     width = max(LEAST, 16 + LETTER * max(len(h) for row in (*holders, columns) for h in row))
     names = dict.fromkeys(h for row in holders for h in row)

@@ -1,4 +1,4 @@
-"""Curves: a line for each series of numbers over steps, with axes and a legend."""
+"""Curves: a line for each series of numbers, with axes and a legend."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from rune.drawing.svg import COLOURS, LETTER, Picture, legend, line, path, pictu
 from rune.records import dataclass
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 560, 240, 70, 34, 14, 36  # [px]
-MOST_POINTS = 2000  # of a line; of more, each drawn point stands for several
+MOST_POINTS = 2000  # of a line; a longer one is thinned to about this number
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
-    """From numbers to pixels. The ends of both axes; `logarithmic` is the vertical one."""
+    """Maps numbers to pixels, from the ends of both axes; `logarithmic` refers to the vertical."""
 
     x_ends: tuple[float, float]
     y_ends: tuple[float, float]
     logarithmic: bool
 
     def x(self, number: float) -> float:
-        """Where a number is across."""
+        """The horizontal position of a number [px]."""
         return LEFT + WIDTH * _share(number, self.x_ends)
 
     def y(self, number: float) -> float:
-        """Where a number is from above."""
+        """The vertical position of a number, from the top [px]."""
         ends, n = self.y_ends, number
         if self.logarithmic:
             ends, n = (math.log10(ends[0]), math.log10(ends[1])), math.log10(number)
@@ -41,14 +41,14 @@ def _share(number: float, ends: tuple[float, float]) -> float:
 
 
 def curves(series: Mapping[str, Points], title: str, x: str, y: str, logarithmic: bool) -> Picture:
-    """The picture of points of x and y, by name. Points that are not finite leave a gap.
+    """A picture of series of (x, y) points, by name. Points that are not finite leave a gap.
 
-    logarithmic: the vertical axis; points that are not positive leave a gap
+    logarithmic: whether the vertical axis is; then points that are not positive leave a gap
     """
     colours = dict(zip(series, itertools.cycle(COLOURS)))
     runs = {name: _runs(points, logarithmic) for name, points in series.items()}
     drawn = [p for of_line in runs.values() for run in of_line for p in run]
-    heights = [b for _, b in drawn] or [1.0, 10.0]  # of an empty frame, which may be logarithmic
+    heights = [b for _, b in drawn] or [1.0, 10.0]  # an empty frame may be logarithmic, too
     axes = _Axes(_ends([a for a, _ in drawn]), _ends(heights), logarithmic)
     shapes = [text(LEFT, 12, title, 'font-weight="bold"'), *_frame(axes, x, y)]
     if len(series) > 1:
@@ -59,7 +59,7 @@ def curves(series: Mapping[str, Points], title: str, x: str, y: str, logarithmic
 
 
 def _runs(points: Points, logarithmic: bool) -> list[Points]:
-    """The points between gaps."""
+    """The runs of points between gaps."""
     runs: list[list[tuple[float, float]]] = [[]]
     for a, b in points:
         if math.isfinite(a) and math.isfinite(b) and (b > 0 or not logarithmic):
@@ -70,7 +70,7 @@ def _runs(points: Points, logarithmic: bool) -> list[Points]:
 
 
 def _thinned(points: Points) -> Iterator[tuple[float, float]]:
-    """The lowest and the highest of each group of neighbours, in their order."""
+    """The lowest and the highest point of each group of neighbours, in order of x."""
     size = max(1, 2 * len(points) // MOST_POINTS)
     for begin in range(0, len(points), size):
         group = points[begin : begin + size]
@@ -82,7 +82,7 @@ def _ends(numbers: Sequence[float]) -> tuple[float, float]:
 
 
 def _frame(axes: _Axes, x: str, y: str) -> Iterator[str]:
-    """Both axes with their numbers and names."""
+    """The shapes of both axes, with their numbers and names."""
     bottom = TOP + HEIGHT
     yield line(LEFT, bottom, LEFT + WIDTH, bottom)
     for number in ticks(*axes.x_ends):

@@ -1,4 +1,4 @@
-"""A picture: SVG text that a notebook shows and a file holds, and the shapes that it is made of."""
+"""A picture as SVG text, which a notebook shows and a file holds, and the shapes to compose it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from rune.records import dataclass
 
 LETTER, SMALL = 6.7, 6.05  # width of a letter at font sizes 11 and 10 [px]
-# Told apart on white and on black, also by people who see few colours (after Okabe and Ito, 2008).
+# Distinct on white and on black, also for colour-blind readers (after Okabe and Ito, 2008).
 COLOURS = (
     *("#4292c6", "#e6912c", "#35a374", "#cc6fa5", "#b8a21f", "#8d7be0"),
     *("#d4594c", "#6fa8a8", "#8c8c8c", "#a5673f", "#c9b8a0", "#6b8e4e"),
 )
-# A file stands alone, so that it has to say which colours its text and its page have.
+# A file inherits no colours from a page, so it has to set those of its text and background.
 _ALONE = (
     "<style>svg { color: #1c1c1c; background: #ffffff } "
     "@media (prefers-color-scheme: dark) { svg { color: #e6e6e6; background: #181818 } }</style>"
@@ -24,7 +24,7 @@ _ALONE = (
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """SVG of a size in pixels, and in a few words what it shows.
+    """SVG shapes, the size in pixels, and a title that says what the picture shows.
 
     >>> picture((100, 40), "a line", [line(0, 20, 100, 20)])
     Picture(a line, 100 x 40; shown in a notebook, or by .save("picture.svg"))
@@ -37,7 +37,7 @@ class Picture:
 
     @property
     def svg(self) -> str:
-        """The picture as it stands within a page."""
+        """The SVG text for embedding in a page."""
         return self._with("")
 
     def _with(self, style: str) -> str:
@@ -49,9 +49,9 @@ class Picture:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the picture as an SVG file, light or dark as its reader's screen is.
+        """Write the picture as an SVG file, which follows the viewer's light or dark mode.
 
-        Errors: ValueError for a name that does not end in `.svg`; OSError if it cannot be written.
+        Errors: ValueError for a name that does not end in `.svg`; OSError if writing fails.
         """
         file = Path(path)
         if file.suffix != ".svg":
@@ -73,7 +73,7 @@ def picture(size: tuple[float, float], title: str, shapes: Iterable[str]) -> Pic
 
 
 def text(x: float, y: float, words: str, more: str = "") -> str:
-    """Words with their base line at a point."""
+    """Text with its baseline at a point; `more` holds further attributes."""
     return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html.escape(words)}</text>'
 
 
@@ -89,7 +89,7 @@ def path(points: Iterable[tuple[float, float]], colour: str, more: str = 'stroke
 
 
 def legend(names: Iterable[tuple[str, str]], x: float, y: float) -> list[str]:
-    """A coloured square and a name for each pair of name and colour, in one line from a point."""
+    """A coloured square and the name for each (name, colour), in one line from a point."""
     shapes = []
     for name, colour in names:
         shapes += [f'<rect x="{x:.1f}" y="{y - 8:.1f}" width="9" height="9" fill="{colour}"/>', text(x + 13, y, name)]
@@ -98,7 +98,7 @@ def legend(names: Iterable[tuple[str, str]], x: float, y: float) -> list[str]:
 
 
 def shortened(words: str, width: float, letter: float = SMALL) -> str:
-    """As much of the words as has room; empty where that would be less than three letters."""
+    """As much of the words as fits; empty if that would be less than three letters."""
     room = int(width / letter)
     if len(words) <= room:
         return words

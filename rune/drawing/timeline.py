@@ -1,7 +1,7 @@
 """A timeline: bars over time, a band for each row, and areas of memory below them.
 
-A bar within another stands below it. Bars that are too narrow to be seen are drawn as one, so that
-a picture of a million events has a few thousand shapes.
+A bar nested in another is drawn below it. Bars too narrow to be visible are merged, so that a
+picture of a million events has a few thousand shapes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rune.drawing.svg import COLOURS, LETTER, Picture, legend, line, picture, sh
 from rune.records import dataclass
 
 WIDTH, LANE, GAP, TOP, AREA = 760, 16, 8, 34, 36  # [px]
-DEEPEST = 6  # lanes of a row; deeper bars are not drawn
+DEEPEST = 6  # lanes of a row; more deeply nested bars are not drawn
 NARROWEST = 0.7  # [px] of a bar
 UNDERLINED = "_ on a processor"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -22,9 +22,9 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """From `start` to `end` [s]; `kind` has its colour, `note` is shown under the pointer.
+    """A bar from `start` to `end` [s]; `kind` selects its colour, `note` appears on hovering.
 
-    share: of its time, underlined: what was spent on a processor
+    share: the fraction of its time that was spent on a processor, drawn as an underline
     """
 
     row: str
@@ -38,7 +38,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Amounts that stay until the next: points of time [s] and amount; `most` is said in words."""
+    """A step function of (time [s], amount) points; `most` is the text for its maximum."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -47,14 +47,14 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From seconds to pixels."""
+    """Maps seconds to pixels."""
 
     origin: float
     start: float
     end: float
 
     def x(self, seconds: float) -> float:
-        """Where a moment is."""
+        """The horizontal position of a time [px]."""
         share = (seconds - self.start) / ((self.end - self.start) or 1.0)
         return self.origin + WIDTH * min(max(share, 0.0), 1.0)
 
@@ -62,7 +62,7 @@ class _Scale:
 def timeline(
     bars: Sequence[Bar], areas: Sequence[Area], colours: Mapping[str, str], span: tuple[float, float], title: str
 ) -> Picture:
-    """The picture of bars, in the colours of their kinds, and areas within a span of time [s]."""
+    """A picture of bars, with `colours` by kind, and of areas, over a span of time [s]."""
     names = list(dict.fromkeys(b.row for b in bars))
     labels = [*names, *(a.name for a in areas)]
     scale = _Scale(14 + LETTER * max(map(len, labels), default=0), *span)
@@ -81,7 +81,7 @@ def timeline(
 
 
 def lanes_of(bars: Iterable[Bar]) -> list[list[Bar]]:
-    """The bars of one row by how deep they are within others."""
+    """The bars of one row, grouped by how deep they are nested."""
     lanes: list[list[Bar]] = []
     around: list[Bar] = []
     for bar in sorted(bars, key=lambda b: (b.start, -b.end)):
@@ -101,7 +101,7 @@ def _lanes(lanes: Sequence[Sequence[Bar]], scale: _Scale, y: float, colours: Map
         covered: dict[str, float] = {}
         for bar in lane:
             x, end = scale.x(bar.start), scale.x(bar.end)
-            # A narrow bar beside a drawn one of its kind would hide behind it.
+            # Omit a narrow bar that one of its kind, widened to be visible, already covers.
             if end - x < NARROWEST and x < covered.get(bar.kind, -1.0):
                 continue
             covered[bar.kind] = end = max(end, x + NARROWEST)
@@ -121,13 +121,13 @@ def _bar(bar: Bar, x: float, y: float, width: float, colour: str) -> str:
 
 
 def _share(bar: Bar, x: float, y: float, width: float) -> str:
-    """A line below the bar, as long as its share."""
+    """A line below the bar, whose length is the bar's share."""
     length, bottom = width * bar.share, y + LANE - 3
     return line(x, bottom, x + length, bottom, 'class="share" stroke-width="1.5"') if length >= NARROWEST else ""
 
 
 def _area(area: Area, scale: _Scale, y: float, colour: str) -> Iterator[str]:
-    """Amounts over time, the largest as high as the area."""
+    """The shapes of an area, scaled so that the largest amount fills its height."""
     most = max((amount for _, amount in area.points), default=0.0) or 1.0
     bottom = y + AREA
     steps = [f"M{scale.x(scale.start):.1f} {bottom:.1f}"]
@@ -140,7 +140,7 @@ def _area(area: Area, scale: _Scale, y: float, colour: str) -> Iterator[str]:
 
 
 def _thinned(points: Sequence[tuple[float, float]], scale: _Scale) -> Iterator[tuple[float, float]]:
-    """The largest and the last point of each half pixel."""
+    """The largest and the last point in each half pixel."""
     by_place: dict[int, list[tuple[float, float]]] = {}
     for point in points:
         by_place.setdefault(int(2 * scale.x(point[0])), []).append(point)
@@ -150,7 +150,7 @@ def _thinned(points: Sequence[tuple[float, float]], scale: _Scale) -> Iterator[t
 
 
 def _axis(scale: _Scale, y: float) -> Iterator[str]:
-    """Times from the beginning, in one unit."""
+    """The axis: times from the beginning, in one unit."""
     seconds = scale.end - scale.start
     size, unit = next((u for u in UNITS if seconds >= u[0]), UNITS[-1])
     yield line(scale.origin, y, scale.origin + WIDTH, y)

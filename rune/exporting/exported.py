@@ -1,11 +1,11 @@
 """Exported: a function as a program and weights, which runs without its source.
 
-    exported.call(*args)       the results; under jit, grad and vmap, too
-    exported.vjp()             the function of (arguments, cotangents) that gives cotangents
-    exported.serialize()       the bytes of a file, exported.save(path) the file
+    exported.call(*args)       the results, also under jit, grad and vmap
+    exported.vjp()             the function from arguments and cotangents to cotangents
+    exported.serialize()       the bytes of a file; exported.save(path) writes the file
 
-Derivatives are programs of their own, because a rule that a function brought along (custom_vjp) is
-Python, which no file holds: a file has as many as `vjp_order` asked for.
+A file stores each derivative as a program, because a function's own rules (custom_vjp) are Python
+code, which a file cannot hold. `vjp_order` says how many derivatives to store.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from rune.transforms.tree_difference import mismatch
 class Exported:
     """A function as a program: `rune.export(f)(*args)` or `rune.export.load(path)`.
 
-    in_tree is of (args, kwargs); `derivative` gives the program of cotangents, if there is one.
-    Errors: of `call`: ArgumentError for another tree, ShapeError or DimensionError for other types.
+    in_tree is the tree of (args, kwargs); `derivative` returns the program of the cotangents.
+    Errors: `call` raises ArgumentError for another tree, ShapeError or DimensionError for other
+            types.
 
     >>> import rune, rune.numpy as rnp
     >>> exported = rune.export(lambda x: rnp.sin(x) * 2.0)(rnp.ones(3))
@@ -47,7 +48,7 @@ class Exported:
     [Array([2., 2., 2.], f32[3], cpu:0)]
     """
 
-    program: Program  # the weights lead its inputs
+    program: Program  # its first inputs are the weights
     weights: tuple[Array, ...]
     in_tree: tree.TreeDef
     out_tree: tree.TreeDef
@@ -55,7 +56,7 @@ class Exported:
 
     @property
     def fun_name(self) -> str:
-        """The name of the function, as programs have it."""
+        """The name of the function, which its program bears."""
         return self.program.name
 
     @property
@@ -65,7 +66,7 @@ class Exported:
 
     @property
     def out_avals(self) -> tuple[ArrayType, ...]:
-        """The types of the leaves of the result."""
+        """The types of the leaves of the results."""
         return self.program.output_types
 
     def __repr__(self) -> str:
@@ -97,21 +98,21 @@ class Exported:
         match_sizes(self.in_avals, types, f"call: cannot call {self.fun_name}")
 
     def run(self, *values: Value) -> list[Value]:
-        """The leaves of the results, for those of the arguments."""
+        """Call the program with the leaves of the arguments; returns the leaves of the results."""
         return jit_primitive(*self.weights, *values, program=self.program)
 
     # --- derivatives --------------------------------------------------------------------------
 
     def has_vjp(self) -> bool:
-        """Whether `vjp` gives a function."""
+        """Whether `vjp` can return a function."""
         return self.derivative is not None
 
     def vjp(self) -> Exported:
-        """The function that takes the leaves of the arguments and then the cotangents of the
-        results, and gives a list of cotangents of the arguments.
+        """The function that takes the leaves of the arguments, then the cotangents of the results,
+        and returns a list with the cotangents of the arguments.
 
-        Integers have no cotangents: they are left out on both sides.
-        Errors: TransformError where the file holds no derivative.
+        Integers have no cotangents, neither among the arguments nor among the results.
+        Errors: TransformError if the file holds no derivative.
         """
         if self.derivative is None:
             raise TransformError(
@@ -125,8 +126,9 @@ class Exported:
     def serialize(self, vjp_order: int = 0) -> bytes:
         """The bytes of a file that `rune.export.load` reads.
 
-        vjp_order: how often the loaded function can be differentiated.
-        Errors: TransformError for more than there is, or where a derivative does not exist.
+        vjp_order: how many times the loaded function can be differentiated.
+        Errors: TransformError for a higher order than a loaded file holds, or if a derivative does
+                not exist.
         """
         if not isinstance(vjp_order, int) or vjp_order < 0:
             raise ArgumentError(f"serialize: cannot store vjp_order={vjp_order!r} (a number from 0 on required)")
@@ -136,7 +138,7 @@ class Exported:
         return encode([Stored(e.program, e.weights, e.in_tree, e.out_tree) for e in orders])
 
     def save(self, path: str | os.PathLike[str], vjp_order: int = 0) -> None:
-        """Write the file: whole, or not at all. Errors: OSError, and those of `serialize`."""
+        """Write the file, completely or not at all. Errors: OSError, and those of `serialize`."""
         content = self.serialize(vjp_order)
         with replacing(Path(path)) as file:
             file.write(content)

@@ -1,4 +1,4 @@
-"""The door of this room: `rune.export`."""
+"""The entry point of this package: `rune.export`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rune.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """Exports functions: `rune.export` is the one object of this class.
+    """Exports functions; `rune.export` is the only instance.
 
     rune.export(f)(*args)        f as a program, traced for arguments like these
-    rune.export.load(file)       from a path or from bytes
+    rune.export.load(file)       the function in a file, given by its path or bytes
     rune.export.source(f, target="c")(*args)    a folder of kernels and C
-    rune.export.register_node    gives a class of trees a name in files
+    rune.export.register_node    names a class of tree nodes, so that files can hold it
     Errors: ArgumentError for a program that a file cannot hold, CheckError for a damaged file.
 
     >>> import rune, rune.numpy as rnp
@@ -35,13 +35,13 @@ class Exporter:
     """
 
     def __call__(self, function: Callable[..., object]) -> Callable[..., Exported]:
-        """A function of arguments that gives `function` as a program for arguments like these.
+        """Export `function`: call the result with arguments to get the program for such arguments.
 
-        Arguments are arrays, numbers, ShapeDtypeStructs; dims= and in_dims= are those of jit: sizes
-        that are open within ranges. What jit knows of a jitted function (static arguments, sizes)
-        holds. Random numbers need a key among the arguments.
-        Errors: ArgumentError for callbacks, operations of users and other devices, which a file
-                cannot hold.
+        Arguments are arrays, numbers or ShapeDtypeStructs. dims= and in_dims= are those of jit:
+        they leave sizes open within ranges. A jitted function keeps its static arguments and sizes.
+        Random numbers need a key among the arguments.
+        Errors: ArgumentError for callbacks, for operations of users without an expansion, and for
+                other devices, which a file cannot hold.
 
         >>> import rune, rune.numpy as rnp
         >>> rune.export(lambda x: rnp.sum(x**2))(rnp.ones(3), dims={"n": (1, 4096)})
@@ -59,10 +59,10 @@ class Exporter:
         return of
 
     def load(self, file: str | os.PathLike[str] | bytes | bytearray) -> Exported:
-        """The function in a file, or in the bytes of one. Nothing is executed until it is called.
+        """Load the function in a file or in its bytes. Loading executes nothing of it.
 
-        The file is read once, for its digest, and mapped: its weights take no other memory. Whoever
-        writes into it meanwhile changes them; `save` writes another file in its place.
+        The file is read once, to check its digest, and mapped, so the weights take no other memory.
+        Writing into a mapped file would change them; `save` replaces the file by a new one.
 
         Errors: CheckError "load: cannot read an exported file (<why>)" for another or a damaged
                 file; OSError if it does not exist.
@@ -77,14 +77,14 @@ class Exporter:
     def source(
         self, function: Callable[..., object], target: str = "c", *, name: str | None = None
     ) -> Callable[..., Folder]:
-        """A folder of kernels and C for a device without Python: `rune.exporting.source.source`."""
+        """Write kernels and C for a device without Python: `rune.exporting.source.source`."""
         return source(function, target, name=name)
 
     register_node = staticmethod(register_node)
 
 
 def _chained(orders: Sequence[Stored]) -> Exported:
-    """The first program, each differentiated by the one behind it."""
+    """The first program as an Exported, where each program is the derivative of the one before."""
     following: Exported | None = None
     for stored in reversed(orders):
         derivative = None if following is None else (lambda e=following: e)

@@ -3,13 +3,13 @@
     format     "rune.export"
     version    "1"; others are refused
     writer     the version of rune that wrote it
-    orders     how many programs there are: the function, then one for each derivative
+    orders     the number of programs: the function, then one for each derivative
     program.k  the text of a program (rune/core/program.py has the grammar)
-    trees.k    JSON of its trees: {"in", "out", "weights"}, names of its leading inputs
-    arrays     the weights; what several programs read is there once
+    trees.k    JSON: {"in", "out", "weights"}, its two trees and the names of its leading inputs
+    arrays     the weights; those that several programs read are stored once
 
-Reading executes nothing: it checks the digest, reads texts and trees by grammars without names of
-Python, and accepts a program whose every type follows from the rules of its operations.
+Reading executes nothing. It checks the digest, parses texts and trees with grammars that cannot
+name Python objects, and accepts a program only if the rules of its operations imply every type.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from rune.tree.treedef import TreeDef
 from rune.version import __version__
 
 FORMAT, VERSION = "rune.export", "1"
-_ORDERS = 16  # of derivatives, at most
+_ORDERS = 16  # the most programs that a file may hold
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A program, the arrays that lead its inputs, and the trees of the others and the results."""
+    """A program, the arrays for its leading inputs, and the trees of its arguments and results."""
 
     program: Program
     weights: tuple[Array, ...]
@@ -73,9 +73,9 @@ def encode(orders: Sequence[Stored]) -> bytes:
 
 
 def decode(file: np.ndarray) -> list[Stored]:
-    """The function and its derivatives, from the bytes u8[n] of a file; weights are views of it.
+    """The function and its derivatives from the bytes u8[n] of a file; the weights are views of it.
 
-    Errors: CheckError "load: cannot read ..." if it is another kind of file, or damaged.
+    Errors: CheckError "load: cannot read ..." if the file is damaged or of another kind.
     """
     try:
         with reading("an exported file"):

@@ -1,10 +1,10 @@
-"""Programs that a file can hold: what they are made of, and how a traced program becomes one.
+"""Programs that a file can hold: what they consist of, and how a traced program becomes one.
 
-A text holds every parameter that is a value: numbers, strings, dtypes, types, sizes, programs,
-tuples and records of these. It holds no Python function, so an operation with a rule of its own
-becomes a call of its program, and what only a function can do (a callback) is refused by name.
+The text of a program can hold parameters that are values: numbers, strings, dtypes, types, sizes,
+programs, and tuples and records of these. It cannot hold a Python function, so `storable` turns an
+operation with a custom rule into a call of its program, and refuses callbacks by name.
 
-Invariant: `parse` of what `text` gives is the same program, and passes every type rule.
+Invariant: parse(text(program)) is the same program, and passes every type rule.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from rune.transforms.programs.memo import per_program
 _MEMBERS = (*ops.PRIMITIVES, *ops.LIBRARY, *CONTROL, jit_primitive, apart, name_primitive)
 PRIMITIVES: Mapping[str, Primitive] = {p.name: p for p in _MEMBERS}
 RECORDS: Mapping[str, type] = {r.__name__: r for r in (IndexDims, Checkpoints, GrowingResiduals)}
-# Calls of a program, with a Python function or the choice of a device beside it.
+# Calls of a program that also hold a Python function or the choice of a device, which a file drops.
 _CALLS = (
     jit_primitive,
     checkpoint_primitive,
@@ -55,9 +55,9 @@ _CALLS = (
     custom_vmap_call,
     linear_call_primitive,
 )
-# Their type rules read all parameters as one record, and refuse others themselves.
+# Their type rules take all parameters as one record, which refuses unknown ones itself.
 _BY_RECORD = (ops.conv_general_dilated, ops.reduce_window)
-# Parameters that rules of loops pass on without naming them.
+# Parameters that the rules of loops pass on as **params, so that no signature names them.
 _PASSED_ON: Mapping[Primitive, frozenset[str]] = {
     while_: frozenset({"reverse"}),
     while_linear: frozenset("consts shared checkpoints linear_consts reverse".split()),
@@ -68,7 +68,7 @@ _PLAIN = (bool, int, float, str, Dim, np.dtype, ArrayType, type(None))
 
 @per_program
 def storable(program: Program) -> Program:
-    """The program without rules of Python functions, and without devices: what a file holds.
+    """The program without custom rules and without devices, as a file holds it.
 
     Errors: ArgumentError "export: cannot store <operation> (<why>)" with the user's line.
     """
@@ -79,7 +79,7 @@ def storable(program: Program) -> Program:
 
 @per_program
 def writable(program: Program, language: str | None) -> Program:
-    """The same for a folder of source, which holds what users wrote in this language, too.
+    """As `storable`, for a source folder, which can also hold users' kernels in this language.
 
     Errors: ArgumentError, as above.
     """
@@ -89,12 +89,12 @@ def writable(program: Program, language: str | None) -> Program:
 
 
 def text(program: Program) -> str:
-    """What a file holds of a storable program."""
+    """The text of a storable program in a file."""
     return str(program)
 
 
 def parse(source: str) -> Program:
-    """The program of a text, checked: every name known, every type what its rule says.
+    """Parse and check a program: it knows every name, and every type rule agrees.
 
     Errors: CheckError.
     """
@@ -129,7 +129,7 @@ def _equation(equation: Equation, language: str | None) -> Equation:
 
 
 def _expanded(equation: Equation, expand: Rule, language: str | None) -> Equation:
-    """A user's operation, as a call of its expansion in rune's operations."""
+    """A user's operation as a call of its expansion, which consists of rune's own operations."""
 
     def flat(*args: Value) -> list[Value]:
         outs = expand(*args, **equation.params)
@@ -143,7 +143,7 @@ def _expanded(equation: Equation, expand: Rule, language: str | None) -> Equatio
 
 
 def _why_not(primitive: Primitive, language: str | None) -> tuple[str, str]:
-    """Why a file or folder has no such operation, and what to do."""
+    """Why a file or folder cannot hold this operation, and a hint what to do."""
     expand = "say with expand= what it is in operations of rune"
     if primitive.effect is not None:
         return "it calls Python, or the host", REWRITE
@@ -161,7 +161,7 @@ def _refuse(equation: Equation, why: str, hint: str = REWRITE) -> NoReturn:
 
 
 def _is_value(value: object) -> bool:
-    """Whether a text gives this value back."""
+    """Whether a text can hold this value, so that parsing returns an equal one."""
     if isinstance(value, tuple):
         return all(map(_is_value, value))
     if type(value) in RECORDS.values():
@@ -194,7 +194,7 @@ def _require_values(program: Program) -> None:
 
 
 def _require_names(equation: Equation) -> None:
-    """Errors: CheckError unless the parameters are those that the rules of the primitive name."""
+    """Errors: CheckError unless the parameters are those that the primitive's rules name."""
     required, known = _names(equation.primitive)
     missing = ", ".join(sorted(required - equation.params.keys()))
     foreign = ", ".join(sorted(equation.params.keys() - known)) if equation.primitive not in _BY_RECORD else ""
@@ -205,9 +205,9 @@ def _require_names(equation: Equation) -> None:
 
 @functools.cache
 def _names(primitive: Primitive) -> tuple[frozenset[str], frozenset[str]]:
-    """The parameters that an equation needs, and those that it may have: as its rules name them.
+    """The required and the permitted parameters of an equation, from the signatures of its rules.
 
-    A file does not name devices, though `jit` may.
+    `device` is not among them: `jit` may name a device, a file may not.
     """
     rules = [getattr(primitive, name, None) for name in ("type_rule", "reference", "expand", "calls", "interpret")]
     named = [p for r in rules if r is not None for p in inspect.signature(r).parameters.values()]

@@ -1,4 +1,4 @@
-"""From a function to an exported one: traced as jit does; programs of its derivatives on demand."""
+"""Traces a function as jit does and exports the program; derivatives are traced on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def exported_function(
     in_dims: object,
     prepare: Callable[[Program], Program] = storable,
 ) -> Exported:
-    """The function for arguments like these. prepare: the program as it is stored, or written."""
+    """Export a function for arguments like these.
+
+    prepare: turns the traced program into one that a file (or a source folder) can hold
+    """
     require_callable("export", function)
     is_jitted = isinstance(function, Jitted)
     if is_jitted and (dims is not None or in_dims is not None):
@@ -53,14 +56,14 @@ def exported(
     out_tree: TreeDef,
     prepare: Callable[[Program], Program] = storable,
 ) -> Exported:
-    """The program, whose first inputs have these values, as an exported function."""
+    """The program as an exported function; `captured` holds the values of its first inputs."""
     weights = tuple(map(as_value, captured))
     return Exported(prepare(program), weights, in_tree, out_tree, cache(lambda: _derivative(program, weights)))
 
 
 def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:
-    """The function of arguments and cotangents that gives cotangents, traced with the rules that
-    the function brought along."""
+    """The function from arguments and cotangents to cotangents, traced while the function's own
+    derivative rules (custom_vjp) are still at hand."""
     types = program.input_types[len(weights) :]
     results = [t.strong() for t in program.output_types if t.dtype in dtypes.INEXACT]
     active = [t.dtype in dtypes.INEXACT for t in types]
@@ -82,7 +85,10 @@ def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:
 
 
 def _opened(program: Program, captured: Sequence[Value], count: int) -> Exported:
-    """The staged program without what nothing reads, of flat arguments and a list of results."""
+    """The staged program as an Exported of flat arguments and a list of results.
+
+    It drops dead code and the captured values that only dead code reads.
+    """
     inputs = program.inputs
     pruned, _ = prune(program, [True] * len(program.outputs))
     read = {*pruned.inputs}

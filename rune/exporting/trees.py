@@ -4,10 +4,10 @@
     None                        null
     tuple, list                 ["tuple", tree, ...]
     dict, OrderedDict           ["dict", [key, ...], tree, ...]     keys are strings and integers
-    a class with a name         ["node", name, text, tree, ...]     of `register_node`
+    a class with a name         ["node", name, text, tree, ...]     by `register_node`
 
-A file does not name classes of Python: one that is not in this table has to be registered, under a
-name, in the process that writes and in the one that reads.
+A file does not name Python classes. Both the process that writes a file and the one that reads it
+have to register any class that is not in this table, under the same name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES = {kind: name for name, kind in (*_SEQUENCES.items(), *_MAPPINGS.items())
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """A class of trees with a name in files; its data (None for a namedtuple) as a text."""
+    """A class of tree nodes with its name in files, and how its data become a text and back."""
 
     cls: type
     name: str
@@ -46,11 +46,10 @@ def register_node(
     to_text: Callable[..., str] = lambda data: "",
     from_text: Callable[[str], object] = lambda text: None,
 ) -> type:
-    """Let files hold trees with nodes of this class, which `rune.tree` knows; a namedtuple is one.
+    """Let files hold trees with nodes of this class: a namedtuple, or a class `rune.tree` knows.
 
-    name:               of the class in files
-    to_text, from_text: what `rune.tree` calls the data of a node, as a text and back; a namedtuple
-                        has none
+    name:               the name of the class in files
+    to_text, from_text: convert the static data of a node to a text and back; a namedtuple has none
     Errors: ArgumentError for a class that `rune.tree` does not know, and for a name in use.
 
     >>> import rune, typing
@@ -70,7 +69,7 @@ def register_node(
 
 
 def to_json(treedef: TreeDef) -> object:
-    """The structure as JSON. Errors: ArgumentError for a class without a name in files."""
+    """The structure as JSON. Errors: ArgumentError for a class that has no name in files."""
     kind = treedef.kind
     if kind is None:
         return "*"
@@ -131,7 +130,7 @@ def _registered(name: str, text: str, parts: list[object]) -> TreeDef:
     kind = kinds[node.cls]
     assert kind is not None
     treedef = node_of(kind, node.from_text(text), tuple(map(from_json, parts)))
-    treedef.unflatten(range(treedef.num_leaves))  # the class may refuse so many children
+    treedef.unflatten(range(treedef.num_leaves))  # lets the class refuse the number of children
     return treedef
 
 

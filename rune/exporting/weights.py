@@ -1,7 +1,7 @@
-"""Arrays and texts in one safetensors file; every byte is under a digest.
+"""Arrays and texts in one safetensors file, whose digest covers every byte.
 
-What is written has one spelling only: names in order, arrays without gaps, and among the metadata a
-digest of all the rest. So a file in which any byte differs is refused.
+Equal contents give equal bytes: names in order, arrays without gaps, and in the metadata a digest
+of everything else. So reading refuses a file in which a single byte has changed.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _DIGEST = "sha256"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Arrays as they are stored, by name, and texts by name."""
+    """Arrays in their stored form, by name, and texts by name."""
 
     arrays: Mapping[str, np.ndarray]
     texts: Mapping[str, str]
 
 
 def stored(array: np.ndarray) -> np.ndarray:
-    """The array as the format has it."""
+    """The array in the form that the format stores."""
     return encoded(array, safetensors.NATIVE)
 
 
 def as_type(array: np.ndarray, type: ArrayType) -> np.ndarray:
-    """The array of this type that is stored so. Errors: CheckError for another type, Unreadable."""
+    """The stored array as one of this type. Errors: CheckError for another type, Unreadable."""
     if stored_form(type, safetensors.NATIVE) != (array.dtype, array.shape):
         refuse(f"{array.dtype}{list(array.shape)} where {type} is needed")
     return decoded(array, type)
 
 
 def encode(content: Content) -> bytes:
-    """The file."""
+    """The bytes of the file."""
     forms = {name: (array.dtype, array.shape) for name, array in sorted(content.arrays.items())}
     unsigned, entries = _layout(forms, content.texts)
     data = b"".join(content.arrays[name].tobytes() for name in entries)
@@ -61,7 +61,7 @@ def decode(file: np.ndarray) -> Content:
     forms = {name: (entries[name].dtype, entries[name].shape) for name in sorted(entries)}
     try:
         signed, again = _layout(forms, {**texts, _DIGEST: digest})
-    except ArgumentError:  # spelled as rune spells it, the header would be too long to be written
+    except ArgumentError:  # in rune's spelling the header exceeds the format's limit
         refuse("its header is spelled otherwise")
     if file[: len(signed)].tobytes() != signed or again != {name: entries[name] for name in again}:
         refuse("its header is spelled otherwise")

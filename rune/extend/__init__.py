@@ -1,10 +1,10 @@
-"""Operations of one's own, which every transformation, compiler and device takes like rune's.
+"""User-defined operations, which every transformation, compiler and device treats like rune's own.
 
-    primitive(name, ...)    an operation from what it means, in NumPy, C or rune's own operations
-    check(op, samples)      whether its rules agree with each other, sample by sample
-    Native                  a function of C that computes it on the CPU
-    Source, Launch          a kernel in CUDA C or OpenCL C, and how it is launched
-    leading, lane_by_lane   two ways to do with lanes
+    primitive(name, ...)    defines an operation in NumPy, in C or by rune's own operations
+    check(op, samples)      checks on samples that its rules agree with each other
+    Native                  a C function that computes it on the CPU
+    Source, Launch          a kernel in CUDA C or OpenCL C, and how to launch it
+    leading, lane_by_lane   two batch rules that are ready to use
     ZERO, NOT_DIFFERENTIABLE    derivatives that are zero, or refused
 
 The guide is docs/guide/your-own-operation.md.

@@ -1,14 +1,14 @@
-"""Whether an operation's rules agree with each other, tried on samples.
+"""Checks on samples that the rules of an operation agree with each other.
 
-    types      the type rule says what the meaning gives
-    meaning    what runs eagerly gives what NumPy's meaning gives
-    jit        compiled it gives the same
-    jvp        tangents are those of finite differences of what runs
+    types      the type rule predicts the shapes and dtypes of the results
+    meaning    the eager results equal those of the NumPy meaning
+    jit        the compiled results equal them, too
+    jvp        the tangents equal finite differences
     transpose  <ct, J t> = <J^T ct, t>, the dot-product test, for a linear operation's own rule too
-    batch      on lanes it gives what a loop over the lanes gives
+    batch      the batched results equal those of a loop over the lanes
 
-A rule is asked through the transformations that use it, so that what holds here holds for users.
-One that is not there is not tried, and the report says so.
+Each rule runs inside the transformations that use it, so what the check finds is what users get.
+The report lists the rules that the operation lacks.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from rune.transforms.derivatives.directional import jvp
 from rune.transforms.derivatives.vjp import vjp
 
 LANES = 3
-# Relative error of results, and of derivatives by finite differences, by the size of a dtype.
+# Tolerated relative errors of results and of finite differences, by the dtype's size in bytes.
 EXACT = {2: 2e-2, 4: 1e-5, 8: 1e-12}
 DIFFERENCES = {2: 2e-1, 4: 2e-2, 8: 1e-5}
 
 
 class Disagreement(RuneError, AssertionError):
-    """Two rules of an operation say different things.
+    """Two rules of an operation contradict each other.
 
     >>> from rune import extend
     >>> issubclass(extend.Disagreement, AssertionError)
@@ -49,7 +49,7 @@ class Disagreement(RuneError, AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Operands, as arrays, and parameters to try an operation with."""
+    """The operands, as arrays, and the parameters of one trial call."""
 
     number: int
     operands: tuple[Array, ...]
@@ -62,7 +62,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How many comparisons were made for each rule, and which rules there are none of.
+    """How many comparisons each rule passed, and which rules the operation lacks.
 
     >>> from rune import extend
     >>> extend.check(extend.primitive("twice", expand=lambda x: x + x), [(3.0,)])
@@ -82,7 +82,7 @@ class _Trial:
     missing: set[str] = field(default_factory=set)
 
     def compare(self, rule: str, sample: Sample, expected: Sequence[Any], actual: Sequence[Any], error: Any) -> None:
-        """Raise Disagreement unless results agree up to a relative error by size of dtype."""
+        """Raise Disagreement if results differ by more than the relative error for their dtype."""
         self.tried[rule] = self.tried.get(rule, 0) + 1
         if len(expected) != len(actual):
             self.refuse(rule, sample, f"{len(actual)} results, {len(expected)} expected")
@@ -99,12 +99,12 @@ class _Trial:
 
 
 def check(operation: Primitive, samples: Iterable[Any], device: str | None = None) -> Report:
-    """Try every rule of an operation on samples, and say what was tried.
+    """Try every rule of an operation on samples, and report what was tried.
 
-    samples: a tuple or list of operands each, or one operand; a dict at the end holds parameters
+    samples: each is one operand, or a tuple or list of operands; a final dict holds the parameters
     device:  where the compiled operation runs
 
-    Types: those that the operation takes, as they are in the samples.
+    Types: those of the samples, which the operation has to accept.
     Errors:  Disagreement (an AssertionError) names the rule, the sample and what differs;
              ArgumentError if `operation` is not a primitive.
 
@@ -140,7 +140,7 @@ def _sample(number: int, sample: tuple[Any, ...]) -> Sample:
 
 
 def _results(operation: Primitive, sample: Sample) -> Callable[..., list[Any]]:
-    """The operation as a function of its operands alone, which gives a list."""
+    """The operation as a function of its operands alone, which returns a list of results."""
 
     def function(*operands: Any) -> list[Any]:
         out = operation(*operands, **sample.params)
@@ -171,7 +171,7 @@ def _meaning(trial: _Trial, sample: Sample, device: str | None) -> None:
 
 
 def _numpy(operation: Primitive, sample: Sample) -> list[np.ndarray] | None:
-    """What NumPy says of it; None if nothing does."""
+    """The results of the NumPy meaning or reference; None for an operation without either."""
     meaning = getattr(operation, "meaning", None) or operation.reference
     if meaning is None:
         return None
@@ -196,7 +196,7 @@ def _jvp(trial: _Trial, sample: Sample, device: str | None) -> None:
 
 
 def _differences(operation: Primitive, sample: Sample, tangents: Sequence[Any]) -> list[np.ndarray]:
-    """(f(x + h t) - f(x - h t)) / 2h, by NumPy in 64 bits if it has a meaning there."""
+    """(f(x + h t) - f(x - h t)) / 2h, computed in 64 bits if the operation has a NumPy meaning."""
     wide = getattr(operation, "meaning", None) is not None
     size = 8 if wide else min(x.type.dtype.itemsize for x in sample.operands if _moves(x))
     step = {2: 0.1, 4: 5e-3, 8: 1e-6}[size]
@@ -228,7 +228,7 @@ def _moves(x: Array) -> bool:
 
 
 def _directions(operation: Primitive, sample: Sample) -> Iterator[list[Any]]:
-    """One tangent for each operand that has one, zeros for the others; then all together."""
+    """Random tangents for one differentiable operand at a time, zeros elsewhere; then for all."""
     rng = np.random.default_rng(sample.number)
     rules = operation.jvp if isinstance(operation.jvp, tuple) else ()
     refused = {n for n, rule in enumerate(rules) if isinstance(rule, NOT_DIFFERENTIABLE)}
@@ -275,7 +275,7 @@ def _batch(trial: _Trial, sample: Sample, device: str | None) -> None:
 
 
 def _lanes(x: Array) -> Array:
-    """Lanes that differ, near the operand."""
+    """A batch of different lanes, each a small change of the operand."""
     host = np.array(x)
     if _moves(x):
         rows = [host * (1 + 0.125 * k) for k in range(LANES)]

@@ -1,11 +1,12 @@
-"""Operations of one's own: what a user says of one, as the record that all transformations ask.
+"""User-defined operations: a user's rules as the primitive that every transformation reads.
 
-What is not said follows from the expansion, if there is one: types, derivatives, transposition and
-lanes are those of the operations that it is written in. What runs is, in this order,
+An operation with an expansion inherits each rule that the user leaves out: types, derivatives,
+transposition and batching follow from the operations in the expansion. The first of these that the
+user has given computes the results:
 
     eagerly on the CPU      native, meaning, expand
     compiled for the CPU    native, expand, meaning
-    on any other device     sources, expand; by the host, with a warning: native, meaning
+    on any other device     sources, expand; on the host, with a warning: native, meaning
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.transpose import backward
 from rune.transforms.eager import one_operation
 
-Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
+Itself = Callable[[], Primitive]  # a rule's own primitive, which exists only after its rules do
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A function of C that computes the operation on the CPU.
+    """A C function that computes the operation on the CPU.
 
-    function: of ctypes, of numba's `cfunc`, or an address. It takes a pointer for each operand,
-              then for each result, and then the numbers of `sizes`.
+    function: from ctypes or numba's `cfunc`, or an address. It takes a pointer to each operand,
+              then one to each result, and then the numbers that `sizes` returns.
     sizes:    rule(*types, **params) -> integers (int64_t) and floats (double)
 
     >>> import ctypes, rune
@@ -65,9 +66,9 @@ class Native:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Operation(Direct):
-    """An operation of one's own. `meaning` is what NumPy says of it, if it says anything.
+    """A user-defined operation. `meaning` computes it in NumPy; None if the user gave no such rule.
 
-    form: the function whose signature and docstring it has
+    form: the function that lends the operation its signature and docstring
 
     >>> from rune import extend
     >>> extend.primitive("twice", expand=lambda x: x + x)
@@ -80,7 +81,7 @@ class Operation(Direct):
     __signature__ = Signature()
 
     def __call__(self, *args: Any, **params: object) -> Any:
-        """Apply it to arrays and numbers, in the current context."""
+        """Apply the operation to arrays and numbers, in the current context."""
         require_operands(self.name, self.meaning, args, params)
         values = array_leaves(self.name, args, tree.structure(args))
         try:
@@ -103,23 +104,23 @@ def primitive(
     batch: Rule | None = None,
     multiple_results: bool = False,
 ) -> Operation:
-    """An operation of one's own, called like a function: operands by position, parameters by name.
+    """Define an operation, called like a function: operands by position, parameters by name.
 
     types:     rule(*types, **params) -> the type of the result, or a tuple; follows from `expand`
     meaning:   rule(*numpy arrays, **params) -> an array, or a tuple of several
-    expand:    rule(*arrays, **params) -> the same in rune's operations, for all devices
-    native:    a function of C, for the CPU
-    sources:   kernels in CUDA C or OpenCL C, each for the devices of its language
+    expand:    rule(*arrays, **params) -> the same results by rune's operations, for all devices
+    native:    a C function, for the CPU
+    sources:   kernels in CUDA C or OpenCL C, each for the devices that take its language
     jvp:       one rule(tangent, *operands, result, **params) for each operand, linear in the
-               tangent, or ZERO, or NOT_DIFFERENTIABLE("why"); or one function of all,
-               rule(primals, tangents, **params) -> (results, tangents), where None is a zero
+               tangent, or ZERO, or NOT_DIFFERENTIABLE("why"); or one rule for all operands,
+               rule(primals, tangents, **params) -> (results, tangents), where None means zero
     transpose: rule(cotangent, is_linear, *operands, **params) -> a cotangent or None for each;
-               operands in which it is linear are given as types
-    batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), batch axes
-               leading; or `leading`, or `lane_by_lane`
+               it receives the types of the linear operands in place of their values
+    batch:     rule(is_batched, size, *operands, **params) -> (result, is_batched), with the batch
+               axis first; or `leading`, or `lane_by_lane`
 
-    Types: as `types` says; parameters are static and hashable. Its docstring is that of expand or
-    meaning. Errors: ArgumentError if nothing says what it computes, or what its results are.
+    Types: those of the rule `types`; parameters are static and hashable. `help` shows the docstring
+    of expand or meaning. Errors: ArgumentError if no rule computes the results, or their types.
 
     >>> import numpy as np, rune, rune.numpy as rnp
     >>> from rune import extend
@@ -153,16 +154,16 @@ def primitive(
 
 
 def _library(is_native: bool, has_expansion: bool, sources: tuple[Source, ...]) -> Library | None:
-    """What compiles it, where that is not its expansion alone."""
+    """How the compiler calls the operation; None if it compiles the expansion alone."""
     if has_expansion and not is_native and not sources:
         return None
-    # NumPy's meaning, where there is an expansion, is for the eyes of `check` alone.
+    # With an expansion, compiled code never calls the NumPy meaning: only `check` compares with it.
     pays = (lambda *ts, **params: is_native) if has_expansion else always
     return Library(lambda *ts, **params: (), pays, borrows=is_native, sources=sources)
 
 
 def _eager(written: _Expansion | None, has_sources: bool, itself: Itself) -> Rule | None:
-    """What runs eagerly where NumPy has no meaning: the expansion, or on a device its kernel."""
+    """The eager rule of an operation without a meaning: its expansion, or on a device a kernel."""
     if not has_sources:
         return written and written.results
 
@@ -201,7 +202,7 @@ def _linear_rule(rule: Any) -> JvpRule:
 
 
 def _jvp_of(jvp: object, written: _Expansion | None, itself: Itself) -> Rule | None:
-    """The rule of the whole equation, if there is one."""
+    """The derivative rule of the whole equation; None if each operand has a rule of its own."""
     if callable(jvp):
         return _equation_rule(jvp, itself)
     if jvp is None and written is not None:
@@ -238,7 +239,7 @@ def _transposed(rule: Rule) -> Rule:
 
 
 def leading(operation: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
-    """The batch rule of what does the same along all leading axes: lanes are one more.
+    """The batch rule of an operation that accepts extra leading axes: the batch axis becomes one.
 
     Shapes: the operation takes any leading axes. Errors: those of the operation.
 
@@ -256,7 +257,7 @@ def leading(operation: Primitive, batched: Sequence[bool], size: Size, *args: Va
 
 
 def lane_by_lane(operation: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
-    """The batch rule of what knows nothing of lanes: it is called for one after another.
+    """The batch rule of an operation that takes one lane at a time: it is called once for each.
 
     Shapes: those of one lane. Cost: one call for each lane. Errors: those of the operation.
 
@@ -298,14 +299,14 @@ def _value(x: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Expansion:
-    """What an operation is in others, and the rules that follow."""
+    """An operation as a function of other operations, and the rules that follow from it."""
 
     name: str
     function: Rule
     multiple_results: bool
 
     def flat(self, params: Mapping[str, object]) -> Callable[..., list[Any]]:
-        """The results of the expansion, as a list."""
+        """The expansion as a function that returns a list."""
 
         def results(*args: Value) -> list[Any]:
             with at_line(None):
@@ -315,7 +316,7 @@ class _Expansion:
         return results
 
     def results(self, *args: Value, **params: object) -> Any:
-        """The results as the primitive gives them."""
+        """The results as the primitive returns them: a list, or the only one."""
         outs = self.flat(params)(*args)
         return outs if self.multiple_results else outs[0]
 
@@ -329,7 +330,10 @@ class _Expansion:
         return outs if self.multiple_results else outs[0]
 
     def jvp(self, itself: Itself) -> Rule:
-        """The tangents of the expansion, beside what the operation itself computes."""
+        """The rule that takes tangents from the expansion, and results from the operation itself.
+
+        An operation with NumPy or C code computes its results itself, as its rounding may differ.
+        """
 
         def rule(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, object]) -> Any:
             outs, out_tangents = jvp_flat(self.flat(params), primals, tangents)
@@ -341,7 +345,7 @@ class _Expansion:
         return rule
 
     def transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: object) -> list[Any]:
-        """The expansion backwards."""
+        """The cotangents of the linear operands, from the transposed expansion."""
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
         staged = self.staged(types, params)
         known = dict(zip(staged.program.inputs, staged.captured, strict=False))
@@ -350,7 +354,7 @@ class _Expansion:
         return [next(cts) if lin else None for lin in linear]
 
     def batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
-        """The expansion on all lanes."""
+        """The results of the batched expansion, and whether each of them is batched."""
         outs, are_batched = batch_flat(self.flat(params), size, args, batched, own_axis())
         return (outs, are_batched) if self.multiple_results else (outs[0], are_batched[0])
 

@@ -1,6 +1,6 @@
-"""The signature and the docstring of an operation of one's own: those of its function.
+"""The signature and docstring of a user-defined operation, taken from one of its functions.
 
-The function is `form`: the expansion, or else the meaning in NumPy, or else the rule of types.
+That function is `form`: the expansion, or else the NumPy meaning, or else the type rule.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rune.records import dataclass
 
 
 class HasForm(Protocol):
-    """An operation with a name and a function that has its signature."""
+    """An operation with a name and the function that lends it a signature."""
 
     @property
     def name(self) -> str:
-        """That of the operation."""
+        """The name of the operation."""
         ...
 
     @property
@@ -32,7 +32,7 @@ class HasForm(Protocol):
 
 
 def signature_of(function: Callable[..., object] | None) -> inspect.Signature | None:
-    """The signature of a function; None for functions of C that have none."""
+    """The signature of a function; None for a C function that does not tell it."""
     try:
         return None if function is None else inspect.signature(function)
     except ValueError:
@@ -40,7 +40,7 @@ def signature_of(function: Callable[..., object] | None) -> inspect.Signature | 
 
 
 class Signature:
-    """`__signature__` of an operation."""
+    """The descriptor behind `__signature__` of an operation."""
 
     def __get__(self, operation: HasForm | None, owner: type) -> inspect.Signature:
         signature = None if operation is None else signature_of(operation.form)
@@ -51,7 +51,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """`__doc__` of an operation: its call and the docstring of its function; else the class's."""
+    """The descriptor behind `__doc__`: an operation's call and docstring, or the class's own."""
 
     of_class: str | None
 
@@ -64,7 +64,7 @@ class Docstring:
 
 def require_operands(name: str, meaning: object, args: Sequence[object], params: Mapping[str, object]) -> None:
     """Errors: ArgumentError for an array among the parameters, whose derivative would be lost, and
-    where NumPy's own function takes another number of operands."""
+    for a number of operands that the NumPy ufunc does not take."""
     for parameter, value in params.items():
         if any(isinstance(leaf, Array | np.ndarray) for leaf in tree.leaves(value)):
             raise ArgumentError(
@@ -84,7 +84,7 @@ def _counted(operands: int) -> str:
 def require_callable(
     name: str, functions: Sequence[Callable[..., object] | None], args: Sequence[object], params: Mapping[str, object]
 ) -> None:
-    """Errors: ArgumentError for operands and parameters that one of the functions does not have."""
+    """Errors: ArgumentError for operands and parameters that one of the functions does not take."""
     for function in functions:
         signature = signature_of(function)
         try:

@@ -1,15 +1,15 @@
 """Profiles: what a program did, when, for how long, and with how much memory.
 
-    events.py      one thing that took time
-    threads.py     what each thread computed, and what it waited
-    memory.py      buffers that were made, and their ends
-    profile.py     what adds them up, and prints
-    gathering.py   the profile in force, and blocks that are told to it
+    events.py      an event, which took time
+    threads.py     how long each thread computed and waited
+    memory.py      when buffers were allocated and freed
+    profile.py     adds events up and prints them
+    gathering.py   the current profile, and blocks that report to it
     trace_file.py  a file for Perfetto and Chrome
     view.py        what a notebook shows
 
-A profile gathers while `rune.debug.profile()` is open in a context, or for the whole process with
-RUNE_PROFILE=1 or RUNE_DEBUG=profile.
+A profile records events inside `with rune.debug.profile():`, or during the whole process if
+RUNE_PROFILE=1 or RUNE_DEBUG=profile is set.
 """
 
 from __future__ import annotations

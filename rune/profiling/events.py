@@ -1,11 +1,11 @@
-"""What happened when: events of a profile, each on the row of a device or of a thread.
+"""The events of a profile, each on the row of a device or of a thread.
 
-Times are seconds of `time.perf_counter`. What a device does stands on the device's row, what the
-host does (tracing, compiling, loading, named blocks) on the row of its thread. Events of one row
-are nested or apart, never across each other: a second thread on a device has a row of its own.
+Times are in seconds of `time.perf_counter`. A device's work is on the device's row; the host's work
+(tracing, compiling, loading, named blocks) is on the row of its thread. Two events of one row are
+nested or disjoint, never partly overlapping: a second thread on a device has its own row.
 
-A thread has a clock of its own, which goes on while it is on a processor. What an event took of
-that it computed; all else of its time it waited: for the interpreter, a lock, a file, or a core.
+Each thread also has a clock that only runs while the thread is on a processor. By that clock an
+event computed; the rest of its time it waited: for the interpreter, a lock, a file, or a core.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-HOST = "host"  # the device of rows of threads
+HOST = "host"  # the device name in rows of host threads
 
 
 class Kind(StrEnum):
-    """What an event is: its category in a trace file, its colour in the timeline."""
+    """The kind of an event: its category in a trace file, and its colour in the timeline."""
 
     PROGRAM = "program"  # a call of a compiled program
-    STEP = "step"  # of a program: a kernel, a routine, copies
-    COLLECTIVE = "collective"  # a step in which devices meet, waiting included
+    STEP = "step"  # a part of a program: a kernel, a library routine, copies
+    COLLECTIVE = "collective"  # a step in which devices communicate, including the wait
     EAGER = "eager"  # an operation that was not compiled
-    TRACE = "trace"  # a Python function becomes a program
-    COMPILE = "compile"  # a program becomes machine code
+    TRACE = "trace"  # tracing a Python function into a program
+    COMPILE = "compile"  # compiling a program to machine code
     COPY = "copy"  # between host and device
-    DATA = "data"  # waiting for the next batch, and making it
+    DATA = "data"  # waiting for the next batch, or producing it
     SPAN = "span"  # a block that the user named
     CALLBACK = "callback"  # a Python function that a program calls
     WAIT = "wait"  # for the interpreter, or for room in a queue
-    PYTHON = "python"  # between all of these: the user's own code, and Python around calls
+    PYTHON = "python"  # between all of these: the user's code, and Python around calls
 
 
 class Row(NamedTuple):
-    """Where events stand: a device, or HOST, and the thread, by its name and number."""
+    """A row of events: a device, or HOST, and the thread, by its name and number."""
 
     device: str
     thread: str
@@ -47,20 +47,20 @@ class Row(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A time, and the clock of the thread that asked: NaN where the system has none. Units: s."""
+    """A time, and the current thread's clock, NaN if the system has none. Units: s."""
 
     time: float
     clock: float
 
 
 class Event(NamedTuple):
-    """One thing that took time.
+    """Something that took time.
 
-    start, seconds:  of perf_counter [s]
-    clock:           of its thread at the start [s]
-    processor:       for how long its thread was on a processor meanwhile [s]; NaN if unknown
-    scope:           the names of rune.named_scope around it, "net/layer"
-    line:            the user's, "demo.py:3"
+    start, seconds:  by perf_counter [s]
+    clock:           its thread's clock at the start [s]
+    processor:       how long its thread was on a processor during the event [s]; NaN if unknown
+    scope:           the names of the enclosing rune.named_scope, "net/layer"
+    line:            the user's line, "demo.py:3"
     """
 
     kind: Kind
@@ -76,7 +76,7 @@ class Event(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name, in its scopes.
+        """The name, preceded by its scopes.
 
         >>> Event(Kind.EAGER, "sin", Row("cpu:0", "MainThread"), 0.0, 1e-6, "net/layer").title
         'net/layer/sin'
@@ -85,18 +85,18 @@ class Event(NamedTuple):
 
     @property
     def end(self) -> float:
-        """When it was over [s]."""
+        """The time at which it ended [s]."""
         return self.start + self.seconds
 
 
 def here(device: str = HOST) -> Row:
-    """The row of a device, or of the host, for the thread that asks."""
+    """The row of the current thread on a device, or on the host."""
     thread = threading.current_thread()
     return Row(device, thread.name, thread.ident or 0)
 
 
 def row_names(rows: Sequence[Row]) -> dict[Row, str]:
-    """`cpu:0`, and where several threads ran programs there, `cpu:0 (Thread-1)`; no two alike."""
+    """Unique names: `cpu:0`, or `cpu:0 (Thread-1)` if several threads ran programs there."""
     threads = Counter(row.device for row in rows)
     names = {row: _row_name(row, threads[row.device]) for row in rows}
     uses: Counter[str] = Counter()
@@ -113,18 +113,18 @@ def _row_name(row: Row, threads: int) -> str:
 
 
 def moment() -> Moment:
-    """Now, in the thread that asks."""
+    """The current time, and the clock of the current thread."""
     return Moment(time.perf_counter(), _thread_time())
 
 
 def ended(
     kind: Kind, name: str, begin: Moment, row: Row, scope: str = "", line: str = "", details: Mapping[str, object] = {}
 ) -> Event:
-    """What this thread began then and has ended now."""
+    """The event that this thread began at that moment and ends now."""
     end = moment()
     took = end.time - begin.time, end.clock - begin.clock
     return Event(kind, name, row, begin.time, took[0], scope, line, details, begin.clock, took[1])
 
 
-# Some systems (WASI) count no time of threads.
+# Some systems (WASI) do not measure the time of threads.
 _thread_time = getattr(time, "thread_time", lambda: math.nan)

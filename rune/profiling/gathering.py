@@ -1,6 +1,6 @@
-"""The profile in force: of a context, or of the whole process with RUNE_PROFILE=1.
+"""The current profile: that of a context, or with RUNE_PROFILE=1 that of the whole process.
 
-Nothing here costs more than a test of an empty list while no profile gathers.
+While no profile is recording, each call here costs only the test of an empty list.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from rune.context import innermost, inside
 from rune.profiling.events import Kind, ended, here, moment
 from rune.profiling.profile import Profile
 
-DEBUG = "RUNE_DEBUG"  # environment variable: "profile" profiles the process, printed at its end
+DEBUG = "RUNE_DEBUG"  # environment variable; "profile" prints a profile of the process at its end
 
-gathers: list[Profile] = []  # all profiles that gather in the process; empty, there is nothing to record
-_process: list[Profile] = []  # one, or none
+gathers: list[Profile] = []  # all profiles that are recording in this process
+_process: list[Profile] = []  # the profile of the whole process, if any
 
 
 def profile_process() -> None:
-    """Gather for the whole process from now on, and print what was gathered at its end."""
+    """Profile the whole process from now on, and print the profile when it ends."""
     if not _process:
         _process.append(Profile())
         gathers.append(_process[0])
@@ -28,17 +28,17 @@ def profile_process() -> None:
 
 
 def is_asked_for(environment: Mapping[str, str]) -> bool:
-    """Whether RUNE_DEBUG=profile is in the environment."""
+    """Whether the environment variable RUNE_DEBUG includes "profile"."""
     return "profile" in environment.get(DEBUG, "").split(",")
 
 
 def current() -> Profile | None:
-    """The profile that gathers in this context, or in the process."""
+    """The profile that is recording in this context, else that of the process."""
     return innermost(Profile) or (_process[0] if _process else None)
 
 
 class gathering:
-    """Inside the block, this profile gathers; at its end it is complete."""
+    """A block in which this profile records; the end of the block completes it."""
 
     __slots__ = ("block", "profile")
 
@@ -57,9 +57,9 @@ class gathering:
 
 
 def within(profile: Profile | None) -> inside[Profile]:
-    """Inside the block, in another thread, a profile records what is done; None: no profile does.
+    """A block, in another thread, that a profile records; None: that no profile records.
 
-    For threads that work for the one that asked for the profile: `current()` there, `within` here.
+    For worker threads: the thread that has the profile calls `current()`, the worker `within`.
 
     >>> from rune import profiling
     >>> with profiling.within(profiling.current()):
@@ -69,10 +69,10 @@ def within(profile: Profile | None) -> inside[Profile]:
 
 
 class span:
-    """A block that took time, for the profile in force; without one it costs a test.
+    """A block that the current profile records as an event; without a profile it costs a test.
 
-    kind:    what it is: DATA for loading, COPY between host and device, SPAN for the user's
-    details: numbers and texts that the trace file shows with it
+    kind:    DATA for loading data, COPY between host and device, SPAN for blocks of the user
+    details: numbers and texts for the trace file
 
     >>> from rune import profiling
     >>> with profiling.span("next batch", profiling.Kind.DATA, rows=32):

@@ -1,4 +1,4 @@
-"""What of profiles is loaded when it is first needed: `import rune` neither draws nor writes."""
+"""The modules of profiles that load on first use, because `import rune` does not need them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rune import locks
 
 @functools.cache
 def trace_file() -> ModuleType:
-    """The file for Perfetto: for the first profile that is saved."""
+    """The writer of files for Perfetto; loaded when a profile is first saved."""
     return locks.load("rune.profiling.trace_file")
 
 
 @functools.cache
 def view() -> ModuleType:
-    """Tables and timelines: for the first that is shown in a notebook."""
+    """Tables and timelines; loaded when a notebook first shows a profile."""
     return locks.load("rune.profiling.view")

@@ -1,7 +1,7 @@
-"""Memory over time: which buffers were made while a profile gathered, where, and which live on.
+"""Memory over time: the buffers that were allocated while a profile recorded, and when they ended.
 
-A buffer is noted when it is made and refers to it weakly; its end is a line in a list, since it may
-come at any step of the interpreter. A buffer that is a view of another has no bytes of its own.
+A weak reference follows each buffer. Its callback only appends the end of the buffer to a queue,
+because it may run at any step of the interpreter. A view of another buffer counts zero bytes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 
 class Allocation(NamedTuple):
-    """A buffer that was made.
+    """The allocation of a buffer.
 
     text:   its type, "f32[3]"
-    line:   the user's line that made it
-    start:  when, of perf_counter [s]
+    line:   the user's line that allocated it
+    start:  the time by perf_counter [s]
     """
 
     text: str
@@ -30,7 +30,7 @@ class Allocation(NamedTuple):
 
 
 class Level(NamedTuple):
-    """How many bytes of a device are in use from a moment on."""
+    """The number of bytes in use on a device from a moment on."""
 
     time: float
     device: str
@@ -38,25 +38,25 @@ class Level(NamedTuple):
 
 
 class Life(NamedTuple):
-    """An allocation, and when it ended; None while it lives."""
+    """An allocation, and the time of its end; None while it is alive."""
 
     allocation: Allocation
     end: float | None
 
 
 class Memory:
-    """The buffers that were noted."""
+    """The allocations of buffers, and their ends."""
 
     def __init__(self) -> None:
         self._made: dict[int, Allocation] = {}
-        self._live: dict[int, weakref.ref[object]] = {}  # by number: the references keep no buffer alive
-        self._numbers: dict[int, int] = {}  # of living buffers, by their identity
+        self._live: dict[int, weakref.ref[object]] = {}  # by number; weak, so that buffers can end
+        self._numbers: dict[int, int] = {}  # of live buffers, by id()
         self._ends: deque[tuple[int, int, float]] = deque()  # number, identity, time
         self._past: list[tuple[int, int, float]] = []
-        self._count = itertools.count()  # whose `next` is atomic
+        self._count = itertools.count()  # `next` is atomic, so no lock is needed
 
     def note(self, buffer: object, allocation: Allocation) -> None:
-        """A buffer has been made. The same buffer is noted once."""
+        """Record that a buffer was allocated, unless it is already recorded."""
         self._bury()
         if id(buffer) in self._numbers:
             return
@@ -67,28 +67,28 @@ class Memory:
 
         try:
             self._live[number] = weakref.ref(buffer, ended)
-        except TypeError:  # a backend's buffer that cannot be referred to weakly: it is not followed
+        except TypeError:  # a backend's buffer without weak references is not recorded
             return
         self._made[number] = allocation
         self._numbers[identity] = number
 
     def of(self, buffer: object) -> Allocation | None:
-        """What is known of a living buffer."""
+        """The allocation of a live buffer; None if it was not recorded."""
         self._bury()
         number = self._numbers.get(id(buffer))
         return None if number is None else self._made[number]
 
     def lives(self) -> list[Life]:
-        """Every allocation, in the order of their making."""
+        """All allocations, in order."""
         ends = {number: end for number, _, end in self._bury()}
         return [Life(a, ends.get(number)) for number, a in [*self._made.items()]]
 
     def live(self) -> list[Allocation]:
-        """Those that are alive."""
+        """The allocations whose buffers are alive."""
         return [life.allocation for life in self.lives() if life.end is None]
 
     def levels(self, until: float) -> Iterator[Level]:
-        """The bytes in use on each device after each change, until a moment."""
+        """The bytes in use on a device after each change up to the time `until` [s]."""
         lives = self.lives()
         changes = [(a.start, a.nbytes, a.device) for a, _ in lives]
         changes += [(end, -a.nbytes, a.device) for a, end in lives if end is not None]
@@ -99,7 +99,7 @@ class Memory:
                 yield Level(moment, device, in_use[device])
 
     def _bury(self) -> list[tuple[int, int, float]]:
-        """Take note of the buffers that have ended; all the ends so far."""
+        """Process the queue of ended buffers; returns all ends so far."""
         while self._ends:
             end = self._ends.popleft()
             number, identity, _ = end

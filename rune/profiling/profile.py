@@ -1,7 +1,7 @@
-"""A profile: where the time and the memory of a program go. Values and text, no running.
+"""A profile: where the time and the memory of a program go. This module runs no programs.
 
-Executors tell it the time of each step as their device measured it, and what the step moved and
-computed; it adds up, and remembers when it was. Steps that run one kernel are one row of a table.
+Executors report the time of each step as measured by the device, and how much it moved and
+computed; the profile adds this up and keeps the events. Steps that run the same kernel share a row.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
     from rune.drawing.svg import Picture
 
-MOST_EVENTS = 1_000_000  # beyond, events are counted, and no longer remembered one by one
-SHOWN = 20  # rows of a table of many
+MOST_EVENTS = 1_000_000  # further events are added to the totals, but not kept one by one
+SHOWN = 20  # the most rows of a table of totals
 THREADS = "Time of threads"
 
 
 @dataclass(slots=True)
 class StepProfile:
-    """A step of a compiled program: a kernel, a call of a library, copies.
+    """A step of a compiled program: a kernel, a library call, copies.
 
-    seconds:      on the device [s]
-    flops:        scalar operations, a multiply-add as two
-    bytes_moved:  read and written [B]
-    lines:        the user's, "demo.py:3"
-    scope:        the names of rune.named_scope around it, "net/layer"
+    seconds:      time on the device [s]
+    flops:        scalar operations; a multiply-add counts as two
+    bytes_moved:  bytes read and written [B]
+    lines:        the user's lines, "demo.py:3"
+    scope:        the names of the enclosing rune.named_scope, "net/layer"
     """
 
     name: str
@@ -54,12 +54,12 @@ class StepProfile:
 
     @property
     def flops_per_second(self) -> float:
-        """Operations in a second."""
+        """Operations per second."""
         return self.flops / self.seconds if self.seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes in a second."""
+        """Bytes per second."""
         return self.bytes_moved / self.seconds if self.seconds else 0.0
 
 
@@ -67,10 +67,10 @@ class StepProfile:
 class PlanProfile:
     """A compiled program on one device.
 
-    seconds:      of its calls, from the call until all is done; profiled calls wait [s]
-    arena_bytes:  memory for intermediate values, the most of any call [B]
-    steps:        empty where the device's backend measures no steps
-    processor:    for how long the threads that called were on a processor meanwhile [s]
+    seconds:      time of its calls until all work is done, as profiled calls wait for it [s]
+    arena_bytes:  memory for intermediate values, the maximum over all calls [B]
+    steps:        empty if the device's backend does not measure steps
+    processor:    how long the calling threads were on a processor during the calls [s]
     """
 
     name: str
@@ -86,8 +86,8 @@ class PlanProfile:
 class Total:
     """All events of one kind, name and line, added up.
 
-    seconds:    of all [s]
-    processor:  for how long their threads were on a processor meanwhile [s]; NaN if unknown
+    seconds:    their total time [s]
+    processor:  how long their threads were on a processor during them [s]; NaN if unknown
     """
 
     kind: Kind
@@ -99,7 +99,7 @@ class Total:
 
 
 class Profile:
-    """What was measured; printing it gives tables, and a notebook draws its timeline.
+    """The measurements of a profile. It prints as tables; a notebook also draws its timeline.
 
     >>> import rune, rune.numpy as rnp
     >>> with rune.debug.profile() as p:
@@ -112,7 +112,7 @@ class Profile:
         self._lock = locks.lock()
         self._plans: dict[int, tuple[object, PlanProfile]] = {}
         self._steps: dict[tuple[int, str, str], StepProfile] = {}
-        self._open: dict[tuple[Row, int], list[StepProfile]] = {}  # of calls that are running
+        self._open: dict[tuple[Row, int], list[StepProfile]] = {}  # steps of running calls
         self._totals: dict[tuple[Kind, str, str], Total] = {}
         self._before, self._after = counters(), None
         self.events: list[Event] = []
@@ -130,51 +130,51 @@ class Profile:
 
     @property
     def totals(self) -> tuple[Total, ...]:
-        """Everything but programs and steps, by kind, name and line; the longest first."""
+        """Everything except programs and steps, by kind, name and line; the longest first."""
         with self._lock:
             return tuple(sorted(self._totals.values(), key=lambda t: -t.seconds))
 
     @property
     def counters(self) -> Counters:
-        """Traces, compilations, runs, and binaries found on disk while it was gathering."""
+        """Traces, compilations, runs, and binaries found on disk while the profile recorded."""
         after = self._after or counters()
         names = [f.name for f in fields(Counters)]
         return Counters(**{n: getattr(after, n) - getattr(self._before, n) for n in names})
 
     @property
     def seconds(self) -> float:
-        """For how long it was, or has been, gathering [s]."""
+        """How long the profile recorded, or has recorded so far [s]."""
         return (self._end or time.perf_counter()) - self.start
 
     @property
     def levels(self) -> list[Level]:
-        """Memory over time: the bytes in use on each device after each change."""
+        """Memory over time: the bytes in use on a device after each change."""
         return list(self.memory.levels(self.start + self.seconds))
 
     def live_arrays(self) -> list[Allocation]:
-        """What was made while it was gathering and is alive still, the largest first."""
+        """Allocations during the profile that are still alive, the largest first."""
         return sorted(self.memory.live(), key=lambda a: -a.nbytes)
 
     def end(self) -> None:
-        """Nothing is counted from here on."""
+        """Stop recording."""
         if self._end:
             return
         self._after, self._last, self._worked = counters(), self._now(), self._work()
         self._end = self._last.time
 
     def _now(self) -> Moment:
-        """Now, by the clock of the thread in which the profile began."""
+        """The current moment; its clock is NaN in any thread but the one that began the profile."""
         now = moment()
         return now if here() == self._thread else now._replace(clock=math.nan)
 
     @property
     def between(self) -> list[Event]:
-        """What threads did while nothing was told: Python, the user's own and that around calls."""
+        """The gaps between recorded events: Python code, the user's own and that around calls."""
         return [piece for piece in self._pieces() if piece.kind is Kind.PYTHON]
 
     @property
     def threads(self) -> list[ThreadTime]:
-        """What each thread spent in what, on a processor and waiting; workers of devices last."""
+        """How long each thread computed and waited, by kind of event; device workers come last."""
         return [*threads.times(self._pieces()), *(self._worked or self._work())]
 
     def _pieces(self) -> Iterable[Event]:
@@ -183,7 +183,7 @@ class Profile:
         return threads.pieces(self.events, {self._thread: [self._begin, *end]})
 
     def add_workers(self, device: str, workers: Workers) -> None:
-        """The time that threads compute for a device counts from the first call of this on."""
+        """Start counting the computing time of a device's threads; later calls do nothing."""
         if device not in self._workers:
             self._workers[device] = Work(device, workers)
 
@@ -191,12 +191,12 @@ class Profile:
         return [work.now() for work in self._workers.values()]
 
     def add(self, event: Event) -> None:
-        """Something has ended."""
+        """Record an event that has ended."""
         if len(self.events) < MOST_EVENTS and not self._end:
             self.events.append(event)
 
     def add_total(self, event: Event) -> None:
-        """Something outside of compiled programs has ended."""
+        """Record an event outside compiled programs, and add it to the totals."""
         self.add(event)
         key = event.kind, event.title, event.line
         with self._lock:
@@ -206,7 +206,7 @@ class Profile:
             total.processor += event.processor
 
     def add_call(self, key: object, call: Event, arena_bytes: int) -> None:
-        """A call of a program has ended; `key` is the program's own."""
+        """Record a call of a program that has ended; `key` identifies the program."""
         with self._lock:
             plan = self._plan(key, call.name, call.row.device)
             plan.calls += 1
@@ -218,9 +218,9 @@ class Profile:
         self._add_steps(call.row, steps, call.start, call.seconds)
 
     def _add_steps(self, row: Row, steps: list[StepProfile], start: float, seconds: float) -> None:
-        # A device tells how long its steps took, and not when: they stand end to end in the call.
+        # Devices report how long steps took, not when, so they are placed end to end in the call.
         measured = sum(s.seconds for s in steps)
-        scale = min(1.0, seconds / measured) if measured else 1.0  # clocks of host and device run apart
+        scale = min(1.0, seconds / measured) if measured else 1.0  # host and device clocks drift
         for step in steps:
             length = step.seconds * scale
             details = {"calls": step.calls, "operations": step.flops, "bytes": step.bytes_moved}
@@ -228,7 +228,7 @@ class Profile:
             start += length
 
     def add_step(self, key: object, name: str, device: str, step: StepProfile) -> None:
-        """Steps of a program have ended: their counts are added to those of the same name."""
+        """Record steps of a program that have ended, and add them to those of the same name."""
         with self._lock:
             plan = self._plan(key, name, device)
             self._open.setdefault((here(device), id(key)), []).append(step)
@@ -243,7 +243,7 @@ class Profile:
             total.bytes_moved += step.bytes_moved
 
     def _plan(self, key: object, name: str, device: str) -> PlanProfile:
-        # The key is kept alive here, so that its identity stays its own.
+        # Keeps the key alive, so that no other object can get its id().
         return self._plans.setdefault(id(key), (key, PlanProfile(name, device)))[1]
 
     def trace(self) -> Mapping[str, object]:
@@ -260,7 +260,7 @@ class Profile:
         return late_modules.trace_file().write(path, self.trace())
 
     def picture(self) -> Picture:
-        """The timeline: a band for each device and thread, memory of each device below."""
+        """The timeline: a band for each device and thread, with the memory of each device below."""
         return late_modules.view().picture(self)
 
     def __str__(self) -> str:
@@ -279,7 +279,7 @@ class Profile:
 
 
 def summary(profile: Profile) -> str:
-    """One line: how often programs ran, were traced and compiled."""
+    """One line: how many times programs ran, were traced and compiled."""
     counters = profile.counters
     look_ups = counters.disk_hits + counters.disk_misses
     return (
@@ -289,7 +289,7 @@ def summary(profile: Profile) -> str:
 
 
 def plan_rows(plan: PlanProfile) -> list[tuple[str, ...]]:
-    """The table of a program's steps, the longest first, below a head."""
+    """The table of a program's steps, with a header row, the longest step first."""
     rows = [("step", "calls", "time", "share", "GFLOP/s", "GB/s", "line")]
     total = sum(s.seconds for s in plan.steps) or 1.0
     rows += [
@@ -320,7 +320,7 @@ def plan_text(plan: PlanProfile) -> str:
 
 
 def totals_rows(totals: Sequence[Total]) -> list[tuple[str, ...]]:
-    """The table of everything outside of compiled programs, below a head, if there was any."""
+    """The table of events outside compiled programs, with a header row; empty without events."""
     rows = [(t.name, t.kind.value, *_spent(t), t.line) for t in totals[:SHOWN]]
     more = totals[SHOWN:]
     if more:
@@ -341,7 +341,7 @@ def totals_text(totals: Sequence[Total]) -> str:
 
 
 def threads_rows(times: Sequence[ThreadTime]) -> list[tuple[str, ...]]:
-    """The table of what threads computed, and what they waited, below a head."""
+    """The table of how long threads computed and waited, with a header row."""
     rows = [(t.thread, str(t.kind), time_text(t.seconds), time_text(t.processor), time_text(t.waiting)) for t in times]
     return [("thread", "in", "time", "on processor", "waiting"), *rows] if rows else []
 
@@ -352,13 +352,13 @@ def threads_text(times: Sequence[ThreadTime]) -> str:
 
 
 def live_rows(allocations: Sequence[Allocation]) -> list[tuple[str, ...]]:
-    """The table of the first of these, below a head; none without any."""
+    """The table of the first few allocations, with a header row; empty without allocations."""
     rows = [(a.text, bytes_text(a.nbytes), a.device, a.line) for a in allocations[:SHOWN]]
     return [("array", "size", "device", "line"), *rows] if rows else []
 
 
 def memory_text(profile: Profile) -> str:
-    """`memory: cpu:0 40 KiB at most, 20 KiB alive`; empty if no array was made."""
+    """`memory of arrays made here: cpu:0 40 KiB at most, 20 KiB at the end`; empty without any."""
     most: dict[str, int] = {}
     now: dict[str, int] = {}
     for _, device, nbytes in profile.levels:

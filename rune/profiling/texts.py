@@ -1,4 +1,4 @@
-"""Times, bytes and tables as text for people."""
+"""Times, bytes and tables as human-readable text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BYTES = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
 def time_text(seconds: float) -> str:
-    """A time for people.
+    """A time as human-readable text.
 
     >>> time_text(0.0012), time_text(7e-8)
     ('1.20 ms', '70 ns')
@@ -24,7 +24,7 @@ def time_text(seconds: float) -> str:
 
 
 def bytes_text(size: int) -> str:
-    """A number of bytes for people.
+    """A number of bytes as human-readable text.
 
     >>> bytes_text(1000), bytes_text(37888), bytes_text(3 << 20)
     ('1000 B', '37 KiB', '3 MiB')
@@ -36,7 +36,7 @@ def bytes_text(size: int) -> str:
 
 
 def counted(number: object, noun: str) -> str:
-    """A number, which may be a symbolic size, of things.
+    """A number, possibly a symbolic size, with its noun in singular or plural.
 
     >>> counted(1, "copy"), counted(2, "copy"), counted(0, "trace"), counted(5, "live array")
     ('1 copy', '2 copies', '0 traces', '5 live arrays')
@@ -46,7 +46,7 @@ def counted(number: object, noun: str) -> str:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The lines of a table: its first and last column to the left, numbers between to the right."""
+    """The lines of a table; the first and last column align left, those between align right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     last = len(widths) - 1
     return [

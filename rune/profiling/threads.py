@@ -1,8 +1,8 @@
-"""Where the time of each thread went: computing, waiting, and Python between calls.
+"""How each thread spent its time: computing, waiting, and in Python between calls.
 
-Each moment of a thread belongs to its innermost event, and to PYTHON if there is none but blocks
-that the user named. How long the thread was on a processor meanwhile is what its own clock says;
-for the rest of the time it waited.
+Each moment of a thread belongs to its innermost event, or to PYTHON outside all events; blocks that
+the user named do not count. The thread's own clock says how long it was on a processor; the rest of
+the time it waited.
 
 Cost: linear in the number of events, after sorting them.
 """
@@ -18,15 +18,15 @@ from rune.profiling.events import HOST, Event, Kind, Moment, Row, row_names
 from rune.profiling.texts import counted
 from rune.records import dataclass
 
-_INSIDE = Kind.STEP, Kind.COLLECTIVE  # of a call: a device says how long they took, and seldom when
+_INSIDE = Kind.STEP, Kind.COLLECTIVE  # within calls; devices seldom report their times
 
 
 @dataclass(slots=True)
 class ThreadTime:
-    """What a thread spent in events of one kind, without those within them.
+    """The time that a thread spent in events of one kind, without the events nested in them.
 
-    seconds:    of the clock on the wall [s]
-    processor:  of that on a processor [s]; NaN where the system does not say
+    seconds:    wall-clock time [s]
+    processor:  the part of it on a processor [s]; NaN if the system does not measure it
     """
 
     thread: str
@@ -36,7 +36,7 @@ class ThreadTime:
 
     @property
     def waiting(self) -> float:
-        """Not on a processor [s]."""
+        """The time that was not on a processor [s]."""
         return max(0.0, self.seconds - self.processor)
 
 
@@ -45,32 +45,32 @@ class Workers(Protocol):
 
     @property
     def ids(self) -> Sequence[int]:
-        """One for each."""
+        """One id for each thread."""
         ...
 
     def seconds(self) -> float:
-        """For how long they were on a processor, all of them [s]."""
+        """The time that all of them together were on a processor [s]."""
         ...
 
 
 class Work:
-    """What workers of a device compute, and for how long they could, from now on."""
+    """Measures from now on how long a device's workers compute, and how long they could have."""
 
     def __init__(self, device: str, workers: Workers):
         self.name, self.workers = f"{counted(len(workers.ids), 'worker')} of {device}", workers
         self.count, self.begin = len(workers.ids), Moment(time.perf_counter(), workers.seconds())
 
     def now(self) -> ThreadTime:
-        """Until now."""
+        """The times so far."""
         seconds = self.count * (time.perf_counter() - self.begin.time)
         return ThreadTime(self.name, "kernels", seconds, self.workers.seconds() - self.begin.clock)
 
 
-Windows = Mapping[Row, Sequence[Moment]]  # of a thread of the host: where its time begins, and ends
+Windows = Mapping[Row, Sequence[Moment]]  # by host thread: when its time begins, and ends
 
 
 def by_thread(events: Iterable[Event]) -> dict[Row, list[Event]]:
-    """The events that tell what a thread did, by its row on the host."""
+    """The events that show what each thread did, by the thread's row on the host."""
     threads: dict[Row, list[Event]] = {}
     for event in events:
         if event.kind not in _INSIDE:
@@ -79,7 +79,7 @@ def by_thread(events: Iterable[Event]) -> dict[Row, list[Event]]:
 
 
 def pieces(events: Iterable[Event], windows: Windows) -> Iterator[Event]:
-    """The time of every thread in pieces of one kind; from its first event on without a window."""
+    """The time of each thread, cut into pieces of one kind; a window may extend it past events."""
     threads = {row: list[Event]() for row in windows} | by_thread(events)
     for row, members in threads.items():
         yield from _pieces(row, members, windows.get(row, ()))
@@ -104,12 +104,12 @@ def _ends(event: Event) -> tuple[Moment, Moment]:
 
 
 def _depth(event: Event) -> tuple[float, float]:
-    """The larger, the deeper an event is within those of the same moment."""
+    """A sort key that is larger for an event nested deeper among those at the same moment."""
     return event.start, -event.seconds
 
 
 def times(pieces: Iterable[Event]) -> list[ThreadTime]:
-    """What each thread spent in what, thread by thread, the most first."""
+    """The time of each thread by kind of event, thread by thread, the longest kind first."""
     totals: dict[Row, dict[Kind, ThreadTime]] = {}
     for piece in pieces:
         total = totals.setdefault(piece.row, {}).setdefault(piece.kind, ThreadTime("", piece.kind))

@@ -1,11 +1,11 @@
 """A profile as a file in the Trace Event Format, which Perfetto and chrome://tracing open.
 
-Complete events ("X") with microseconds from the beginning of the profile, each on the row of a
-number: `pid` is the process for threads of the host, and a number of its own for all devices,
-`tid` the thread or the device. `tts` and `tdur` are the clock of an event's thread, which stands
-still while it waits. Metadata events ("M") give rows their names, counters ("C") are the
-bytes in use. `displayTimeUnit` stays away: it says how to show times, but versions of Perfetto take
-it for the unit of `ts`.
+The file holds complete events ("X"), timed in microseconds from the beginning of the profile. Two
+numbers give an event's row: `pid` is one number for all host threads and another for all devices;
+`tid` is the thread or the device. `tts` and `tdur` are times by the thread's clock, which stops
+while the thread waits. Metadata events ("M") name the rows; counters ("C") are the bytes in use.
+`displayTimeUnit` is omitted: it says how to show times, but some versions of Perfetto take it for
+the unit of `ts`.
 Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 
@@ -21,14 +21,14 @@ from pathlib import Path
 from rune.profiling.events import HOST, Event, Row, row_names
 from rune.profiling.memory import Level
 
-HOST_PROCESS, DEVICES = 1, 2  # numbers of the two groups of rows
+HOST_PROCESS, DEVICES = 1, 2  # the `pid` of the two groups of rows
 MICROSECONDS = 1e6
 
 Record = dict[str, object]
 
 
 def trace(events: Sequence[Event], levels: Iterable[Level], start: float) -> Mapping[str, object]:
-    """The contents of the file; times count from `start` [s]."""
+    """The contents of the file, with times relative to `start` [s]."""
     numbers = {row: n for n, row in enumerate(rows(events), 1)}
     records = [
         *_names(numbers),
@@ -39,7 +39,7 @@ def trace(events: Sequence[Event], levels: Iterable[Level], start: float) -> Map
 
 
 def rows(events: Iterable[Event]) -> list[Row]:
-    """The rows of events: threads of the host, in the order of their first event, then devices."""
+    """The rows of the events: host threads in the order of their first event, then devices."""
     every = dict.fromkeys(e.row for e in events)
     return sorted(every, key=lambda row: (row.device != HOST, "" if row.device == HOST else row.device))
 
@@ -75,14 +75,14 @@ def _complete(event: Event, number: int, start: float) -> Record:
 
 
 def _thread_clock(event: Event) -> Record:
-    """For how long the thread was on a processor; nothing where that is not known."""
+    """The fields for the time that the thread was on a processor; none if that is unknown."""
     if math.isnan(event.processor):
         return {}
     return {"tts": event.clock * MICROSECONDS, "tdur": event.processor * MICROSECONDS}
 
 
 def _readable(detail: object) -> object:
-    """A detail as JSON has it, which knows no NaN: readers refuse a whole file for one."""
+    """A detail in strict JSON, which has no NaN: a reader would reject the whole file for one."""
     return str(detail) if isinstance(detail, float) and not math.isfinite(detail) else detail
 
 
@@ -100,7 +100,7 @@ def _counter(level: Level, start: float) -> Record:
 def write(path: str | os.PathLike[str], contents: Mapping[str, object]) -> Path:
     """Write the file, compressed if its name ends in `.gz`."""
     file = Path(path)
-    text = json.dumps(contents, default=str, allow_nan=False)  # what spans say may be anything
+    text = json.dumps(contents, default=str, allow_nan=False)  # details of spans may be any objects
     if file.suffix == ".gz":
         file.write_bytes(gzip.compress(text.encode()))
     else:

@@ -1,6 +1,6 @@
-"""What a notebook shows of a profile: figures, the timeline with memory below, and tables.
+"""A profile's view in a notebook: figures, the timeline with memory below it, and tables.
 
-It is one string without scripts, in the notebook's own text colour, light or dark.
+The view is one string without scripts, and takes the notebook's own text colour, light or dark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Rows = Sequence[tuple[str, ...]]
 
-# Every rule is scoped by one class, because the cells of a notebook share their styles.
+# Every rule is scoped by one class, because all cells of a notebook share their styles.
 STYLE = """<style>
 .rune-profile { font-family: sans-serif; font-size: 13px; }
 .rune-profile h4 { font-size: 14px; margin: 14px 0 6px; }
@@ -35,7 +35,7 @@ STYLE = """<style>
 
 
 def picture(profile: Profile) -> Picture:
-    """The timeline: a band for each device and thread, memory of each device below."""
+    """The timeline: a band for each device and thread, and below it the memory of each device."""
     events = [*profile.events, *profile.between]
     names = row_names(trace_file.rows(events))
     bars = [_bar(names[e.row], e) for e in events]
@@ -47,7 +47,7 @@ def picture(profile: Profile) -> Picture:
 
 
 def _bar(row: str, event: Event) -> Bar:
-    """A bar; its note is the line, and for how long the thread was on a processor."""
+    """A bar, whose note gives the line and how long the thread was on a processor."""
     is_known = event.seconds > 0 and not math.isnan(event.processor)
     processor = f"{time_text(event.processor)} on a processor" if is_known else ""
     share = min(1.0, event.processor / event.seconds) if is_known else 0.0
@@ -66,14 +66,14 @@ def _areas(profile: Profile) -> list[Area]:
 
 
 def html_of(profile: Profile, head: str, tables: Sequence[tuple[str, Rows]]) -> str:
-    """The view: a head, the picture, and tables with their titles; empty tables are left out."""
+    """The view: a head, the picture, and tables with titles; it omits empty tables."""
     parts = [f"<div>{html.escape(head)}</div>", f'<div class="picture">{picture(profile).svg}</div>']
     parts += [f'<h4>{html.escape(title)}</h4><div class="wide">{table(rows)}</div>' for title, rows in tables if rows]
     return f'{STYLE}<div class="rune-profile">{"".join(parts)}</div>'
 
 
 def table(rows: Rows) -> str:
-    """Rows as a table: the first row is its head, the first and last column stand to the left."""
+    """Rows as a table: the first row is its header; the first and last columns align left."""
     head, *body = rows
     lines = (f"<tr>{_cells(row, 'td')}</tr>" for row in body)
     return f"<table><tr>{_cells(head, 'th')}</tr>{''.join(lines)}</table>"

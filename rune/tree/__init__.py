@@ -1,13 +1,13 @@
-"""Trees: nested containers seen as a list of leaves and a TreeDef, the structure without them.
+"""Trees: nested containers as a list of leaves and a TreeDef, the structure without the leaves.
 
     {"b": (x, None), "a": y}   <->   [y, x]  and  PyTreeDef({'a': *, 'b': (*, None)})
 
-None is a node without leaves. The names are those of jax.tree, and mean the same.
+None is a node without leaves. The names and their meanings are those of jax.tree.
 registry.py: which classes are nodes. treedef.py: the structure. Here: functions on trees.
-rune.tree_util: the same under the names of jax.tree_util.
+rune.tree_util: the same functions under the names of jax.tree_util.
 
-`flatten` is on the path of every jit call and the reason for what is unrolled by hand below.
-Containers may be nested deeper than Python's recursion limit. Not done: cycles.
+Every jit call runs `flatten`, so some of its code below is unrolled by hand for speed.
+Containers may be nested deeper than Python's recursion limit. Not supported: cycles.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if _typing.TYPE_CHECKING:
     from rune.array import Array as _Array
     from rune.tree_files import load, save
 
-    # A tree of arrays and nothing else, as far as types show it: no class with fields of others.
+    # A tree of arrays only, as far as types can express it: without user-defined node classes.
     _Arrays: _typing.TypeAlias = "_Array | tuple[_Arrays, ...] | list[_Array] | Mapping[Any, _Arrays] | None"
     _S = _typing.TypeVar("_S", bound=_Arrays)
     _R = _typing.TypeVar("_R")
@@ -95,11 +95,11 @@ __all__ = [
 
 IsLeaf = Callable[..., bool]
 _MISSING = object()
-_DEEPEST_CALL = 64  # of `_walk`, which is faster than the stack of `_walk_deep`
+_DEEPEST_CALL = 64  # of `_walk`, whose recursion is faster than the explicit stack of `_walk_deep`
 
 
 def flatten(tree: object, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree, and its structure. `is_leaf` can stop at a node, None included.
+    """The leaves of a tree, and its structure. `is_leaf` can make a leaf of any node, also of None.
 
     Errors: ArgumentError for a dict with keys that cannot be sorted.
 
@@ -117,7 +117,7 @@ def flatten(tree: object, is_leaf: IsLeaf | None = None) -> tuple[list[Any], Tre
 
 
 def _walk(kind: Kind, tree: Any, leaves: list[Any], depth: int) -> TreeDef:
-    # The hot path: a container of leaves only costs one look-up and no tuple of parts.
+    # The hot path: a container that holds only leaves costs one look-up and no tuple of parts.
     if kind is TUPLE or kind is LIST:
         children, data = tree, None
     else:
@@ -164,7 +164,7 @@ def flatten_with_path(
 ) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
     """The (key path, leaf) pairs of a tree, and its structure.
 
-    is_leaf_takes_path: ask `is_leaf(path, node)` instead of `is_leaf(node)`.
+    is_leaf_takes_path: call `is_leaf(path, node)` instead of `is_leaf(node)`.
 
     Errors: none: anything but a container is a leaf.
 
@@ -186,7 +186,7 @@ def _walk_with_path(tree: object, path: KeyPath, stops: IsLeaf | None, pairs: li
     around: list[tuple[Kind, Any, KeyPath, Iterator[tuple[Any, Any]], list[TreeDef]]] = []
     while True:
         kind = kinds[type(tree)]
-        if (stops is not None and stops(path, tree)) or kind is None:  # leaves are asked about, too
+        if (stops is not None and stops(path, tree)) or kind is None:  # `is_leaf` sees leaves, too
             pairs.append((path, tree))
             part = LEAF
         else:
@@ -210,7 +210,7 @@ def _walk_with_path(tree: object, path: KeyPath, stops: IsLeaf | None, pairs: li
 
 
 def unflatten(treedef: TreeDef, leaves: Iterable[object]) -> Any:
-    """The tree of this structure with these leaves; ArgumentError when their number is wrong.
+    """Build the tree that has this structure and these leaves.
 
     Errors: ArgumentError for another number of leaves.
 
@@ -257,7 +257,7 @@ def leaves_with_path(
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-# For a tree of unknown type, checkers would otherwise take the first signature.
+# Without this overload, checkers would apply the next one to a tree of unknown type.
 @_typing.overload
 def map(f: Callable[..., object], tree: _typing.Never, *rest: object, is_leaf: IsLeaf | None = None) -> Any: ...
 @_typing.overload
@@ -275,9 +275,9 @@ def map(f: Callable[[_Array], _R], tree: list[_Array], *, is_leaf: None = None) 
 @_typing.overload
 def map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> Any: ...
 def map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> object:
-    """Apply f leaf by leaf; each of `rest` has `tree` as a prefix, and gives f its subtrees.
+    """Apply f to each leaf of `tree`, and to the subtrees at its place in the trees of `rest`.
 
-    Errors: ArgumentError with both key paths if one of `rest` differs from `tree`.
+    Errors: ArgumentError with both key paths if `tree` is not a prefix of one of `rest`.
 
     >>> map(lambda x, y: x + y, {"a": 1, "b": None}, {"a": 10, "b": None})
     {'a': 11, 'b': None}
@@ -294,7 +294,7 @@ def map_with_path(
     is_leaf: IsLeaf | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """As `map`, where f takes the key path first.
+    """As `map`, where f takes the key path as its first argument.
 
     Errors: ArgumentError for trees that do not match, with the path.
 
@@ -312,7 +312,7 @@ def reduce(
 ) -> _R:
     """Fold the leaves from the left.
 
-    Errors: TypeError for no leaves and no `initializer`.
+    Errors: TypeError for a tree without leaves if there is no `initializer`.
 
     >>> reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)})
     6
@@ -324,7 +324,7 @@ def reduce(
 def reduce_associative(
     operation: Callable[[Any, Any], _R], tree: object, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> _R:
-    """Fold the leaves by an associative operation, as a balanced tree: log2(leaves) deep.
+    """Fold the leaves with an associative operation in a balanced tree: log2(leaves) deep.
 
     Errors: ArgumentError for a tree without leaves if there is no identity.
 
@@ -354,9 +354,9 @@ def all(tree: object, *, is_leaf: IsLeaf | None = None) -> bool:
 
 
 def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: object) -> Any:
-    """Turn an outer tree of inner trees inside out; inner None means that of the first.
+    """Turn an outer tree of inner trees inside out; inner None takes the structure of the first.
 
-    Errors: ArgumentError when the tree is not outer with inner at every leaf.
+    Errors: ArgumentError if the tree does not have the inner structure at every outer leaf.
 
     >>> transpose(structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
     {'a': [1, 3], 'b': [2, 4]}
@@ -386,7 +386,7 @@ def all_leaves(iterable: Iterable[object], is_leaf: IsLeaf | None = None) -> boo
 
 
 def flatten_up_to(prefix: TreeDef, tree: object) -> list[Any]:
-    """The subtrees of `tree` where `prefix` has leaves; ArgumentError where the two differ.
+    """The subtrees of `tree` at the leaves of `prefix`.
 
     Errors: ArgumentError for trees that do not match, with the path.
 
@@ -431,7 +431,7 @@ def flatten_one_level(tree: object) -> tuple[list[Any], Any]:
 
 
 def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> Any:
-    """The full tree with each leaf replaced by the leaf of the prefix above it.
+    """The full tree, with each leaf replaced by the prefix's leaf above it.
 
     Errors: ArgumentError with both key paths where one is not a prefix of the other.
 
@@ -442,7 +442,7 @@ def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = N
 
 
 def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """For every leaf of the full tree, that of the prefix above it: how in_axes=(0, None) is read.
+    """For each leaf of the full tree, the prefix's leaf above it, as vmap reads in_axes=(0, None).
 
     Errors: ArgumentError with both key paths where one is not a prefix of the other.
 
@@ -457,8 +457,8 @@ def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: IsLeaf | N
 class Partial(functools.partial[Any]):
     """A function with some arguments bound: a node whose leaves are those arguments.
 
-    The function is data, compared by ==. A Partial of a Partial is one, with all the arguments;
-    those of a plain functools.partial are part of the function.
+    The function is static data, compared by ==. A Partial of a Partial merges into one with all
+    arguments; those of a plain functools.partial remain part of the function.
 
     >>> add_one = Partial(lambda x, y: x + y, 1)
     >>> add_one(2), leaves(add_one)
@@ -468,7 +468,7 @@ class Partial(functools.partial[Any]):
     __slots__ = ()
 
     def __new__(cls, func: Callable[..., object], /, *args: object, **keywords: object) -> Partial:
-        # functools.partial takes another one apart; its method is as good, and compares by it.
+        # functools.partial would absorb a plain one; its bound __call__ works and compares alike.
         is_plain = isinstance(func, functools.partial) and not isinstance(func, Partial)
         return super().__new__(cls, func.__call__ if is_plain else func, *args, **keywords)
 

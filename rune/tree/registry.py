@@ -1,10 +1,11 @@
 """The classes whose instances are nodes of trees, and the keys that lead to their children.
 
-A Kind says how the instances of one class come apart, into children and data, and together again.
-tuple, list and namedtuple go in order, dict and defaultdict by sorted key, OrderedDict by
-insertion. Other classes are leaves until registered, each exactly: a subclass is another class.
+A Kind splits the instances of one class into children and data, and joins them again. The order of
+children is that of a tuple, list or namedtuple; by sorted key for dict and defaultdict; that of
+insertion for OrderedDict. Instances of other classes are leaves until the class is registered;
+registering a class does not cover its subclasses.
 
-`kinds` is the only registry there is; it only grows, and keeps the classes it has met alive.
+`kinds` is the only registry. It only grows, and keeps alive every class whose instances it has met.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Unflatten = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class DictKey:
-    """The step to a dict's value: ['a'].
+    """The step to a value in a dict: ['a'].
 
     >>> import rune
     >>> rune.tree.leaves_with_path({"a": 1})
@@ -112,17 +113,17 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """How the instances of one class come apart and together."""
+    """How to split the instances of one class into children and data, and join them."""
 
     type: type
     name: str
     split: Callable[[Any], tuple[Children, Any]]  # node -> children, data
     join: Callable[[Any, Children], Any]  # data, children -> node
-    keys: Callable[[Any], Iterable[Any]] | None  # node -> one key entry a child
+    keys: Callable[[Any], Iterable[Any]] | None  # node -> one key entry per child
 
 
 class Kinds(dict[type, "Kind | None"]):
-    """The kind of every class met so far: None for leaves; namedtuples enter when first met."""
+    """The kind of each class met so far, None for leaves; adds a namedtuple when it meets one."""
 
     def __missing__(self, cls: type) -> Kind | None:
         is_namedtuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
@@ -202,11 +203,11 @@ def _register(kind: Kind) -> None:
 def register_node(
     nodetype: C, flatten_func: Flatten, unflatten_func: Unflatten, flatten_with_keys_func: FlattenWithKeys | None = None
 ) -> C:
-    """Make instances of a class nodes: flatten_func(x) is (children, data), the other undoes it.
+    """Make instances of a class nodes.
 
-    Data must compare by ==, and is a part of every cache's key; unflatten_func takes (data,
-    children).
-    Errors: ArgumentError when the class is registered already.
+    flatten_func(x) returns (children, data), and unflatten_func(data, children) undoes it. The data
+    must compare by ==, and become part of every cache key.
+    Errors: ArgumentError if the class is already registered.
 
     >>> from rune import tree
     >>> class Pair:
@@ -232,9 +233,9 @@ def register_node(
 def register_node_with_keys(
     nodetype: C, flatten_with_keys: FlattenWithKeys, unflatten_func: Unflatten, flatten_func: Flatten | None = None
 ) -> C:
-    """As register_node, where the children come as (key entry, child) pairs.
+    """As register_node, but flattening returns (key entry, child) pairs.
 
-    Errors: ArgumentError for a class that is registered already.
+    Errors: ArgumentError for a class that is already registered.
 
     >>> from rune import tree
     >>> class Point:
@@ -255,10 +256,10 @@ def register_node_with_keys(
 
 
 def register_node_class(cls: C) -> C:
-    """Register, as a decorator, a class with methods tree_flatten and tree_unflatten.
+    """Register a class that has methods tree_flatten and tree_unflatten; for use as a decorator.
 
-    A method tree_flatten_with_keys gives the keys, too.
-    Errors: ArgumentError for a class that is registered already, and for one without them.
+    A method tree_flatten_with_keys supplies the keys, too.
+    Errors: ArgumentError for a class that is already registered, or lacks the methods.
 
     >>> from rune import tree
     >>> @tree.register_node_class
@@ -278,9 +279,9 @@ def register_node_class(cls: C) -> C:
 
 
 def register_node_with_keys_class(cls: C) -> C:
-    """As register_node_class, of a class with tree_flatten_with_keys; tree_flatten may be missing.
+    """As register_node_class, for a class with tree_flatten_with_keys; tree_flatten is optional.
 
-    Errors: ArgumentError for a class that is registered already, and for one without them.
+    Errors: ArgumentError for a class that is already registered, or lacks the methods.
 
     >>> from rune import tree
     >>> @tree.register_node_with_keys_class
@@ -301,7 +302,7 @@ def register_node_with_keys_class(cls: C) -> C:
 
 
 def _methods(operation: str, cls: type, *names: str) -> tuple[Flatten, Unflatten]:
-    """The methods of a class by which its instances come apart and together."""
+    """The methods of a class that flatten and unflatten its instances."""
     _require_class(operation, cls)
     if not all(hasattr(cls, name) for name in names):
         raise ArgumentError(f"{operation}: cannot register {cls.__name__} (methods {' and '.join(names)} required)")
@@ -310,9 +311,9 @@ def _methods(operation: str, cls: type, *names: str) -> tuple[Flatten, Unflatten
 
 
 def register_static(cls: C) -> C:
-    """Make the instances of `cls` nodes without leaves: all of it is data. Usable as decorator.
+    """Make the instances of `cls` nodes without leaves, which are data only; also a decorator.
 
-    Errors: ArgumentError for a class that is registered already.
+    Errors: ArgumentError for a class that is already registered.
 
     >>> from rune import tree
     >>> @tree.register_static
@@ -346,9 +347,9 @@ def register_dataclass(
 ) -> Any:
     """Make a dataclass a node: data fields are children, meta fields are data. Also a decorator.
 
-    Without names every field made by __init__ is a child, except those declared with
-    field(metadata={"static": True}), which `static()` writes for them.
-    Errors: ArgumentError when the names are not exactly those __init__ takes.
+    Without names, each field that __init__ takes is a child, except those declared with
+    field(metadata={"static": True}), for which `static()` is a shorthand.
+    Errors: ArgumentError if the names are not exactly those that __init__ takes.
 
     >>> @register_dataclass(data_fields=["w"], meta_fields=["name"])
     ... @dataclass
@@ -393,7 +394,7 @@ def _data_and_meta(
 
 
 def static(**kwargs: Any) -> Any:
-    """A field of a dataclass that is data and no child; arguments as of `dataclasses.field`.
+    """A dataclass field that is data, not a child; arguments are those of `dataclasses.field`.
 
     Errors: those of `dataclasses.field`.
 

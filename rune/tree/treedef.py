@@ -1,7 +1,7 @@
 """TreeDef: the structure of a tree without its leaves.
 
-Equality compares all of a structure. It is cheap because the TreeDefs of plain containers are
-remembered, so that equal ones are mostly the same object; the memory is bounded and may forget.
+Equality compares the complete structures. It is usually cheap, because a bounded cache of the
+TreeDefs of plain containers makes most equal ones the same object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rune.tree.registry import DICT, LIST, NONE, ORDERED, TUPLE, Kind, keys_of, 
 class TreeDef:
     """The structure of a tree: immutable, hashable, compared by value.
 
-    It prints as JAX's does: PyTreeDef({'a': *, 'b': (*, None)}).
+    It prints like JAX's: PyTreeDef({'a': *, 'b': (*, None)}).
 
     >>> import rune
     >>> structure = rune.tree.structure({"a": 1, "b": (2, None)})
@@ -33,12 +33,12 @@ class TreeDef:
     data: Any
     parts: tuple[TreeDef, ...]
     num_leaves: int
-    is_exact: bool  # whether an equal one is interchangeable with it
-    _hash: list[int] = field(default_factory=list, repr=False)  # empty until asked for
+    is_exact: bool  # whether any equal TreeDef can replace it
+    _hash: list[int] = field(default_factory=list, repr=False)  # empty until it is computed
 
     @property
     def num_nodes(self) -> int:
-        """The number of containers and leaves, Nones included."""
+        """The number of containers and leaves, including Nones."""
         return _folded(self, lambda _, counts: 1 + sum(counts))
 
     def children(self) -> list[TreeDef]:
@@ -46,7 +46,7 @@ class TreeDef:
         return list(self.parts)
 
     def node_data(self) -> tuple[type, Any] | None:
-        """The class and data of the outermost node (of a dict a list of keys); None for a leaf."""
+        """The class and data of the outermost node (a list of keys for a dict); None for a leaf."""
         if self.kind is None:
             return None
         return self.kind.type, list(self.data) if self.kind is DICT else self.data
@@ -55,7 +55,7 @@ class TreeDef:
     def from_node_data_and_children(
         registry: object, node_data: tuple[type, Any] | None, children: Iterable[TreeDef]
     ) -> TreeDef:
-        """The structure that `node_data` and `children` describe; all registries know the same.
+        """The structure that `node_data` and `children` describe; `registry` makes no difference.
 
         Errors: ArgumentError if the class is not registered as a node.
         """
@@ -78,10 +78,10 @@ class TreeDef:
     def walk(
         self, f_node: Callable[..., object], f_leaf: Callable[..., object] | None, leaves: Iterable[object]
     ) -> Any:
-        """Fold leaves by the structure: f_leaf(leaf), then f_node(values of the children, data).
+        """Fold leaves along the structure: f_leaf(leaf), then f_node(values of the children, data).
 
-        The data of a namedtuple is its class, that of a dict a list of keys. f_leaf None: the leaf.
-        Errors: ArgumentError when the number of leaves is another than `num_leaves`.
+        The data of a namedtuple is its class, that of a dict a list of keys. Without f_leaf, f_node
+        gets the leaves themselves. Errors: ArgumentError unless there are `num_leaves` leaves.
 
         >>> import rune
         >>> rune.tree.structure([1, (2, 3)]).walk(lambda parts, _: sum(parts), None, [1, 2, 3])
@@ -98,9 +98,9 @@ class TreeDef:
         return values[0]
 
     def from_iterable_tree(self, tree: Iterable[object]) -> Any:
-        """The tree of this structure whose children come out of iterables, level by level.
+        """The tree of this structure with leaves from nested iterables, one iterable per node.
 
-        Errors: ArgumentError where an iterable has another number of children.
+        Errors: ArgumentError if an iterable has another number of children.
 
         >>> import rune
         >>> rune.tree.structure({"a": 0, "b": (0, 0)}).from_iterable_tree([1, [2, 3]])
@@ -123,7 +123,7 @@ class TreeDef:
     def unflatten(self, leaves: Iterable[object]) -> Any:
         """The tree with these leaves.
 
-        Errors: ArgumentError when their number is another than `num_leaves`.
+        Errors: ArgumentError unless there are `num_leaves` leaves.
         """
         items = self._checked_leaves(leaves)
         if self.kind is None:
@@ -138,9 +138,9 @@ class TreeDef:
         return items
 
     def flatten_up_to(self, tree: object) -> list[object]:
-        """The subtrees of `tree` where this structure, a prefix of it, has leaves.
+        """The subtrees of `tree` at the leaves of this structure, which has to be a prefix of it.
 
-        Errors: ArgumentError with both key paths where the two differ.
+        Errors: ArgumentError with both key paths if the two differ.
         """
         subtrees: list[object] = []
         _take_up_to(self, tree, subtrees)
@@ -171,7 +171,7 @@ class TreeDef:
         return self._hash[0]
 
     def settled(self) -> TreeDef:
-        """The same, of static data that nobody else can change: to be kept as a key."""
+        """The same structure with mutable static data copied, so that it can serve as a key."""
         return _folded(self, _settled)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -184,7 +184,7 @@ class TreeDef:
 
 
 def _hash_of(node: TreeDef) -> int:
-    """The hash of a node whose parts know theirs. Static data that has none is left out."""
+    """The hash of a node whose parts have computed theirs. Unhashable data is left out."""
     try:
         return hash((node.kind, node.data, node.parts))
     except TypeError:
@@ -202,9 +202,9 @@ def _settled(node: TreeDef, parts: list[TreeDef]) -> TreeDef:
 
 
 def _copied(data: object) -> object:
-    """A copy of static data; the data themselves where they hold what cannot be copied.
+    """A copy of static data; the data themselves if they cannot be copied.
 
-    Views of mappings and locks cannot, and JAX keeps such data as they are.
+    Mapping views and locks cannot be copied, and JAX keeps such data unchanged.
     """
     try:
         return copy.deepcopy(data)
@@ -213,9 +213,9 @@ def _copied(data: object) -> object:
 
 
 def differ(data: object, other: object) -> bool:
-    """Whether static data of nodes are unequal.
+    """Whether static data of nodes differ.
 
-    Errors: ArgumentError for data that cannot say so, as arrays.
+    Errors: ArgumentError for data whose comparison fails, such as arrays.
     """
     try:
         return data is not other and not data == other
@@ -234,7 +234,7 @@ _ONLY_STR = frozenset({str})
 
 
 def required(operation: str, treedef: object) -> TreeDef:
-    """The structure. Errors: ArgumentError for anything else."""
+    """`treedef` itself. Errors: ArgumentError if it is not a TreeDef."""
     if not isinstance(treedef, TreeDef):
         raise ArgumentError(
             f"{operation}: cannot use {type(treedef).__name__} as a structure",
@@ -265,7 +265,7 @@ def node_of(kind: Kind, data: object, parts: tuple[TreeDef, ...]) -> TreeDef:
 
 
 def flat_node(kind: Kind, data: object, count: int) -> TreeDef:
-    """The structure of a node with `count` leaves and nothing else, found without hashing parts."""
+    """The structure of a node whose children are `count` leaves, found without hashing parts."""
     if not _is_exact(kind, data):
         return _treedef(kind, data, (LEAF,) * count)
     key = (kind, data, count)
@@ -273,8 +273,8 @@ def flat_node(kind: Kind, data: object, count: int) -> TreeDef:
 
 
 def _is_exact(kind: Kind, data: Any) -> bool:
-    # Whether equal data are interchangeable. 1, 1.0 and True are equal, yet a tree must come back
-    # with its own: only then may it share the TreeDef of another.
+    # Whether equal data are interchangeable, so that trees may share a TreeDef. Keys 1, 1.0 and
+    # True are equal but not interchangeable: unflattening has to restore the original key.
     return data is None or (kind is DICT and _ONLY_STR.issuperset(map(type, data)))
 
 
@@ -307,7 +307,7 @@ def _build(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
 
 
 def _folded(treedef: TreeDef, combine: Callable[[TreeDef, list[Any]], Any]) -> Any:
-    """The value of a structure, made of those of its parts."""
+    """The value of a structure, combined from those of its parts."""
     nodes, values = [treedef], {}
     for node in nodes:
         nodes.extend(node.parts)
@@ -339,7 +339,7 @@ def _composed(inner: TreeDef, node: TreeDef, parts: list[TreeDef]) -> TreeDef:
 
 
 def _text(treedef: TreeDef, parts: list[str]) -> str:
-    """The text of a node, made of those of its parts."""
+    """The text of a node, made from those of its parts."""
     kind, data = treedef.kind, treedef.data
     inside = ", ".join(parts)
     if kind is None or kind is NONE:
@@ -377,7 +377,7 @@ def _take_up_to(prefix: TreeDef, tree: object, subtrees: list[object]) -> None:
 
 
 def _children_like(prefix: TreeDef, tree: object, path: list[tuple[object, int]]) -> Sequence[Any]:
-    """The children of a node that is as the outermost one of `prefix`."""
+    """The children of a node that has to match the outermost node of `prefix`."""
     kind = prefix.kind
     if kind is None or kinds[type(tree)] is not kind:
         _refuse(prefix, tree, path)
