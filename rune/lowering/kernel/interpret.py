@@ -8,8 +8,7 @@ Statements then run in lock step, so that a barrier only ends the race check's i
 Checked: bounds, uninitialised reads, declared bounds of index symbols, races between grid
 points, between threads from barrier to barrier, between subgroups from one barrier of all to the
 next, and between iterations of a VECTOR loop.
-The interpreter never contracts, and may combine the floats of an Accumulate in another order than
-compiled code does.
+Not done: contraction; and compiled code may combine the floats of an Accumulate in another order.
 """
 
 from __future__ import annotations
