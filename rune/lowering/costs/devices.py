@@ -32,6 +32,7 @@ _WORDS: Mapping[str, DeviceRecord] = {
     "h100": H100,
     "h200": H100,
     "a100": A100,
+    "nvidia l40": RTX_4090,  # and the L40S: both are AD102, as the RTX 4090 is
     "nvidia l4": L4,
     "rtx": RTX_4090,
     "geforce": RTX_4090,

@@ -61,6 +61,8 @@ def test_operations_of_all_units_come_near_the_published_peak(record: DeviceReco
         ("NVIDIA H100 80GB HBM3, compute capability 9.0", "H100 SXM"),
         ("NVIDIA A100-SXM4-80GB", "A100 SXM 80GB"),
         ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA L40S", "GeForce RTX 4090"),
         ("AMD Instinct MI300X", "Instinct MI300X"),
         ("Apple M1", "Apple M1, 8 cores"),
         ("Mali-G710", "Mali-G710, 7 cores"),
