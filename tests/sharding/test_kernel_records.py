@@ -63,4 +63,5 @@ def test_kernels_are_judged_by_a_measured_record():
 
     result = cost(code, PROCESSOR, RECORD)
     assert result.bound == "memory"
-    assert result.parts["memory"] == 2 * 4 * size / RECORD.memory_rate
+    starts = 2 * RECORD.start_lines * RECORD.line_bytes  # each buffer is one run of lines
+    assert result.parts["memory"] == (2 * 4 * size + starts) / RECORD.memory_rate

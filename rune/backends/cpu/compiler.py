@@ -188,7 +188,7 @@ def link(binary: bytes, addresses: Sequence[int], effort: int, text: str = "") -
     Errors: OutOfMemory.
     """
     if not binary.startswith(_IMAGE):
-        engine = _linker().engine(binary.removeprefix(_OBJECT), addresses, host())
+        engine = _linker().linked(binary.removeprefix(_OBJECT), addresses, host())
         return Code(engine, text, binary, addresses, effort)
     with deferred():  # an interrupt between mapping memory and noting it would leak the memory
         image = loader.image_of(memoryview(binary)[len(_IMAGE) :])

@@ -2,7 +2,7 @@
 
 Python runs a signal handler between any two bytecodes, and the handler may raise there. Bindings
 written in Python do not expect that: interrupted after it freed memory and before it noted so, one
-frees the memory twice; interrupted after it acquired a lock, it never releases it.
+frees the memory twice; interrupted after it took a lock, it never releases it.
 
     with deferred():        handlers wait until the block has ended
         ...
