@@ -60,12 +60,21 @@ def store() -> None:
 
 
 def compare() -> bool:
-    """Print what differs from jax's answers; whether all is the same."""
-    expected = answers()
-    messages = {name: difference(leaves(f()), expected[name], DEFAULT_RTOL) for name, f in programs().items()}
-    for name, message in messages.items():
-        print(f"{name}: {message or 'as jax'}")
-    return not any(messages.values())
+    """Print what differs from jax's answers, program by program; whether all is the same."""
+    expected, is_same = answers(), True
+    for name, program in programs().items():
+        message = _deviation(program, expected[name])
+        print(f"{name}: {message or 'as jax'}", flush=True)
+        is_same &= not message
+    return is_same
+
+
+def _deviation(program: Callable[[], Any], expected: dict[str, np.ndarray]) -> str:
+    """How results differ from jax's, or the error that a program ends with; empty if they agree."""
+    try:
+        return difference(leaves(program()), expected, DEFAULT_RTOL)
+    except Exception as error:  # of any kind: the programs after this one are compared, too
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
 
 def main(arguments: list[str]) -> None:
