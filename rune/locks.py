@@ -34,7 +34,7 @@ Lock = Any  # threading.Lock or threading.RLock
 
 _renewed: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Lock] = []
-_taken: list[Lock] = []  # by the current fork
+_fork_locks: list[Lock] = []  # by the current fork
 _releases: list[map[object]] = []  # one iterator, over the releases that remain to be done
 
 
@@ -121,8 +121,8 @@ def _acquire() -> None:
     It waits for a lock only while it holds no other, so that it cannot take part in a deadlock.
     """
     first = interrupts = 0
-    _taken.clear()
-    while len(_taken) < len(_held):  # a library that is loaded meanwhile adds its lock
+    _fork_locks.clear()
+    while len(_fork_locks) < len(_held):  # a library that is loaded meanwhile adds its lock
         try:
             first = _attempt(first)
         except KeyboardInterrupt:
@@ -134,16 +134,16 @@ def _acquire() -> None:
 def _attempt(first: int) -> int:
     """Wait for one lock, and take the others if they are free; returns the number of a busy one."""
     _release()
-    _taken.clear()
-    _releases[:] = [map(methodcaller("release"), _taken)]
+    _fork_locks.clear()
+    _releases[:] = [map(methodcaller("release"), _fork_locks)]
     order = [*_held[first:], *_held[:first]]
     # One call takes a lock and records it, so that no interrupt can arrive in between.
-    _taken.extend(filter(methodcaller("acquire"), order[:1]))
-    _taken.extend(filter(methodcaller("acquire", False), order[1:]))
-    return next((k for k, lock in enumerate(_held) if lock not in _taken), 0)
+    _fork_locks.extend(filter(methodcaller("acquire"), order[:1]))
+    _fork_locks.extend(filter(methodcaller("acquire", False), order[1:]))
+    return next((k for k, lock in enumerate(_held) if lock not in _fork_locks), 0)
 
 
-# Releases each lock in `_taken` once, in one call without a step of the interpreter at which an
+# Releases each lock in `_fork_locks` once, in one call, without an interpreter step at which an
 # interrupt could arrive.
 _release = partial(reduce, deque.extend, _releases, deque[object](maxlen=0))  # type: ignore[call-overload]
 

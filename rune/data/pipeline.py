@@ -197,7 +197,7 @@ class Pipeline:
         batches and epochs. Functions, workers and devices may differ. A stream is read again up to
         that position; functions mapped before a shuffle or repetition of it are called again.
 
-        Errors: ArgumentError for the state of a pipeline with another order, or if it is no state.
+        Errors: ArgumentError for anything but a state of a pipeline with the same order.
 
         >>> from rune import data
         >>> letters = iter(data.sequence("abc"))

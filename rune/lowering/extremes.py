@@ -127,7 +127,7 @@ def _element(number: int, dtype: str, is_after: str, place: str) -> str:
 
 
 def best_of(threads: int, dtype: str, is_after: str) -> str:
-    """Code that leaves the best of so many values, and its place, in `values[0]` and `places[0]`.
+    """Code that leaves the best value of all threads in `values[0]`, and its place in `places[0]`.
 
     It ends with a barrier.
     is_after: whether v beats u; if neither beats the other, the first place does
@@ -139,7 +139,7 @@ def best_of(threads: int, dtype: str, is_after: str) -> str:
 
 
 def _step(threads: int, dtype: str, is_after: str) -> str:
-    """One step: each of so many threads takes the better of its value and another thread's."""
+    """One step: each of these threads takes the better of its value and another thread's."""
     return f"""
           if index(t) < {threads}_i64 {{
             u: {dtype} = values[t]

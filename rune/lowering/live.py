@@ -3,7 +3,7 @@
 Before   %1, %2 = jvp_f %0 { … custom_lin … };  return %1   After   %1 = jvp_f %0 { … };  return %1
 
 Some equations have a meaning only for transformations: the rule of a custom_vjp says how its
-tangent is transposed, but not how it is computed. An unread equation of that kind is no error.
+tangent is transposed, but not how it is computed. An unread equation of that kind is not an error.
 Invariant: inputs, outputs and side effects stay.
 Cost:      linear in the number of equations.
 """

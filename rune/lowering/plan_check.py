@@ -214,7 +214,7 @@ def _bytes(slot: Slot) -> Slot:
     return replace(slot, type=ArrayType((type_bytes(slot.type),), dtypes.u8))
 
 
-def _own(step: Loop | Branch) -> tuple[Slot, ...]:
+def _internal_slots(step: Loop | Branch) -> tuple[Slot, ...]:
     """The slots that only the loop or branch itself uses: step number, condition, arena."""
     if isinstance(step, Branch):
         return _arena(step)
@@ -234,12 +234,12 @@ def accesses(plan: Plan, step: Step) -> tuple[tuple[Slot, ...], tuple[Slot, ...]
         case Copy(target=target, source=source):
             return (source,), (target,)
         case Branch(number=branch_number, arguments=arguments, results=results):
-            return (branch_number, *arguments), (*results, *_own(step))
+            return (branch_number, *arguments), (*results, *_internal_slots(step))
         case Loop():
-            return _given(step), (*step.state, *step.results, *_own(step))
+            return _slots_read(step), (*step.state, *step.results, *_internal_slots(step))
 
 
-def _given(step: Loop) -> tuple[Slot, ...]:
+def _slots_read(step: Loop) -> tuple[Slot, ...]:
     """The slots that a loop reads before it writes them: constants and carries, but not arrays."""
     # Argument 0 is the step number, which the executor writes.
     return step.arguments[1 : len(step.arguments) - step.arrays]

@@ -187,7 +187,7 @@ def _exchanged(group: Group, operands: Operands, split_axis: int, concat_axis: i
 
 
 def _permuted(group: Group, operands: Operands, permutation: Hashable) -> dict[int, Arrays]:
-    """For each place, the operand that is sent to it; zeros if nobody sends to it."""
+    """For each place, the operand that is sent to it; zeros if no place sends to it."""
     assert isinstance(permutation, tuple)
     receiver = dict(permutation)
     sender = {b: a for a, b in permutation}

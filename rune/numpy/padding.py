@@ -179,7 +179,7 @@ def _pad_axis(x: ArrayLike, place: _Place, mode: str, reflect_type: str) -> Arra
             f"pad: cannot use reflect_type='odd' for {type_of(x)} "
             f"(axis {place.axis} and its widths must have known sizes)"
         )
-    extension = _moved(x, place, mode)
+    extension = _pad_by_slices(x, place, mode)
     return extension if reflect_type == "even" else _odd(x, extension, place, mode)
 
 
@@ -189,7 +189,7 @@ def _known(x: ArrayLike, place: _Place) -> tuple[int, int, int, int]:
     return place.axis, int(size), int(place.low), int(place.high)
 
 
-def _moved(x: ArrayLike, place: _Place, mode: str) -> Array:
+def _pad_by_slices(x: ArrayLike, place: _Place, mode: str) -> Array:
     """Pad with slices of x, one for each run of consecutive source elements."""
     axis, size, low, high = _known(x, place)
     before, after = (_runs(_source(at, size, mode)) for at in (np.arange(-low, 0), np.arange(size, size + high)))

@@ -64,6 +64,6 @@ def _parts(arrays: Arrays, axis: int) -> list[list[np.ndarray]]:
 
 
 def ppermute(arrays: Arrays, *, permutation: Permutation, axis_name: Hashable) -> list[np.ndarray]:
-    """On each device, the operand sent to it; zeros where nobody sends."""
+    """On each device, the operand sent to it; zeros where no device sends."""
     sender = {receiver: sender for sender, receiver in permutation}
     return [np.array(arrays[sender[n]]) if n in sender else np.zeros_like(arrays[n]) for n in range(len(arrays))]

@@ -141,7 +141,7 @@ CALLS = BACKENDS + LOWERING
 NOBODY: Any = None
 GUARDS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     "a statement without inner points": (AssertionError, lambda: loops._inner(NOBODY)),
-    "a root that is no kernel": (
+    "a root that is not a kernel": (
         AssertionError,
         lambda: write._Writer.member(NOBODY, cast(Any, SimpleNamespace(kind=Kind.ROUTINE))),
     ),
@@ -156,7 +156,7 @@ GUARDS: dict[str, tuple[type[Exception], Callable[[], object]]] = {
     "a read of a whole subgroup": (NotImplementedError, lambda: AccessWalk.read_together(NOBODY, NOBODY)),
     "a piece of such a read": (NotImplementedError, lambda: AccessWalk.take(NOBODY, NOBODY)),
     "launches of a call of Python": (AssertionError, lambda: items._replaced(items.Callback(SORT, ()), {})),
-    "a step that Vulkan has not": (AssertionError, lambda: schedule._Scheduler.item(NOBODY, NOBODY)),
+    "a step that Vulkan does not have": (AssertionError, lambda: schedule._Scheduler.item(NOBODY, NOBODY)),
 }
 EQUATION = SimpleNamespace(
     primitive=SimpleNamespace(name="magic", lower=None), operands=(), frame=None, output=SimpleNamespace(type=f32(3))

@@ -187,7 +187,7 @@ LIBRARIES = (_choice(16, 16, 256, 1, 0), _choice(32, 16, 512, 4, 1), _choice(16,
 def fresh_libraries() -> Mapping[Any, Mapping[str, Any]]:
     """For each module, functions that find libraries in which nothing has been compiled."""
     return {
-        gemm: {"_kept": functools.cache(gemm._kept.__wrapped__)},
+        gemm: {"_library_of": functools.cache(gemm._library_of.__wrapped__)},
         fft: {"library": functools.cache(fft.library.__wrapped__)},
     }
 

@@ -68,7 +68,7 @@ def _code() -> ModuleType:
 @functools.cache
 def array_checks(abi: Abi) -> ArrayChecks:
     """The functions, compiled for this layout of array objects."""
-    # With more effort calls are no faster, and the first call takes 5 ms more.
+    # More effort does not make calls faster, and the first call would take 5 ms more.
     names = [field.name for field in fields(abi)]
     words = [(name, getattr(abi, name)) for name in names if name not in ADDRESSES]
     outside = {name: getattr(abi, name) for name in ADDRESSES}

@@ -32,7 +32,7 @@ class Run(Protocol):
         ...
 
     def watch(self, operations: Size) -> Watch:
-        """The watch for a routine of so many operations."""
+        """The watch for a routine of this many operations."""
         ...
 
 

@@ -347,7 +347,7 @@ class _Steps:
             self.settle(state[k], current[k], step.state[k].type)
 
     def watch(self, operations: Size) -> Watch:
-        """The watch for a routine of so many operations: null if it is short."""
+        """The watch for a routine of this many operations: null if it is short."""
         if not is_long(operations):
             return Watch(Value(self.writer, "ptr", "null"), self.return_if)
         self.module.asks = True

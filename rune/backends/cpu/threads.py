@@ -130,7 +130,7 @@ def _compiled() -> compiler.Code:
         code = _text()
         return code.text(code.System(*system))
 
-    # Locks and waits are no faster with more effort, and the first call would take 9 ms more.
+    # More effort does not make locks and waits faster; the first call would take 9 ms more.
     return compiler.compile_routine("pool", system, {}, write, conventions.HURRY)
 
 

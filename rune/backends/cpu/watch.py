@@ -33,7 +33,7 @@ class Watch:
 
 
 def is_long(operations: Size) -> bool:
-    """Whether a routine of so many operations may take long, and needs a watch."""
+    """Whether a routine of this many operations may take long, and needs a watch."""
     return pulse.is_available() and dims.less(operations, WATCHED_OPERATIONS) is not True
 
 

@@ -103,7 +103,7 @@ class Sharing(QueuedBackend):
     def lend(self, buffer: DeviceBuffer, stream: int | None) -> int:
         """The address of an array, for a stream that is made to wait for it; None: for use at
         once."""
-        # Borrowed memory is no pool's: its lender already decides when it is used again.
+        # Borrowed memory belongs to its lender, who decides when it is used again.
         if not isinstance(buffer.memory, Borrowed):
             self.pool.share(buffer.memory)
         if stream is None:

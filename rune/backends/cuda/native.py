@@ -18,7 +18,7 @@ from rune.backends.cuda.graph import Table
 from rune.backends.shared.call_list import CallList, Notes, helpers
 from rune.records import dataclass
 
-EVENTS = 16  # so many calls can be told apart; older ones seem to end with a later one
+EVENTS = 16  # the calls that can be told apart; older ones seem to end with a later one
 _OLDEST = 12000  # the version of CUDA whose functions are looked up
 _DISABLE_TIMING, _NOT_READY = 2, 600  # CU_EVENT_DISABLE_TIMING, CUDA_ERROR_NOT_READY
 

@@ -5,7 +5,7 @@ before it returns is counted by `begin` and `end`. A call that is only enqueued 
 `follow` alone, so that an interrupt never leaves half a count: `follow` takes a function that says
 whether the call has ended. Such a function calls the driver, so pending ones are asked only by
 `stats` and whenever many are pending. Calls end in the order in which they were enqueued, so a
-binary search finds the first that has not. Native code that makes entire calls adds to the words at
+binary search finds the first one pending. Native code that makes entire calls adds to the words at
 `addresses`, under the interpreter's lock.
 Not counted: copies to and from the host, and NumPy's operations on the CPU.
 """

@@ -422,7 +422,7 @@ class Hazards:
 
     def meets(self, run: Run) -> bool:
         """Whether the launch needs a barrier before it. Adds the launch's places."""
-        places = [(self._own(w), is_written) for w, is_written in zip(run.places, run.writes)]
+        places = [(self._memory_of(w), is_written) for w, is_written in zip(run.places, run.writes)]
         if run.gate is not None:
             places.append((Where(TABLE, run.gate, _GATE_BYTES), False))
         # A barrier at regular intervals bounds the comparisons, which grow with the square.
@@ -437,7 +437,7 @@ class Hazards:
         self.launches += 1
         return needs_barrier
 
-    def _own(self, where: Where) -> Where:
+    def _memory_of(self, where: Where) -> Where:
         base = self.aliases.get(where.base)
         return where if base is None else Where(base, where.offset, where.bytes)
 

@@ -346,7 +346,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
         """Run a step; returns its seconds, by the host's clock where no pass wrote stamps."""
         encoder, start = walker.encoder, time.perf_counter()
-        encoder.submit()  # the condition or number of a loop, which is no part of the step
+        encoder.submit()  # the condition or count of a loop, which is not part of the step
         encoder.seconds = None
         walker.step(step)
         if isinstance(step.step, Call):

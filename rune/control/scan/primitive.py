@@ -319,7 +319,7 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
 
 def _calls(*args: object, body: Program, consts: int, carries: int, **_: object) -> tuple[Calls, ...]:
     leading, arrays = parts(args, consts + carries)
-    # The body reads a row of each array, which is no operand of the equation.
+    # The body reads a row of each array, and rows are not operands of the equation.
     return (Calls(body, (*leading, *(None for _ in arrays)), Runs.LOOP),)
 
 

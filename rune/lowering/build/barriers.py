@@ -89,7 +89,7 @@ def _threads(loop: For) -> dict[str, int]:
         # A launch needs the number of threads when the kernel is compiled.
         assert isinstance(stmt.extent, int)
         extents[stmt.var] = stmt.extent
-        # Barrier() only ends the walk: any statement that is no thread loop would.
+        # Barrier() only ends the walk, as any statement other than a thread loop would.
         stmt = stmt.body[0] if len(stmt.body) == 1 else Barrier()
     return extents
 

@@ -7,7 +7,7 @@
       add the products of this round
     }
 
-One barrier is enough: after it, nobody reads any longer the half that is filled next.
+One barrier is enough: after it, no thread reads the half that is filled next.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ neighbours.
 The threads fill a panel together. Neighbouring threads read neighbours in memory, along the rows or
 along the sum, whichever is contiguous, and each thread reads a piece of several elements if pieces
 divide the panel. Positions beyond the end of an axis are not read, and hold zeros. Aligned pieces
-that keep their order are fetched asynchronously: nobody waits for them before the next barrier.
+that keep their order are fetched asynchronously: no thread waits for them before the next barrier.
 """
 
 from __future__ import annotations

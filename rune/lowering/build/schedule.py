@@ -263,7 +263,7 @@ Step = Order | Merge | Parts | Squares | Turn | Vectors | Rows | Tile | Stage | 
 
 
 def _order(numbers: Numbers, words: Sequence[str]) -> Order:
-    # Unpacking what is not empty raises ValueError, which `_step` turns into its error.
+    # Unpacking a list with elements left raises ValueError, which `_step` turns into its error.
     () = numbers
     if not all(map(str.isidentifier, words)):
         raise ValueError(words)

@@ -150,7 +150,7 @@ def _walk(point: Point, axis: str, columns: int) -> _Walk | None:
 
     axis: the axis along which points are neighbours
     """
-    # A point with so many sums is a tile of a dot, which shares its reads in another way.
+    # A point with this many sums is a tile of a dot, which shares its reads in another way.
     if sum(isinstance(s, Accumulate) for s in walk(point)) > MOST_SUMS * columns:
         return None
     steps = [
@@ -186,7 +186,7 @@ def _is_near(step: Size | None) -> bool:
 
 
 def _share_long(point: Point, most_threads: int, target: Target) -> SharedPoint | None:
-    """The point, shared by so many threads that the driver allows the rounds of its loops."""
+    """The point, shared by enough threads for the driver to allow the rounds of its loops."""
     shared_point = None
     while most_threads <= target.threads_per_workgroup:
         shared_point = _share_among(point, most_threads, target) or shared_point

@@ -83,7 +83,7 @@ class Subgroup:
 
 
 def subgroup_of(grid: Sequence[For], sizes: Collection[str], threads: int, target: Target) -> Subgroup | None:
-    """The subgroup in groups of so many threads; None if some may idle or there is no shuffle."""
+    """The subgroup in groups of this many threads; None if some may idle or there is no shuffle."""
     width, points = target.subgroup_threads, dims.product(loop.extent for loop in grid)
     is_full = threads % width == 0 and dims.divides(width, points) is True
     if not is_full or ("shuffle", dtypes.f32) not in target.native:

@@ -188,7 +188,7 @@ class Footprints:
         span.threads = max(span.threads, group.threads)
 
     def _steps(self, group: _Group, extents: Extents) -> tuple[Step, ...]:
-        """The steps of an index while its loops take so many values."""
+        """The steps of an index while each loop takes its number of values."""
         touch = group.touch
         if touch.space is AddressSpace.LOCAL:
             # All of the array, for every thread at the same time.

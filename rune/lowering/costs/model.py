@@ -46,7 +46,7 @@ DEPENDENT_CYCLES = 2.0  # per instruction of a thread that runs alone; half of t
 OF_PRODUCT = 128  # scalar operations per thread in one instruction of the matrix units
 BARRIER_CYCLES = 30.0
 SHARED_CYCLES = 30.0  # until a load from shared memory returns,
-WRITTEN_OUT = 8.0  # for so many unrolled rounds at once (codegen/ahead.py)
+WRITTEN_OUT = 8.0  # the unrolled rounds at once (codegen/ahead.py)
 # Cycles of a unit to start a group, and each of its subgroups. On an H100, and on an H200 with its
 # faster memory, 65,536 groups that do little take 44 µs with 64 threads each, and 56 with 256.
 START_CYCLES, START_SUBGROUP_CYCLES = 105.0, 6.0

@@ -6,7 +6,7 @@ from rune.lowering.costs.launch import Launch
 from rune.lowering.costs.records import DeviceRecord
 from rune.records import dataclass
 
-_ALLOCATED = 256  # subgroups get registers in pieces of so many
+_ALLOCATED = 256  # subgroups get registers in pieces of this size
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Occupancy:
 
 
 def occupancy(launch: Launch, record: DeviceRecord, registers: int, shared_bytes: int) -> Occupancy:
-    """How much of a launch a unit holds if each thread needs so many registers."""
+    """How much of a launch a unit holds if each thread needs this many registers."""
     subgroups = -(-launch.group_threads // record.subgroup_threads)
     limits = [record.unit_groups, record.unit_threads // (subgroups * record.subgroup_threads)]
     if record.unit_registers:

@@ -327,7 +327,7 @@ class Reader:
                 self._touch(factor.buffer, row + first * factor.position_stride, False, draft, 8)
 
     def _touch(self, buffer: str, index: Size, writes: bool, draft: Draft, count: int = 1) -> None:
-        """Record that the threads touch so many neighbouring elements at once."""
+        """Record that the threads touch this many neighbouring elements at once."""
         dtype, space = self.memory[buffer]
         samples, width = draft.samples, count * dtype.itemsize
         names = size_names(index)

@@ -76,7 +76,7 @@ class Samples:
     # --- where ---------------------------------------------------------------------------------
 
     def inside(self, name: str, extent: int, lanes: int = 1) -> Samples:
-        """The samples inside a loop, of which so many rounds are lanes."""
+        """The samples inside a loop, of which this many rounds are lanes."""
         steps = np.arange(1, SAMPLES + 1, dtype=np.uint64).reshape(-1, 1)
         salt = np.uint64(2 * len(self.values) + 1)
         with np.errstate(over="ignore"):
@@ -184,7 +184,7 @@ class Samples:
     # --- requests ------------------------------------------------------------------------------
 
     def requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
-        """The requests of the lanes to global memory, each of so many bytes from an index on."""
+        """The requests of the lanes to global memory, each of this many bytes from an index on."""
         of = _in_vector if record.is_processor else _lines
         return self._asked(index, itemsize, width, record, of)
 

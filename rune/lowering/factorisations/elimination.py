@@ -66,7 +66,7 @@ class _Panel:
         return f"{self.threads // self.columns}*q + t // {self.columns}"
 
     def rounds(self, count: int) -> int:
-        """The rounds in which the threads process so many elements."""
+        """The rounds in which the threads process this many elements."""
         return -(-count // self.threads)
 
     def at(self, row: str, column: str) -> str:

@@ -24,7 +24,7 @@ ROWS = 64  # of a group of `solve_rows`, one for each thread
 
 
 def block_of(columns: Size, dtype: np.dtype, shared_bytes: int) -> int:
-    """The columns of a block, for a matrix of so many columns and so much shared memory."""
+    """The columns of a block, for a matrix of this many columns, and this much shared memory."""
     fitting = [k for k in BLOCKS if (k + ROWS) * (k + 1) * dtype.itemsize <= shared_bytes]
     assert isinstance(columns, int)
     return fitting[0] if fitting and columns > BLOCKS[-1] else BLOCKS[-1]

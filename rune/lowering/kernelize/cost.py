@@ -179,7 +179,7 @@ def computes_again(target: Target) -> bool:
 
 
 def is_many_scores(scores: int, read: int) -> bool:
-    """Whether scores are so many, compared with the elements of operands, that none is stored."""
+    """Whether there are too many scores, compared with elements of operands, to store them."""
     return SCORE_SHARE * scores >= read or read <= SPLIT_WORK
 
 

@@ -384,7 +384,7 @@ def _bits(mask: int) -> Iterable[int]:
 
 
 def _join_stream(state: Fusion, stream: Iterable[Var]) -> None:
-    """Join the roots of a stream, which walk the same rows; a result that nobody reads has none."""
+    """Join the roots of a stream, which walk the same rows; an unread result has none."""
     # The group of root 0 joins nothing if no result of the stream has a root.
     first, *others = [state.owner[n] for var in stream for n in state.makers.get(var, ())] or [0]
     for other in others:

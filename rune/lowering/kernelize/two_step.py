@@ -82,7 +82,7 @@ class Parallelism:
         return self.is_gpu and work <= cost.SHARED_COLUMN * columns
 
     def piece(self, work: int, columns: int) -> int:
-        """How many of the `work` elements, in so many columns, one piece of all columns has."""
+        """How many of the `work` elements one piece of all columns has."""
         # A GPU needs a thread for each column of each piece; a processor needs pieces that fit its
         # nearest cache.
         return work * columns // (4 * self.columns) if self.is_gpu else 4 * cost.PART
@@ -235,7 +235,7 @@ def _part(size: Size, goal: int, axis: int, axes: Axes) -> _Step | None:
     """Split `axis` into parts of about `goal` elements; a divisor of its size if one is near."""
     if goal == 1:
         return _Step(axes[1:]) if len(axes) > 1 else None
-    # A single part would be no cut.
+    # A single part would not divide the axis.
     if cost.estimate(size) < 2 * goal:
         return None
     return _Step(axes, axis, part_size(size, goal) if isinstance(size, int) else goal)

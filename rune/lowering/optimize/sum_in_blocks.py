@@ -71,7 +71,7 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
 
 
 def _may_be_long(loop: For) -> bool:
-    """Whether a thread may run so many rounds of the loop nest that one sum would lose digits."""
+    """Whether a thread may run enough rounds of the loop nest for one sum to lose digits."""
     most = dims.bounds(loop.extent)[1]
     has_own_rounds = loop.kind in (Kind.SERIAL, Kind.VECTOR)
     return has_own_rounds and (most is None or most * _rounds(loop.body) > cost.LONGEST_SUM)

@@ -35,7 +35,7 @@ from rune.records import dataclass
 # On an H100, four million atomic changes of 1,000 elements take 390 µs, and 210 if they are sorted;
 # of a million elements, 60 and 330.
 FEW_ELEMENTS, MANY_CHANGES = 1 << 12, 1 << 18
-# Sums in integers move 36 bytes for each element: for so many, faster than a sort starts.
+# Sums in integers move 36 bytes for each element: up to this many, a sort would only have started.
 QUICK_ELEMENTS = 1 << 20
 MANY_CORES = 16  # a device with fewer is assumed to be a processor that runs kernels
 # Mesa's CPU device silently ends every loop after this many iterations.

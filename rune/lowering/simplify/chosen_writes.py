@@ -5,8 +5,8 @@ After    %3 = gather %x, %i;  %4 = select %c, %u, %3;  %5 = scatter %x, %i, %4
 
 vmap produces such code for a loop whose lanes finish at different steps, and users write
 `where(ok, x.at[i].set(u), x)`. A select over whole arrays becomes a select over the updates: where
-%c is false, the write puts back what is there. Then the scatter may happen in place, if nothing
-else reads %x.
+%c is false, the write puts back the value that it replaces. Then the scatter may happen in place,
+if nothing else reads %x.
 
 A chain of writes on either side is followed down to the array with which both sides began. %c must
 be constant within the windows of the writes: one value for each lane, or one for all.

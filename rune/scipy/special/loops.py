@@ -42,7 +42,7 @@ class State(NamedTuple):
     others: tuple[Array, ...]
 
 
-_Carry = tuple[Array, Array, State]  # the number of the step, how many steps each lane has not changed, and the state
+_Carry = tuple[Array, Array, State]  # the number of the step, the steps since each lane changed, and the state
 
 
 @dataclass(frozen=True)

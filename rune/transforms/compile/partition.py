@@ -126,7 +126,7 @@ class _Inline(Stage):
         """Write or inline."""
         inner_program, device = called_once(primitive, args, params), params.get("device")
         if device is not None and inner_program is not None:
-            return self.moved(eval_program(inner_program, self.moved(args, device)), device)
+            return self.on_device(eval_program(inner_program, self.on_device(args, device)), device)
         inner_programs = (c.program for c in calls(primitive, args, params))
         within = frozenset().union(*map(devices_within, inner_programs))
         if not within:
@@ -141,7 +141,7 @@ class _Inline(Stage):
             hint="move it before or after",
         )
 
-    def moved(self, values: Sequence[Value], device: str) -> list[Value]:
+    def on_device(self, values: Sequence[Value], device: str) -> list[Value]:
         """The values on a device, committed to it."""
         return [self.write(to_device, [value], {"device": device}) for value in values]
 

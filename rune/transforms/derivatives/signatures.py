@@ -26,7 +26,7 @@ LossOfTwo: TypeAlias = Callable[Concatenate[W_contra, Any, P], R]
 class Gradient(Protocol[P]):
     """The gradient of a function with respect to its first argument."""
 
-    __wrapped__: Callable[..., object]  # the function; a plain one has none, and is no gradient
+    __wrapped__: Callable[..., object]  # the differentiated function; a plain function has none
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
 

@@ -20,7 +20,7 @@ def tell(name: str, operands: Sequence[Value], results: Sequence[Array], begin: 
         return
     event, frame = ended(Kind.EAGER, name, begin, here("cpu:0"), scope()), user_frame()
     profile.add_total(event if frame is None else event._replace(line=frame.place))
-    # A result may be a view of an operand, which is no new memory.
+    # A result may be a view of an operand, which takes no new memory.
     operand_ids = {id(allocations.root(x)) for x in operands}
     for result in results:
         allocations.note(result.buffer, result.type, None, operand_ids)

@@ -37,7 +37,7 @@ from rune.transforms.tuning.search import Dropped, Run
 
 BURST_S = 5e-4  # the least time of a measurement; a shorter kernel runs several times
 MOST_RUNS = 200  # the most runs per measurement
-PLACES, SMALL_BYTES = 4, 1 << 22  # addresses of arguments that have at most so many bytes in all
+PLACES, SMALL_BYTES = 4, 1 << 22  # addresses of arguments that have at most SMALL_BYTES in all
 WARM = 2  # runs before the times
 # A schedule that takes longer than DEADLINE times the default's warm run, plus DEADLINE_S, is
 # dropped after its first runs.

@@ -1,6 +1,6 @@
-"""Vulkan: whatever a driver refuses is an error that says which device could not do what.
+"""Vulkan: if a driver refuses a call, the error names the device and what it could not do.
 
-No driver here refuses any of it, so its functions are replaced by such as answer with a code.
+The software drivers refuse none of these, so functions that return an error code replace theirs.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def talk_of(plan: Plan) -> Talk:
 
 
 def message_of(step: Call) -> Message | None:
-    """The message of a step; None if it is no collective, or one that only Python can make."""
+    """The message of a step; None if it is not a collective, or is one that only Python can run."""
     function = function_of(step)
     call = function.call
     operands = function.operands[: -1 if function.has_token else None]

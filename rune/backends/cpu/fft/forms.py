@@ -32,7 +32,7 @@ from rune.ops.fourier.lengths import prime_factors
 from rune.records import dataclass
 
 WORDS = 5  # of a task: real and imaginary parts of source and result, and scratch memory
-LONG = 512  # rows of at least so many elements are split
+LONG = 512  # rows of this many elements or more are split
 MOST_ON_STACK = 1 << 16  # the most elements of a split row whose intermediate values are on a stack
 
 

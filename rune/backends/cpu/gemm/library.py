@@ -121,7 +121,7 @@ def new_library(shape: Shape, cores: int, parallel: int, effort: int = conventio
 
 
 @functools.cache
-def _kept(scalar: str, cores: int, parallel: int, effort: int) -> Library:
+def _library_of(scalar: str, cores: int, parallel: int, effort: int) -> Library:
     return new_library(shape_for(compiler.machine(), scalar), cores, parallel, effort)
 
 
@@ -133,4 +133,4 @@ def library(dtype: np.dtype, cores: int, parallel: int, effort: int, routine: st
     if dtype not in SCALARS:
         name = dtypes.short(dtype)
         raise CompileError(f"{routine}: cannot multiply {name} (the routine takes f32 and f64)")
-    return _kept(SCALARS[dtype], cores, parallel, effort)
+    return _library_of(SCALARS[dtype], cores, parallel, effort)

@@ -275,7 +275,7 @@ def _exchange_lanes(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value]
             task.write(task.select(mask, second, first), s, j * n + c)
             task.write(task.select(mask, first, second), s, i * n + c)
 
-        # Rows that are no lane's pivot need no exchange.
+        # A row that is not the pivot of any lane needs no exchange.
         writer.either(writer.any_lane(mask), lambda: task.make.each(n, exchange))
 
     writer.count_up(j + 1, m, 1, row)

@@ -72,7 +72,7 @@ def sizes_of(spectrum: Spectrum) -> dict[str, int]:
 def step_of(rows: int, shape: Shape) -> int:
     """The elements from row to row.
 
-    Its bytes are no multiple of a large power of two: columns would use few sets of the cache.
+    Not a multiple of a large power of two, or columns would use only a few sets of the cache.
     """
     unit = max(shape.lanes, TOGETHER)
     step = -(-rows // unit) * unit

@@ -25,7 +25,7 @@ from rune.lowering.kernels import Kernel, Stream, expressions
 SHAPES = ((64, 64, 16, 8), (32, 64, 8, 16), (32, 32, 8, 16), (16, 32, 4, 16), (8, 32, 4, 16), (4, 32, 2, 32))
 SHAPES += ((1, 64, 1, 64), (1, 32, 1, 32))
 MOST_SUMS = 96  # of a thread, in registers
-UNIT_GROUPS = 2  # for each multiprocessor: so many hide each other's waits as well as parts do
+UNIT_GROUPS = 2  # for each multiprocessor: two hide each other's waits as well as parts do
 MOST_HELD = 3 << 13  # sums of a group with several tiles of keys at once
 # If a group may have no more memory than this, a multiprocessor has room for several groups.
 GROUP_BYTES = 64 << 10

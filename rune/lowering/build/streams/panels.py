@@ -96,7 +96,7 @@ class Panels:
 
 
 def line_of(elements: int, piece: int = PIECE) -> int:
-    """The length of a line of so many elements: an odd number, or an odd number of pieces."""
+    """The length of a line that holds `elements`: an odd number of them, or of pieces."""
     if elements % piece:
         return elements | 1
     return elements if elements // piece % 2 else elements + piece

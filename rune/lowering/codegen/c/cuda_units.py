@@ -54,7 +54,7 @@ def _multiply_wide(name: str) -> str:
 
 
 def fetch(name: str, size: int, hint: str = "") -> str:
-    """A function that copies so many bytes into shared memory while the thread continues."""
+    """A function that copies `size` bytes into shared memory while the thread continues."""
     # Only whole pieces of 16 bytes may bypass L1.
     kind = "cg" if size == max(FETCHED_BYTES) else "ca"
     return f"""{FUNCTION}void {name}(void* target, const void* source, bool guard) {{

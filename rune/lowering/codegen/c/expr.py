@@ -89,7 +89,7 @@ class Expressions(Shared):
         return f"{self.expr(run.guard)} ? {value} : {self.dialect.no_piece.format(piece)}"
 
     def piece(self, dtype: np.dtype, count: int) -> str:
-        """The type of a piece of so many neighbours."""
+        """The type of a piece of `count` neighbours."""
         return f"{self.dialect.pieces[dtype][0]}{count}"
 
     def element(self, buffer: str, index: Size, dtype: np.dtype) -> str:
