@@ -9,6 +9,7 @@ order, gives wrong numbers. A call without the context current is an error.
 from __future__ import annotations
 
 import enum
+import mmap
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, SimpleNamespace
@@ -185,7 +186,8 @@ class FakeCuda(Kernels):
     def __init__(self, version: int = 13000, total: int = TOTAL, number: int = 0, stack: Stack | None = None):
         self.number, self.base = number, BASE + (number << 32)
         self.version, self.total, self.granted = version, total, 0
-        self.memory = np.full(total, 0xA5, np.uint8)
+        # A map of its own, whose pages take memory once they are touched: some tests keep many drivers.
+        self.memory = np.frombuffer(mmap.mmap(-1, total), np.uint8)
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
         self.host: list[np.ndarray] = []  # page-locked
@@ -290,6 +292,7 @@ class FakeCuda(Kernels):
             raise DriverMemoryError("out of memory")
         self.granted += nbytes
         self.allocations[address] = nbytes
+        self.at(address, nbytes)[:] = 0xA5  # whoever reads what was not written gets no zeros
         return Allocation(self, address, nbytes)
 
     def allocation(self, address: int) -> Allocation:

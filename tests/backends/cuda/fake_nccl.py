@@ -174,8 +174,9 @@ class FakeNccl:
         for device in self.machine.devices:
             _require_memory_for_one(device, [p for p in posted if p.rank.device is device])
         enqueued = [(m, rank) for m in meetings for rank in m.members]
-        for meeting, rank in enqueued[: self.started]:
-            meeting.enqueue(rank)
+        with self.machine.lock:  # a thread that drains a stream meanwhile finds all ranks or none
+            for meeting, rank in enqueued[: self.started]:
+                meeting.enqueue(rank)
         if self.started is None:
             return None
         self.started, self.machine.is_paused = None, False

@@ -7,6 +7,7 @@ in `problems`; a proper call next to it shows that nothing else was wrong.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 
 from rune.backends.cuda.nccl.library import DataType, Library, Operation, Refused
 from tests.backends.cuda.fake import Code
-from tests.backends.cuda.fake_machine import Hang, Machine
+from tests.backends.cuda.fake_machine import Hang, Machine, Meeting
 from tests.backends.cuda.fake_nccl import FakeNccl, Misuse
 
 F32, SUM = DataType.FLOAT32, Operation.SUM
@@ -78,6 +79,36 @@ def test_what_is_allowed_is_done_when_the_streams_come_to_it(two: Two):
 
     assert two.result(1) == two.result(0) == [3.0] * 4
     assert two.nccl.problems == []
+
+
+def test_a_thread_that_waits_while_a_group_starts_finds_all_its_ranks_or_none(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+):
+    enqueue = Meeting.enqueue
+    hangs: list[Hang] = []
+
+    def drain() -> None:
+        try:
+            two.machine.devices[0].drain()
+        except Hang as hang:
+            hangs.append(hang)
+
+    def enqueue_while_another_drains(meeting: Meeting, rank: int) -> None:
+        enqueue(meeting, rank)
+        if rank == 0:
+            thread.start()
+            thread.join(0.05)
+
+    thread = threading.Thread(target=drain)
+    monkeypatch.setattr(Meeting, "enqueue", enqueue_while_another_drains)
+
+    with two.library.grouped():
+        two.all_reduce(0)
+        two.all_reduce(1)
+    thread.join()
+
+    assert hangs == []
+    assert two.result(0) == [3.0] * 4
 
 
 def test_sends_and_receives_of_a_group_happen_at_once(two: Two):
