@@ -32,6 +32,7 @@ ARRAYS: list[tuple[str, str]] = [
 ]
 
 OPERATIONS: list[tuple[str, str]] = [
+    ("a place in an empty axis", "x[:0].at[rnp.array([1])].get(mode='clip')"),
     ("a selection by floats", "ops.select(x, x, x)"),
     ("contracted axes that differ", "rune.lax.dot_general(x, rnp.ones(4), (((0,), (0,)), ((), ())))"),
     (
@@ -107,6 +108,9 @@ OPERATIONS: list[tuple[str, str]] = [
 ]
 
 NUMPY: list[tuple[str, str]] = [
+    ("an insertion behind the end", "rnp.insert(x, 7, 0.0)"),
+    ("the condition of a matrix without elements", "rnp.linalg.cond(rnp.ones((0, 3)))"),
+    ("a partition at an element behind the end", "rnp.partition(x, 7)"),
     ("observations of rank 3", "rnp.cov(rnp.ones((2, 2, 2)))"),
     ("numbers of observations that are floats", "rnp.cov(x, fweights=x)"),
     ("degrees of freedom that are a float", "rnp.cov(x, ddof=0.5)"),

@@ -16,6 +16,7 @@ from tests.architecture.sources import HERE
 from tests.support.expect import expect_file
 
 LINALG: list[tuple[str, str]] = [
+    ("a matrix of a convolution of no elements", "rune.scipy.linalg.convolution_matrix(x, 0)"),
     (
         "an unknown method of Sylvester's equation",
         "rune.scipy.linalg.solve_sylvester(rnp.eye(2), rnp.eye(2), rnp.eye(2), method='magic')",
@@ -60,6 +61,7 @@ LINALG: list[tuple[str, str]] = [
 ]
 
 SIGNALS: list[tuple[str, str]] = [
+    ("a window in two axes", "rune.scipy.signal.welch(x, window=rnp.ones((2, 2)))"),
     ("no codes to choose from", "rune.scipy.cluster.vq.vq(rnp.ones((3, 2)), rnp.ones((0, 2)))"),
     ("an unknown mode of a border", "rune.scipy.ndimage.gaussian_filter(x, 1.0, mode='magic')"),
     ("widths for too many axes", "rune.scipy.ndimage.median_filter(x, size=(3, 3))"),
@@ -74,6 +76,7 @@ SIGNALS: list[tuple[str, str]] = [
 ]
 
 CALCULUS: list[tuple[str, str]] = [
+    ("a running integral of no values", "rune.scipy.integrate.cumulative_trapezoid(x[:0])"),
     (
         "an unknown method of an initial value problem",
         "rune.scipy.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), x, method='magic')",
@@ -114,6 +117,7 @@ SPACE: list[tuple[str, str]] = [
 ]
 
 STATISTICS: list[tuple[str, str]] = [
+    ("a description of no numbers", "rune.scipy.stats.describe(x[:0])"),
     ("a parameter that a distribution has not", "rune.scipy.stats.norm.pdf(x, shape=1.0)"),
     ("a moment without a closed form", "rune.scipy.stats.skewnorm.entropy(1.0)"),
     ("weights of another number", "rune.scipy.stats.gaussian_kde(x, weights=rnp.ones(2))"),

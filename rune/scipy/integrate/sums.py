@@ -9,6 +9,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.ops import conventions as c
 from rune.scipy.special.arguments import points_of, reals
@@ -66,7 +67,7 @@ def cumulative_trapezoid(
     """
     y, steps = _rows("cumulative_trapezoid", y, x, dx, axis)
     if y.shape[-1] == 0:
-        raise ShapeError(f"cumulative_trapezoid: cannot integrate {y.shape} (no values)")
+        raise ShapeError(f"cumulative_trapezoid: cannot integrate {type_of(y)} (no elements)")
     total = rnp.cumsum(0.5 * (y[..., 1:] + y[..., :-1]) * steps, -1)
     if initial is not None:
         first = rnp.full_like(y[..., :1], initial)

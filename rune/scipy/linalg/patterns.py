@@ -120,7 +120,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     m = length(taps)
     if count < 1 or m < 1 or mode not in ("full", "valid", "same"):
         raise ArgumentError(
-            f"convolution_matrix: cannot make one of {type_of(taps)} for {count} elements, "
+            f"convolution_matrix: cannot convolve {type_of(taps)} with {count} elements, "
             f"mode {mode!r} ('full', 'valid' or 'same' and at least one element required)"
         )
     nothing = rnp.zeros_like(taps[..., :1])

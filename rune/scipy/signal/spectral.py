@@ -84,7 +84,7 @@ def _segments(
         weights = np.asarray(window, np.float64)
         count = weights.shape[0]
         if weights.ndim != 1 or count > size or nperseg not in (None, count):
-            raise ArgumentError(f"{name}: cannot weight segments by a window of {weights.shape}")
+            raise ArgumentError(f"{name}: cannot weight segments by a window of shape {weights.shape}")
     overlap = count // 2 if noverlap is None else static_int(name, "noverlap", noverlap)
     length = count if nfft is None else static_int(name, "nfft", nfft)
     if not 0 <= overlap < count or length < count:

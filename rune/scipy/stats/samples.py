@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune.array import Array
+from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops import cummax
@@ -326,7 +327,7 @@ def describe(
     s = _sample("describe", a, axis, nan_policy)
     x, axis = s.x, s.axis
     if 0 in x.shape:
-        raise ShapeError(f"describe: cannot tell anything of no numbers ({x.shape})")
+        raise ShapeError(f"describe: cannot describe {type_of(x)} (no elements)")
     least, most = (rnp.min, rnp.max) if s.mask is None else (rnp.nanmin, rnp.nanmax)
     nobs = s.size() if s.mask is None else rnp.sum(s.mask, axis)
     return DescribeResult(

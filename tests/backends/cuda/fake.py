@@ -186,7 +186,7 @@ class FakeCuda(Kernels):
     def __init__(self, version: int = 13000, total: int = TOTAL, number: int = 0, stack: Stack | None = None):
         self.number, self.base = number, BASE + (number << 32)
         self.version, self.total, self.granted = version, total, 0
-        # A map of its own, whose pages take memory once they are touched: some tests keep many drivers.
+        # Its pages take memory once they are touched: some tests keep many drivers.
         self.memory = np.frombuffer(mmap.mmap(-1, total), np.uint8)
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
