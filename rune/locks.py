@@ -78,6 +78,7 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
 
 loading = held(threading.RLock())  # held while a library is loaded and initialised
 _loaded: set[str] = set()  # by `load`; importing them again creates no objects
+_program_freezes = False  # whether it was seen to have frozen objects
 
 
 def load(name: str) -> ModuleType:
@@ -108,9 +109,12 @@ def _grow_old() -> None:
     """Move all objects to the oldest generation, as if they had survived two collections.
 
     The next two collections would otherwise scan all that modules have created, a tenth of a first
-    call. It does nothing if a program has frozen objects, as unfreezing would affect them, too.
+    call. It does nothing once a program has frozen objects, as unfreezing would affect them, too.
     """
-    if not gc.get_freeze_count():
+    global _program_freezes
+    # Counting frozen objects walks all of them, 50 ms for some millions: so it is done once.
+    _program_freezes = _program_freezes or gc.get_freeze_count() > 0
+    if not _program_freezes:
         gc.freeze()
         gc.unfreeze()
 

@@ -458,3 +458,15 @@ def test_a_module_that_is_loaded_already_is_looked_up_without_a_look_at_the_heap
         assert locks.load("rune.dtypes") is dtypes
 
     assert looks == []
+
+
+def test_frozen_objects_are_counted_once(monkeypatch: pytest.MonkeyPatch):
+    counts: list[int] = []
+    monkeypatch.setattr(locks, "_program_freezes", False)
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(1) or 1)
+
+    for name in ("email.mime.audio", "email.mime.image"):
+        monkeypatch.setattr(locks, "_loaded", locks._loaded - {name})
+        locks.load(name)
+
+    assert counts == [1]

@@ -21,13 +21,13 @@ those of any primitive:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field, replace
 from enum import Enum
 from typing import Any
 
 from rune.core.primitive import Direct, Primitive, Rule
-from rune.core.program import Equation, Program
+from rune.core.program import Equation, Program, map_programs
 from rune.records import dataclass
 
 
@@ -93,3 +93,18 @@ def equation_calls(equation: Equation) -> tuple[Calls, ...]:
 def equation_program(equation: Equation) -> Program | None:
     """The program that an equation runs once, on its own operands: it has the same meaning."""
     return called_once(equation.primitive, equation.operands, equation.params)
+
+
+def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:
+    """The program with `change` applied to the programs it holds; itself if none differs."""
+
+    def equation(e: Equation) -> Equation:
+        # Most equations hold none, and passes ask this of each, round after round.
+        if not isinstance(e.primitive, HigherOrder):
+            return e
+        params = map_programs(e.params, change)
+        return e if params is e.params else replace(e, params=params)
+
+    body = tuple(map(equation, program.equations))
+    same = all(a is b for a, b in zip(body, program.equations))
+    return program if same else program.with_equations(body, program.outputs)

@@ -243,18 +243,6 @@ def _holds_programs(value: object) -> bool:
     return type(value) is Program or (isinstance(value, tuple) and Program in map(type, value))
 
 
-def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:
-    """The program with `change` applied to the programs it holds; itself if none differs."""
-
-    def equation(e: Equation) -> Equation:
-        params = map_programs(e.params, change)
-        return e if params is e.params else replace(e, params=params)
-
-    body = tuple(map(equation, program.equations))
-    same = all(a is b for a, b in zip(body, program.equations))
-    return program if same else program.with_equations(body, program.outputs)
-
-
 def substitute(program: Program, replacements: Mapping[Var, Atom], equations: Iterable[Equation]) -> Program:
     """`program` with `equations` as its body and every replaced variable renamed everywhere.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from rune.core.program import Program, map_subprograms
+from rune.core.higher import map_subprograms
+from rune.core.program import Program
 from rune.errors import CheckError
 from rune.records import dataclass
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from rune import dtypes, tree
 from rune.core.dead_code import prune
-from rune.core.higher import equation_program
-from rune.core.program import Equation, Program, Var, map_subprograms, substitute
+from rune.core.higher import equation_program, map_subprograms
+from rune.core.program import Equation, Program, Var, substitute
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import TransformError
