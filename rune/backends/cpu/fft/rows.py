@@ -22,8 +22,7 @@ from rune.backends.cpu.fft.forms import piece_of, radices, split_of, step_betwee
 from rune.backends.cpu.fft.lines import put_together_function, take_apart_function, turned_squares_function
 from rune.backends.cpu.fft.stages import declarations, stage_function
 from rune.backends.cpu.fft.tables import turns_between, turns_of_stage
-from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.tile import block_count, maker
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
