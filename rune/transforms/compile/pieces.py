@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rune.backends.cpu.run import CpuExecutable
 from rune.core.evaluate import eval_program, restaged
 from rune.core.higher import called_once
 from rune.core.primitive import Primitive
@@ -114,6 +115,8 @@ def _piece(program: Program, equations: Sequence[Equation], later_equations: Seq
 def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
     """The piece as a function of buffers."""
     executable = compiled(in_order(piece), device_for(None))
+    assert isinstance(executable, CpuExecutable)
+    executable.refine()  # a draft's entry is slow, and this piece is called often
 
     def call(*buffers: np.ndarray) -> Sequence[np.ndarray]:
         try:
