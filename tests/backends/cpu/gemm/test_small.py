@@ -142,7 +142,8 @@ def test_the_bits_are_those_of_the_library(dtype: type, hard: bool, monkeypatch:
     arrays = [rng.standard_normal(shape).astype(dtype) for shape in SHAPES]
     for array in arrays if hard else ():
         array.flat[::17] = np.resize(HARD, array.flat[::17].shape)
-    executable = draft_of(products, *arrays)
+    with rune.enable_x64():
+        executable = draft_of(products, *arrays)
     steps = [step for step in executable.plan.steps if isinstance(step, Call)]
     forms = {(s.sums_lanes, s.turned) for step in steps if (s := small_of(step, executable.code_host.machine))}
     assert (len(steps), forms) == (9, {*product((False, True), repeat=2)})
