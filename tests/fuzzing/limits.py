@@ -87,6 +87,7 @@ SCANS = (
     *_limits("lowering.kernelize.split_scans", ROUNDS=(0, 1)),
 )
 PRODUCTS = (
+    *_limits("backends.cpu.gemm.small", MOST_COST=(0.0, 1e8)),
     *_limits("lowering.kernelize.cost", DOT_ROUTINE_WORK=(1, 1 << 30), FEW_ROWS=(0, 64), CHEAP_OPERAND=(0, 100)),
     *_limits(
         "lowering.kernelize.split_dots",

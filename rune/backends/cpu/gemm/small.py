@@ -28,7 +28,7 @@ from rune.records import dataclass
 
 MOST_COST = 1e6  # estimated instructions of a product, a third of a millisecond
 _ROUND_COST = 12.0  # of one step of p for one vector; LLVM keeps nothing in registers
-_GATHER_COST = 40.0  # the same if the lanes are apart in memory
+_GATHER_COST = 24.0  # the same if the lanes are apart in memory
 _SUM_COST = 30.0  # of adding up lanes
 
 
