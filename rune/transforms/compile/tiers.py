@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import repeat
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -194,6 +194,15 @@ def _in_pieces(program: Program, traced: Traced) -> Specialised[R] | None:
 def _on_buffers(line: Line, traced: Traced) -> Specialised[R]:
     """A line as a function of arrays."""
     before, types = [x.buffer for x in _captured(traced)], traced.out_types
+
+    if traced.out_tree.kind is None and not before:
+        (type,) = types
+
+        def of_one_result(*arrays: Array) -> Any:
+            (out,) = line([x.buffer for x in arrays])
+            return Array(out, type, CPU)
+
+        return of_one_result
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
