@@ -81,23 +81,21 @@ class Small:
 
 def small_of(step: Call, machine: Machine) -> Small | None:
     """The call as a small product; None if it is large, or of open sizes."""
-    parameters, dtype = dict(step.parameters), step.outputs[0].type.dtype
-    numbers = [n for n in parameters.values() if isinstance(n, int)]
-    if dtype not in SCALARS or len(numbers) < len(parameters):
+    dtype = step.outputs[0].type.dtype
+    parameters = {name: n for name, n in step.parameters if isinstance(n, int)}
+    if dtype not in SCALARS or len(parameters) < len(step.parameters):
         return None
-    batch, m, n, k = sizes = [int(parameters[name]) for name in SIZES]
+    batch, m, n, k = sizes = [parameters[name] for name in SIZES]
     if min(sizes) < 1 or k > DEPTH:
         return None
     walks = _walks_of(step, parameters)
-    axes = [
-        _common(walks["a_batch"], walks["b_batch"], ((batch, m * n),)),
-        _common(walks["a_rows"], ((m, 0),), ((m, n),)),
-        _common(((n, 0),), walks["b_columns"], ((n, 1),)),
-        _common(walks["a_inner"], walks["b_inner"], ((k, 0),)),
-    ]
-    if not all(axes):
+    batches = _common(walks["a_batch"], walks["b_batch"], ((batch, m * n),))
+    rows = _common(walks["a_rows"], ((m, 0),), ((m, n),))
+    columns = _common(((n, 0),), walks["b_columns"], ((n, 1),))
+    inner = _common(walks["a_inner"], walks["b_inner"], ((k, 0),))
+    if not (batches and rows and columns and inner):
         return None
-    small = _arranged(shape_for(machine, SCALARS[dtype]), *axes, step)
+    small = _arranged(shape_for(machine, SCALARS[dtype]), batches, rows, columns, inner, step)
     return small if small.cost <= MOST_COST else None
 
 
@@ -148,7 +146,7 @@ def _arranged(shape: Shape, batch: Axes, rows: Axes, columns: Axes, inner: Axes,
         m, n, trans_a, trans_b = n, m, False, not trans_a
         batch, rows, columns, inner = (tuple(map(_turned, axes)) for axes in (batch, columns, rows, inner))
     if step.routine == "dot" and is_of_few_rows(m, n, trans_a, trans_b):
-        return Small(shape, (*columns, *rows, *batch), *inner, (), True, is_turned)
+        return Small(shape, (*columns, *rows, *batch), inner[0], (), True, is_turned)
     return Small(shape, (*columns[1:], *rows, *batch), columns[0], inner, False, is_turned)
 
 
