@@ -63,6 +63,18 @@ def plan_text() -> ModuleType:
 
 
 @functools.cache
+def parts() -> ModuleType:
+    """The parts of complex numbers and keys: loaded for the first program with one."""
+    return locks.load("rune.lowering.legalize.parts")
+
+
+@functools.cache
+def narrow_storage() -> ModuleType:
+    """Narrow dtypes in those of a target: loaded for the first one that a target lacks."""
+    return locks.load("rune.lowering.legalize.narrow_storage")
+
+
+@functools.cache
 def scatters() -> ModuleType:
     """Rules of devices in place of scatters: loaded for the first program with a scatter."""
     return locks.load("rune.lowering.scatters")

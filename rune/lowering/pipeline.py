@@ -19,7 +19,7 @@ from rune.lowering import call_order, extremes, factorisations, late_modules, li
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
 from rune.lowering.kernel.nodes import KernelCode
-from rune.lowering.legalize import parts, storage, units
+from rune.lowering.legalize import pairs, storage, units
 from rune.lowering.legalize.clamps import clamp_upwards_first
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.optimize import eliminate_common as common_code
@@ -61,7 +61,7 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
         # Before anything moves: calls with side effects get an order.
         call_order.PASS,
         # Before anything is simplified: later passes know only real numbers.
-        parts.PASS,
+        pairs.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.
         nested(fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)),
         # After broadcasts of broadcasts have been merged. It leaves broadcasts that nothing needs.

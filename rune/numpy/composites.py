@@ -52,7 +52,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
 def is_large(args: tuple[object, ...], takes_numbers: bool = False) -> bool:
     """Whether the operands are CPU arrays or numbers, one of them large, and no check is on."""
-    sizes = [x.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
+    sizes = [x.buffer.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
     if not sizes or max(sizes) < LARGE:
         return False
     others = len(args) - len(sizes)

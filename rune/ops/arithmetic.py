@@ -10,6 +10,7 @@ its true derivative.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +88,12 @@ def _select_type(condition: ArrayType, a: ArrayType, b: ArrayType) -> ArrayType:
 
 def _select_reference(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return scalars.choose(condition, a, b)
+
+
+def selecting(condition: ArrayType, a: ArrayType, b: ArrayType) -> Callable[..., np.ndarray] | None:
+    """`select` of operands of these types as NumPy's function; None where another may be faster."""
+    is_counted = a.dtype.itemsize == 4 and not (isinstance(condition.size, int) and condition.size < scalars.MANY)
+    return None if is_counted else np.where
 
 
 def _select_transpose(

@@ -6,7 +6,8 @@ sizes are explicit here; NumPy's conveniences live in `rune.numpy`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +69,13 @@ def _slice_reference(
     x: np.ndarray, *, start: tuple[int, ...], limit: tuple[int, ...], stride: tuple[int, ...]
 ) -> np.ndarray:
     return x[tuple(slice(*bounds) for bounds in zip(start, limit, stride, strict=True))]
+
+
+def slicing(
+    x: ArrayType, *, start: tuple[int, ...], limit: tuple[int, ...], stride: tuple[int, ...]
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The slice of arrays of one type, as a NumPy function."""
+    return itemgetter(tuple(slice(*bounds) for bounds in zip(start, limit, stride, strict=True)))
 
 
 def _slice_transpose(

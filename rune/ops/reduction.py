@@ -90,7 +90,7 @@ def _reduction(name: str, kind: str, combine: str, reference: Rule, jvp: JvpRule
 
 
 def _prod_reference(x: np.ndarray, *, axes: Axes) -> np.ndarray:
-    return np.asarray(np.prod(x, axis=axes, dtype=wide(x.dtype))).astype(x.dtype, copy=False)
+    return np.asarray(np.multiply.reduce(x, axis=axes, dtype=wide(x.dtype))).astype(x.dtype, copy=False)
 
 
 def _prod_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
@@ -133,10 +133,20 @@ def _extremum_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
 
 reduce_prod = _reduction("reduce_prod", "numeric", "mul", _prod_reference, _prod_jvp)
 reduce_max: Primitive = _reduction(
-    "reduce_max", "ordered", "max", lambda x, *, axes: np.asarray(np.max(x, axis=axes)), _extremum_jvp, empty=False
+    "reduce_max",
+    "ordered",
+    "max",
+    lambda x, *, axes: np.asarray(np.maximum.reduce(x, axis=axes)),
+    _extremum_jvp,
+    empty=False,
 )
 reduce_min: Primitive = _reduction(
-    "reduce_min", "ordered", "min", lambda x, *, axes: np.asarray(np.min(x, axis=axes)), _extremum_jvp, empty=False
+    "reduce_min",
+    "ordered",
+    "min",
+    lambda x, *, axes: np.asarray(np.minimum.reduce(x, axis=axes)),
+    _extremum_jvp,
+    empty=False,
 )
 reduce_and = _reduction(
     "reduce_and", "bool or integer", "and", lambda x, *, axes: np.asarray(np.bitwise_and.reduce(x, axis=axes)), ZERO

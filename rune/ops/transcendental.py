@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import ml_dtypes
@@ -146,6 +147,13 @@ def _integer_pow_reference(x: np.ndarray, *, exponent: int) -> np.ndarray:
         return complex_scalars.whole_power(x, exponent)
     wide = x.astype(np.float64) if x.dtype in KINDS["floating"] else x
     return np.power(wide, exponent).astype(x.dtype)
+
+
+def powering(x: ArrayType, *, exponent: int) -> Callable[[np.ndarray], np.ndarray] | None:
+    """`integer_pow` of floats of one type, as a function of NumPy; None for other types."""
+    if x.dtype not in KINDS["floating"]:
+        return None
+    return lambda array: np.power(array.astype(np.float64), exponent).astype(array.dtype)
 
 
 def _wrapped_power(x: np.ndarray, exponent: int) -> np.ndarray:

@@ -300,6 +300,8 @@ SELDOM = (
     "rune.lowering.build.legal",
     "rune.lowering.costs",
     "rune.lowering.graphs",
+    "rune.lowering.legalize.narrow_storage",
+    "rune.lowering.legalize.parts",
     "rune.lowering.scatters",
     "rune.lowering.sorting.sorts",
     "rune.scipy.stats",
@@ -313,6 +315,15 @@ def test_a_first_call_loads_nothing_that_few_programs_need():
 
     assert set(SELDOM) <= KNOWN
     assert done.stdout.strip() == "[]"
+
+
+def test_an_eager_transform_whose_code_is_on_disk_loads_nothing_that_writes_code():
+    graph = {s.name: _needed(s) for s in sources()}
+
+    loaded = behind(graph, "rune.backends.cpu.fft.arrays")
+
+    assert "rune.backends.cpu.fft.rows" in loaded
+    assert not {m for m in loaded if m.startswith("rune.lowering.codegen.llvm")}
 
 
 def test_importing_the_package_imports_no_driver():

@@ -87,6 +87,7 @@ SCANS = (
     *_limits("lowering.kernelize.split_scans", ROUNDS=(0, 1)),
 )
 PRODUCTS = (
+    *_limits("backends.cpu.gemm.small", MOST_COST=(0.0, 1e8)),
     *_limits("lowering.kernelize.cost", DOT_ROUTINE_WORK=(1, 1 << 30), FEW_ROWS=(0, 64), CHEAP_OPERAND=(0, 100)),
     *_limits(
         "lowering.kernelize.split_dots",
@@ -162,13 +163,13 @@ _BLOCKED = tuple(f"backends.cpu.gemm.{name}" for name in ("blocks", "exchanged",
 def _choice(depth: int, height: int, width: int, few: int, others: int) -> tuple[Limit, ...]:
     """Blocks of a product: multiples of any vector's lanes, and of a panel's bytes."""
     return (
-        Limit("DEPTH", _BLOCKED, (depth,)),
+        Limit("DEPTH", (*_BLOCKED, "backends.cpu.gemm.small"), (depth,)),
         Limit("HEIGHT", _BLOCKED, (height,)),
+        Limit("FEW", ("backends.cpu.gemm.blocks", "backends.cpu.gemm.product"), (few,)),
         *_limits("backends.cpu.gemm.shape", BLOCK_BYTES=(width,)),
         *_limits("backends.cpu.gemm.tile", FETCHING=(1,)),
         *_limits(
             "backends.cpu.gemm.blocks",
-            FEW=(few,),
             FIRST_CACHE=(64 * others,),
             EVEN=(others,),
             FEW_PANELS=(others,),

@@ -20,7 +20,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.errors import MissingRule
 from rune.lowering.kernels import Invoke, Routine
-from rune.lowering.legalize.parts import PASS, split_parts
+from rune.lowering.legalize.pairs import PASS, split_parts
 from rune.lowering.stages import stages
 from rune.ops.family import fit
 from tests.support.arrays import array

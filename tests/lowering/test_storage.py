@@ -25,6 +25,9 @@ from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse, to_text
+from rune.lowering.legalize import storage
+from rune.lowering.legalize.formats import FORMATS
+from rune.lowering.legalize.narrow_storage import NIBBLES
 from rune.lowering.legalize.storage import legalize_storage
 from rune.lowering.stages import lower
 from tests.ops.calls import Sample
@@ -89,6 +92,10 @@ def test_code_in_the_targets_dtypes_is_returned_as_it_is():
 
     assert PASS.run(code) is code
     assert legalize_storage(TARGET).run(code) is code
+
+
+def test_every_dtype_that_can_be_kept_as_bits_is_looked_for():
+    assert storage.NARROW == {*FORMATS, *NIBBLES} == NARROW
 
 
 # --- every primitive --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from rune import ops, tree
 from rune.core.primitive import Primitive
 from rune.core.program import Literal, Program, Var
 from rune.errors import RuneError
-from rune.transforms.compile import orders, tiers
+from rune.transforms.compile import orders, pieces, tiers
 from rune.transforms.compile.orders import MOST_IN_A_ROW, MOST_STEPS, contiguous_values, in_numpys_order
 from rune.transforms.compile.pieces import flat, pieces_of
 from tests.numpy.cases import CASES
@@ -65,6 +65,33 @@ def test_another_order_of_numpys_leaves_sums_to_numpy(monkeypatch: pytest.Monkey
     parts = [p.primitive.name for p in pieces_of(program) if not isinstance(p, Program)]
 
     assert parts.count("reduce_sum") == 2
+
+
+def test_a_piece_is_compiled_with_effort_because_it_is_called_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    executables: list[Any] = []
+    real = pieces.compiled
+    monkeypatch.setattr(pieces, "compiled", lambda *options: executables.append(real(*options)) or executables[-1])
+    program = flat(rune.make_program(rnp.sinc)(rnp.ones(10)))
+
+    pieces.line_of(program, pieces_of(program))
+
+    assert [executable.is_draft for executable in executables] == [False, False]
+
+
+def test_a_function_called_often_computes_nothing_that_no_result_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    real = tiers.straight_line
+
+    def noted(program: Program) -> Any:
+        names.extend(e.primitive.name for e in program.equations)
+        return real(program)
+
+    monkeypatch.setattr(tiers, "straight_line", noted)
+    function, x = tiers.tiered(lambda x: (rnp.sin(x), rnp.exp(x))[1]), rnp.ones(10)
+    results = [function(x) for _ in range(tiers.OFTEN + 2)]
+
+    assert names == ["exp"]
+    same(np.exp(np.ones(10, np.float32)), np.asarray(results[-1]))
 
 
 @FLOATS

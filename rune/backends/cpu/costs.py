@@ -6,10 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from rune import dims
+from rune.backends.cpu import kinds_of_calls
 from rune.lowering.codegen.llvm.render import Rendered
+from rune.lowering.codegen.machine import Machine
 from rune.lowering.factors import factor_of, is_factor
 from rune.lowering.kernelize.walks import SIZES
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Step, all_steps
+from rune.records import dataclass
 
 MOST_WORK = 5e6  # estimated instructions of a draft, one or two milliseconds
 FIRST_COST = 1e6  # instructions before a loop first checks for signals: under a millisecond
@@ -64,14 +67,14 @@ def first_steps(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
 # --- drafts (drafts.py) -------------------------------------------------------------------------
 
 
-def draft_cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float:
+def draft_cost(plan: Plan, kernels: Mapping[str, Rendered], machine: Machine) -> float:
     """The cost of a run of a draft; infinite if it depends on symbolic sizes or on data.
 
     A `while` counts as one step, because it gives up in time and the final code begins the run
     again. That requires that a run has no side effects, and that the `while` is not inside another
     loop.
     """
-    return _draft_cost(plan.steps, kernels, can_begin_anew(plan))
+    return _Draft(kernels, machine).cost(plan.steps, can_begin_anew(plan))
 
 
 def can_begin_anew(plan: Plan) -> bool:
@@ -80,33 +83,45 @@ def can_begin_anew(plan: Plan) -> bool:
     return not any(isinstance(step, Call) and step.routine == "callback" for step in all_steps(plan))
 
 
-def steps_of_draft(loop: Loop, kernels: Mapping[str, Rendered]) -> int:
+def steps_of_draft(loop: Loop, kernels: Mapping[str, Rendered], machine: Machine) -> int:
     """The number of steps after which a `while` of a draft gives up."""
     inside = [loop.body] if loop.condition is None else [loop.body, loop.condition]
-    cost = _draft_cost([step for plan in inside for step in plan.steps], kernels, False)
+    cost = _Draft(kernels, machine).cost([step for plan in inside for step in plan.steps], False)
     return max(1, int(min(MOST_WORK / max(cost, 1.0), _MOST_STEPS)))
 
 
-def _draft_cost(steps: Sequence[Step], kernels: Mapping[str, Rendered], can_stop: bool) -> float:
-    return sum(_draft_step_cost(step, kernels, can_stop) for step in steps)
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The costs of steps in a draft. can_stop: whether a `while` may give up."""
 
+    kernels: Mapping[str, Rendered]
+    machine: Machine
 
-def _draft_step_cost(step: Step, kernels: Mapping[str, Rendered], can_stop: bool) -> float:
-    match step:
-        case Loop(condition=None):
-            count = step.count if isinstance(step.count, int) else math.inf
-            return _draft_cost(step.body.steps, kernels, False) * count
-        case Loop(condition=condition) if condition is not None:
-            return _draft_cost([*step.body.steps, *condition.steps], kernels, False) if can_stop else math.inf
-        case Branch():
-            return max(_draft_cost(plan.steps, kernels, can_stop) for plan in step.branches)
-        case Call(routine="dot" | "strided_dot"):
-            sizes = [size for name, size in step.parameters if name in SIZES]
-            return _FLOP_COST * math.prod(n if isinstance(n, int) else math.inf for n in (2, *sizes))
-        case Call() if is_factor(step):
-            return _FLOP_COST * factor_of(step).flops
-        case Call():
-            return 0.0  # library code, or transforms, which are as fast in a draft
-        case _:
-            cost = cost_of([step], kernels)
-            return math.inf if cost is None else cost
+    def cost(self, steps: Sequence[Step], can_stop: bool) -> float:
+        return sum(self._of_step(step, can_stop) for step in steps)
+
+    def _of_step(self, step: Step, can_stop: bool) -> float:
+        match step:
+            case Loop(condition=None):
+                count = step.count if isinstance(step.count, int) else math.inf
+                return self.cost(step.body.steps, False) * count
+            case Loop(condition=condition) if condition is not None:
+                return self.cost([*step.body.steps, *condition.steps], False) if can_stop else math.inf
+            case Branch():
+                return max(self.cost(plan.steps, can_stop) for plan in step.branches)
+            case Call(routine="dot" | "strided_dot"):
+                return self._of_product(step)
+            case Call() if is_factor(step):
+                return _FLOP_COST * factor_of(step).flops
+            case Call():
+                return 0.0  # library code, or transforms, which are as fast in a draft
+            case _:
+                cost = cost_of([step], self.kernels)
+                return math.inf if cost is None else cost
+
+    def _of_product(self, step: Call) -> float:
+        small = kinds_of_calls.dots().small_of(step, self.machine)
+        if small is not None:
+            return small.cost
+        sizes = [size for name, size in step.parameters if name in SIZES]
+        return _FLOP_COST * math.prod(n if isinstance(n, int) else math.inf for n in (2, *sizes))

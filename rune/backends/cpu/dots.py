@@ -1,16 +1,23 @@
-"""Calls of matrix products in a plan of the CPU: of dense matrices, and of strided views."""
+"""Calls of matrix products in a plan of the CPU: of dense matrices, and of strided views.
+
+Small products of a draft are functions of its module (gemm/small.py); others are in the library.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from rune import dims
-from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
-from rune.backends.cpu.gemm.pieces import Product
+from rune.backends.cpu import conventions
+from rune.backends.cpu.gemm.product import DIGITS, ROLES, WORDS, Product
+from rune.backends.cpu.gemm.small import Small, small_of
+from rune.backends.cpu.host import Host
+from rune.backends.cpu.libraries import DOT, STRIDED_DOT, Libraries, of_system
+from rune.backends.cpu.module import Module
 from rune.backends.cpu.watch import Watch
 from rune.dims import Size
 from rune.lowering.codegen.llvm.ir.text import Value, Writer
@@ -21,6 +28,7 @@ from rune.lowering.plan import Call, Plan, Slot, all_steps
 class Run(Protocol):
     """What writing a step needs: the function being written, and the places of its values."""
 
+    module: Module
     writer: Writer
 
     def size(self, size: Size) -> Value:
@@ -39,19 +47,29 @@ class Run(Protocol):
 Address = Callable[[np.dtype, list[Product]], int]  # of a routine that supports these products
 
 
-def compile_dots(plan: Plan, addresses: Mapping[str, Address]) -> None:
-    """Compile all code for the products of a plan, in one module. addresses: by routine."""
-    for (routine, dtype), products in products_of(plan, addresses).items():
-        addresses[routine](dtype, products)
+def compile_dots(plan: Plan, host: Host) -> None:
+    """Compile all code of the library for the products of a plan, in one module for each kind."""
+    for (routine, dtype), products in products_of(plan, host).items():
+        _address(host.libraries, routine)(dtype, products)
 
 
-def products_of(plan: Plan, routines: Container[str]) -> dict[tuple[str, np.dtype], list[Product]]:
-    """The products of a plan by routine and dtype."""
+def products_of(plan: Plan, host: Host) -> dict[tuple[str, np.dtype], list[Product]]:
+    """The products of a plan that the library computes, by routine and dtype."""
     products: dict[tuple[str, np.dtype], list[Product]] = defaultdict(list)
     for step in all_steps(plan):
-        if isinstance(step, Call) and step.routine in routines:
+        if isinstance(step, Call) and step.routine in (DOT, STRIDED_DOT) and _small(step, host) is None:
             products[step.routine, step.outputs[0].type.dtype].append(_product(step))
     return products
+
+
+def _address(libraries: Libraries, routine: str) -> Address:
+    return libraries.dot if routine == DOT else libraries.strided_dot
+
+
+def _small(step: Call, host: Host) -> Small | None:
+    """The product, if the module of the plan has a function for it."""
+    is_of_library = host.effort != conventions.HURRY or of_system(step.outputs[0].type.dtype)
+    return None if is_of_library else small_of(step, host.machine)
 
 
 def _product(step: Call) -> Product:
@@ -59,20 +77,39 @@ def _product(step: Call) -> Product:
     parameters = dict(step.parameters)
     m, n, k = (x if isinstance(x, int) else None for x in map(parameters.get, ("m", "n", "k")))
     trans_a, trans_b = (bool(parameters.get(x, False)) for x in ("trans_a", "trans_b"))
-    walks = {role: digits_of(parameters, role) for role in ROLES} if step.routine == "strided_dot" else {}
+    walks = {role: digits_of(parameters, role) for role in ROLES} if step.routine == STRIDED_DOT else {}
     is_known = all(isinstance(number, int) for digits in walks.values() for digit in digits for number in digit)
     return Product(m, n, k, trans_a, trans_b, walks if is_known else {})
 
 
-def write_dot(run: Run, step: Call, address: Address) -> None:
-    """A batch of matrix products, dense and row-major."""
+def write_product(run: Run, step: Call) -> None:
+    """A batch of matrix products."""
+    small = _small(step, run.module.host)
+    if small is not None:
+        _call_small(run, step, small)
+    else:
+        extras = _flags(run, step) if step.routine == DOT else [_walk_words(run, step)]
+        _call(run, step, _address(run.module.host.libraries, step.routine), extras)
+
+
+def _call_small(run: Run, step: Call, small: Small) -> None:
+    """Call the function of a small product, which equal products share."""
+    known = run.module.products
+    if small not in known:
+        known[small] = f"product.{len(known)}"
+        run.module.add(*small.function(known[small]))
+    operands = ", ".join(f"ptr {v.text}" for v in (*_operands(run, step), run.pointer(step.outputs[0])))
+    run.writer.do(f"call void @{known[small]}({operands})")
+
+
+def _flags(run: Run, step: Call) -> list[Value]:
+    """Whether the sides of a dense product are transposed."""
     parameters = dict(step.parameters)
-    flags = [Value(run.writer, "i1", "true" if parameters[x] else "false") for x in ("trans_a", "trans_b")]
-    _call(run, step, address, flags)
+    return [Value(run.writer, "i1", "true" if parameters[x] else "false") for x in ("trans_a", "trans_b")]
 
 
-def write_strided_dot(run: Run, step: Call, address: Address) -> None:
-    """A batch of matrix products of strided views, whose walks are words on the stack."""
+def _walk_words(run: Run, step: Call) -> Value:
+    """The walks of strided views as words on the stack."""
     parameters, writer = dict(step.parameters), run.writer
     words = writer.allocate("i64", WORDS * len(ROLES))
 
@@ -87,20 +124,25 @@ def write_strided_dot(run: Run, step: Call, address: Address) -> None:
         for k, (size, move) in enumerate(digits):
             put(number * WORDS + 1 + 2 * k, size)
             put(number * WORDS + 2 + 2 * k, move)
-    _call(run, step, address, [words])
+    return words
 
 
 def _call(run: Run, step: Call, address: Address, extras: list[Value]) -> None:
     parameters = dict(step.parameters)
-    offsets = [parameters.get(f"{side}_offset", 0) for side in "ab"]
-    operands = [_moved(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
     sizes = [_as_size(parameters[x]) for x in SIZES]
     watch = run.watch(dims.product(sizes))
     extents = map(run.size, sizes)
-    operands_and_sizes = [*operands, run.pointer(step.outputs[0]), *extents, *extras, watch.pointer]
+    operands_and_sizes = [*_operands(run, step), run.pointer(step.outputs[0]), *extents, *extras, watch.pointer]
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
     run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in operands_and_sizes)})")
     watch.close()
+
+
+def _operands(run: Run, step: Call) -> list[Value]:
+    """The addresses at which the walks of both operands begin."""
+    parameters = dict(step.parameters)
+    offsets = [parameters.get(f"{side}_offset", 0) for side in "ab"]
+    return [_moved(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
 
 
 def _moved(run: Run, slot: Slot, offset: object) -> Value:

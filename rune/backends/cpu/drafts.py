@@ -62,10 +62,10 @@ class DraftExecutable(CpuExecutable):
 
     def _host_for(self, plan: Plan, kernels: Mapping[str, Rendered]) -> Host:
         """The host for which the first code of a plan is compiled."""
-        costs = _costs()
-        if self.talk.messages or costs.draft_cost(plan, kernels) > costs.MOST_WORK:
-            return self._host
-        draft = self._host.of_effort(conventions.HURRY)
+        costs, host = _costs(), self._host
+        if self.talk.messages or costs.draft_cost(plan, kernels, host.machine) > costs.MOST_WORK:
+            return host
+        draft = host.of_effort(conventions.HURRY)
         return draft if plans().calls_others(plan) else draft.on_one_core()
 
     def _begin(self, form: Form, code: compiler.Code, host: Host, work: Work) -> None:

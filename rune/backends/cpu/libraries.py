@@ -20,7 +20,7 @@ from rune.records import dataclass
 if TYPE_CHECKING:
     from rune.backends.cpu.fft.forms import Form
     from rune.backends.cpu.gemm import library as gemm_types
-    from rune.backends.cpu.gemm.pieces import Product
+    from rune.backends.cpu.gemm.product import Product
     from rune.backends.cpu.linalg import library as linalg_types
 
 Word = tuple[str, ...]  # names an address, in every process

@@ -18,11 +18,14 @@ import numpy as np
 from rune import locks
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.ops.arithmetic import select, selecting
 from rune.ops.contraction import dot_general, product_of
 from rune.ops.family import broadcast, broadcasting
 from rune.ops.fourier import fft
 from rune.ops.linalg.eigh import eigh
+from rune.ops.movement import slice_, slicing
 from rune.ops.scalars import of_dtype
+from rune.ops.transcendental import integer_pow, powering
 
 LONG_ROW = 1 << 10  # complex numbers in a row for which the routine gains more than its call costs
 LARGE = 1 << 13  # numbers of an array for which several calls, or one that does more, pay
@@ -55,6 +58,9 @@ def _transform(x: ArrayType, *, kind: str, axes: tuple[int, ...], odd: bool) -> 
 _OF_SHAPES: Mapping[Primitive, Callable[..., Meaning | None]] = {
     dot_general: product_of,
     broadcast: lambda x, **params: broadcasting(x.shape, **params),
+    slice_: slicing,
+    select: selecting,
+    integer_pow: powering,
     fft: _transform,
 }
 

@@ -15,6 +15,7 @@ from rune.lowering.plan import Plan
 from rune.records import dataclass
 
 if TYPE_CHECKING:
+    from rune.backends.cpu.gemm.small import Small
     from rune.backends.cpu.scratch import Scratch
 
 
@@ -36,6 +37,7 @@ class Module:
     asks: bool = False  # whether the plan checks for signals, whose handlers may raise
     gives_up: bool = False  # whether a loop may end early, so that better code begins again
     declarations: set[str] = field(default_factory=set)
+    products: dict[Small, str] = field(default_factory=dict)  # the functions of small ones
     functions: list[str] = field(default_factory=list)  # each after those it calls
 
     def add(self, head: str, writer: Writer) -> None:

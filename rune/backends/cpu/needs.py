@@ -21,7 +21,7 @@ def needs_of(plan: Plan, host: Host) -> list[Need] | None:
 
 def _products(plan: Plan, host: Host) -> list[Need]:
     needs = []
-    for (routine, dtype), products in kinds_of_calls.dots().products_of(plan, (DOT, STRIDED_DOT)).items():
+    for (routine, dtype), products in kinds_of_calls.dots().products_of(plan, host).items():
         if routine == DOT and of_system(dtype):
             needs.append(Need(routine, dtypes.short(dtype), ()))
             continue

@@ -99,7 +99,7 @@ def compile_routines(plan: Plan, host: Host) -> None:
     """Compile all routines that a plan calls, those of one kind in one module."""
     routines, libraries = routines_of(plan), host.libraries
     if routines & {DOT, STRIDED_DOT}:
-        kinds_of_calls.dots().compile_dots(plan, {DOT: libraries.dot, STRIDED_DOT: libraries.strided_dot})
+        kinds_of_calls.dots().compile_dots(plan, host)
     if _TRANSFORM in routines:
         kinds_of_calls.transforms().compile_transforms(plan, libraries.transform)
     if routines & {*FACTORS}:

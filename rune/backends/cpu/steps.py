@@ -160,10 +160,8 @@ class _Steps:
                 self.launch(step)
             case Copy():
                 self.copy(step)
-            case Call(routine="dot"):
-                kinds_of_calls.dots().write_dot(self, step, self.host.libraries.dot)
-            case Call(routine="strided_dot"):
-                kinds_of_calls.dots().write_strided_dot(self, step, self.host.libraries.strided_dot)
+            case Call(routine="dot" | "strided_dot"):
+                kinds_of_calls.dots().write_product(self, step)
             case Call(routine="line_fft"):
                 kinds_of_calls.transforms().write_transform(self, step, self.host.libraries.transform, self.scratch)
             case Call() if is_factor(step):
@@ -367,7 +365,7 @@ class _Steps:
         if is_draft and step.condition is not None and can_begin_anew(self.module.plan):
             self.module.gives_up = True
             due = self.writer.allocate("i64")
-            self.writer.store(self.writer.constant("i64", steps_of_draft(step, self.kernels)), due)
+            self.writer.store(self.writer.constant("i64", steps_of_draft(step, self.kernels, self.host.machine)), due)
             return due, None
         if not pulse.is_available():
             return None

@@ -11,8 +11,7 @@ from rune.backends.cpu import compiler
 from rune.backends.cpu.dots import Run
 from rune.backends.cpu.fft import forms
 from rune.backends.cpu.fft.forms import Form
-from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.shape import shape_for
+from rune.backends.cpu.gemm.shape import SCALARS, shape_for
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.lowering.plan import Call, Plan, all_steps
 from rune.lowering.steps import is_inverse, transform_sizes

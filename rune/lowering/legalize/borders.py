@@ -9,11 +9,9 @@ from rune import dtypes
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.lowering.legalize.interleaved import interleave, part
-from rune.ops.complex_numbers import PART as COMPLEX_PART
+from rune.lowering.legalize.pairs import PART, has_parts
 from rune.ops.family import fit
 from rune.records import dataclass
-
-PART = {**COMPLEX_PART, **dict.fromkeys(dtypes.KEYS, dtypes.u32)}  # the dtype of a part
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +39,6 @@ class Parts:
         if self.array is not None:
             return self.array
         return interleave(*self.full(), axis=self.type.ndim)
-
-
-def has_parts(type: ArrayType) -> bool:
-    """Whether values of a type have two parts."""
-    return type.dtype in PART
 
 
 def stored_type(type: ArrayType) -> ArrayType:

@@ -40,19 +40,17 @@ from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
 from rune.lowering.legalize.borders import (
     AROUND,
-    PART,
     WITHIN,
     Border,
     Parts,
     from_memory,
-    has_parts,
     stored_type,
     to_memory,
     with_parts,
 )
 from rune.lowering.legalize.complex_products import product_over, running_product
 from rune.lowering.legalize.interleaved import interleave
-from rune.lowering.passes import Pass
+from rune.lowering.legalize.pairs import PART, has_parts, mentions_pairs
 from rune.lowering.source_calls import source_call
 from rune.ops import arithmetic as a
 from rune.ops.contraction import Numbers, dot_general
@@ -70,13 +68,13 @@ BY_PARTS = {
 }
 
 
-def split_parts(program: Program) -> Program:
-    """The program in real numbers; the same program if it has no others."""
+def split(program: Program) -> Program:
+    """The program in real numbers."""
     return _split_between(AROUND, program)
 
 
 def _split_between(border: Border, program: Program) -> Program:
-    if not _mentions_pairs(program):
+    if not mentions_pairs(program):
         return program
     stage = Stage(None)
     types = [t for v in program.inputs for t in border.types(v.type)]
@@ -95,13 +93,6 @@ def _split_between(border: Border, program: Program) -> Program:
     staged = trace_program(stage, run, types, program.name)
     assert not staged.captured
     return staged.program
-
-
-def _mentions_pairs(program: Program) -> bool:
-    types = [a.type for e in program.equations for a in (*e.operands, *e.results)]
-    if any(map(has_parts, (*program.input_types, *program.output_types, *types))):
-        return True
-    return any(_mentions_pairs(p) for e in program.equations for p in subprograms(e))
 
 
 def _read(env: Mapping[Var, Value | Parts], atom: Atom) -> Value | Parts:
@@ -261,6 +252,3 @@ def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Value, Value, Value]:
     joint = (((*cx, x.type.ndim), (*cy, n + 1)), (bx, by))
     out = dot_general(x.interleaved(), matrices, dimension_numbers=joint)
     return with_parts(out, type_of(out).ndim - 1)
-
-
-PASS = Pass("split-parts", "complex arrays and keys as their two parts", split_parts)

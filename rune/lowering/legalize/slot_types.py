@@ -10,7 +10,7 @@ import numpy as np
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.lowering.kernel.nodes import KernelCode
-from rune.lowering.legalize.borders import has_parts
+from rune.lowering.legalize.pairs import has_parts
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Step
 
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rune.backends.cpu.run import CpuExecutable
 from rune.core.evaluate import eval_program, restaged
 from rune.core.higher import called_once
 from rune.core.primitive import Primitive
@@ -40,7 +41,7 @@ def line_of(program: Program, parts: Sequence[Part]) -> Line | None:
     inputs = [writer.slot(v) for v in program.inputs]
     for part in parts:
         if isinstance(part, Program):
-            writer.add(_compiled(part), part.inputs, part.outputs, [t.dtype for t in part.output_types])
+            writer.add(_compiled(part), part.inputs, part.outputs, ())
         elif not writer.can_write(part):
             return None
     return writer.line(inputs, program.outputs)
@@ -114,6 +115,8 @@ def _piece(program: Program, equations: Sequence[Equation], later_equations: Seq
 def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
     """The piece as a function of buffers."""
     executable = compiled(in_order(piece), device_for(None))
+    assert isinstance(executable, CpuExecutable)
+    executable.refine()  # a draft's entry is slow, and this piece is called often
 
     def call(*buffers: np.ndarray) -> Sequence[np.ndarray]:
         try:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import repeat
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from rune.core.evaluate import eval_program
 from rune.core.interpreter import is_evaluating
 from rune.core.program import Program
 from rune.errors import RuneError
+from rune.lowering.live import live
 from rune.ops import movement
 from rune.transforms.compile.exact import is_exact
 from rune.transforms.compile.jit import jit
@@ -132,11 +133,12 @@ def _specialised(
         traced = jitted.traced(*arrays)
     except RuneError:  # such as a size that depends on values
         return None
-    if traced.needs or any(v.type.size > SMALL_RESULT for e in traced.program.equations for v in e.results):
+    program = live(traced.program)
+    if traced.needs or any(v.type.size > SMALL_RESULT for e in program.equations for v in e.results):
         return None
-    if all(equation.primitive in _VIEWS for equation in traced.program.equations):
-        return _in_line(traced)
-    return jitted if is_exact(traced.program) else _in_pieces(traced)
+    if all(equation.primitive in _VIEWS for equation in program.equations):
+        return _in_line(program, traced)
+    return jitted if is_exact(program) else _in_pieces(program, traced)
 
 
 def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, object]) -> Specialised[R]:
@@ -155,9 +157,9 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
     return of_arrays
 
 
-def _in_line(traced: Traced) -> Specialised[R] | None:
+def _in_line(program: Program, traced: Traced) -> Specialised[R] | None:
     """The function as a line of NumPy functions; None if they cannot compute it."""
-    line = straight_line(traced.program)
+    line = straight_line(program)
     return None if line is None or len(_captured(traced)) < len(traced.captured) else _on_buffers(line, traced)
 
 
@@ -166,12 +168,12 @@ def _captured(traced: Traced) -> list[Array]:
     return [x for x in traced.captured if type(x) is Array and x.place is CPU]
 
 
-def _in_pieces(traced: Traced) -> Specialised[R] | None:
+def _in_pieces(program: Program, traced: Traced) -> Specialised[R] | None:
     """Compiled pieces and NumPy's functions; only the latter for arrays in another order."""
-    by_functions: Specialised[R] | None = _in_line(traced)
+    by_functions: Specialised[R] | None = _in_line(program, traced)
     if by_functions is None:
         return None
-    program = flat(traced.program)
+    program = flat(program)
     parts = pieces_of(program)
     if not any(isinstance(part, Program) for part in parts):
         return by_functions
@@ -192,6 +194,15 @@ def _in_pieces(traced: Traced) -> Specialised[R] | None:
 def _on_buffers(line: Line, traced: Traced) -> Specialised[R]:
     """A line as a function of arrays."""
     before, types = [x.buffer for x in _captured(traced)], traced.out_types
+
+    if traced.out_tree.kind is None and not before:
+        (type,) = types
+
+        def of_one_result(*arrays: Array) -> Any:
+            (out,) = line([x.buffer for x in arrays])
+            return Array(out, type, CPU)
+
+        return of_one_result
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])

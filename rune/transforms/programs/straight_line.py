@@ -24,7 +24,7 @@ Line: TypeAlias = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 _Function: TypeAlias = Callable[..., np.ndarray | Sequence[np.ndarray]]
 # Takes the operands of a function from all values so far.
 _Operands: TypeAlias = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
-_Dtypes: TypeAlias = Sequence[np.dtype] | None  # for several results; None for one
+_Dtypes: TypeAlias = Sequence[np.dtype] | None  # for several results, () if they are arrays; None for one
 
 
 def straight_line(program: Program) -> Line | None:
@@ -54,7 +54,7 @@ def _run(
             if dtypes is None:
                 values.append(np.asarray(out))
             else:
-                values.extend(map(np.asarray, out, dtypes))
+                values.extend(map(np.asarray, out, dtypes) if dtypes else out)
     finally:
         float_errors.restore(settings)
     return [values[place] for place in outputs]
@@ -94,7 +94,8 @@ class LineWriter:
         return self._slots.setdefault(atom, next(self._numbers))
 
     def add(self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: _Dtypes) -> None:
-        """Add a step; one on constants is run now. dtypes: for several results, None for one."""
+        """Add a step; one on constants is run now. dtypes: for several results, () if they are
+        arrays, None for one."""
         step = _Step(function, [*map(self.slot, operands)], [*map(self.slot, results)], dtypes)
         # Constants are computed when the line is written, not in every call.
         if self.start.keys() >= {*step.operands}:

@@ -221,7 +221,8 @@ START, SEVEN = np.arange(-3, 8, dtype=np.int32), np.array(7, np.int32)
 def steps_of_a_draft(executable: DraftExecutable) -> int:
     """After how many steps the loop gives up."""
     (loop,) = (step for step in executable.plan.steps if isinstance(step, Loop))
-    return costs.steps_of_draft(loop, plan.render_kernels(executable.plan, executable._host))
+    host = executable._host
+    return costs.steps_of_draft(loop, plan.render_kernels(executable.plan, host), host.machine)
 
 
 def test_a_short_loop_that_data_end_runs_in_the_draft():

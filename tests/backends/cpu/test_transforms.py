@@ -16,7 +16,8 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends import cpu
-from rune.backends.cpu.fft.forms import Form, Kind, kind_of, radices
+from rune.backends.cpu.fft.forms import Form, Kind, kind_of
+from rune.backends.cpu.fft.lengths import radices
 from rune.lowering.plan import Call, all_steps
 from rune.ops.fourier.lengths import prime_factors
 from tests.support.sampling import IS_WHOLE

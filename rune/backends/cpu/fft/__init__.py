@@ -4,7 +4,9 @@ forms          how lines of an array are moved to lanes    stages     one stage 
 butterflies    transforms of a few elements, in registers   lines      copies to lanes and back
 tables         roots of unity                               library    routines, on demand
 
-For eager calls, by routines that serve all lengths:
+lengths        how a length is divided
+
+For eager calls, by routines that serve all lengths, each with a module that writes it:
 
 rows     complex rows         reals     real rows of even length
 columns  other axes           arrays    whole arrays, step by step

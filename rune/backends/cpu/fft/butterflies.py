@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from rune.lowering.codegen.llvm.ir.text import Value
 
 Pair = tuple[Value, Value]
-WRITTEN_OUT = (2, 3, 4, 5, 8)
 
 
 def add(x: Pair, y: Pair) -> Pair:
@@ -36,7 +35,7 @@ def times(x: Pair, y: Pair) -> Pair:
 
 
 def transformed(x: Sequence[Pair]) -> list[Pair]:
-    """The transform of these elements. Their number must be in WRITTEN_OUT."""
+    """The transform of these elements. Their number must be in `lengths.WRITTEN_OUT`."""
     match len(x):
         case 2:
             return [add(*x), subtract(*x)]

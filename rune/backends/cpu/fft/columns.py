@@ -10,24 +10,20 @@ import ctypes
 import functools
 import math
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 
+from rune import locks
 from rune.backends.cpu import compiler, conventions
 from rune.backends.cpu.fft import rows
-from rune.backends.cpu.fft.butterflies import WRITTEN_OUT
-from rune.backends.cpu.fft.forms import radices
-from rune.backends.cpu.fft.lines import put_pairs, take_pairs
-from rune.backends.cpu.fft.stages import declarations
-from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.backends.cpu.fft.conventions import ROOMS
+from rune.backends.cpu.fft.lengths import WRITTEN_OUT, radices
 from rune.backends.cpu.scratch import in_lines
 from rune.backends.shared import host_memory
-from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.complex_numbers import PART
 
 LONGEST = 1 << 12  # numbers of a column, whose work memory a nearer cache holds
-_ROOMS = 3  # of work memory: two for stages, and one for what the last of them writes
 
 
 def is_routine(n: int, inner: int, dtype: np.dtype) -> bool:
@@ -42,7 +38,7 @@ def transformed(x: np.ndarray, axis: int, *, inverse: bool) -> np.ndarray:
     stages = _stages(n, dtype)
     shape = rows.shape_of(dtype)
     room = int(in_lines(2 * n * shape.lanes * shape.bytes))
-    memory = host_memory.arena(_ROOMS * room, "fft")
+    memory = host_memory.arena(ROOMS * room, "fft")
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     addresses = source.ctypes.data, result.ctypes.data, memory.ctypes.data, stages.address
     _entry(dtype, inverse)(*addresses, outer, n, inner, len(radices(n)), 1 / n if inverse else 1)
@@ -61,53 +57,15 @@ def _entry(dtype: np.dtype, inverse: bool) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *kinds)(_code(dtype, inverse).address("columns"))
 
 
+@functools.cache
+def _writer() -> ModuleType:
+    """The module that writes the routine, imported for the first one that is not on disk."""
+    return locks.load("rune.backends.cpu.fft.columns_code")
+
+
 @compiler.lasting
 def _code(dtype: np.dtype, inverse: bool) -> compiler.Code:
-    shape = rows.shape_of(dtype)
-
     def write() -> str:
-        texts = [declarations(shape), rows.stages_function(shape), rows.public(columns_function(shape, inverse))]
-        return "\n\n".join(texts)
+        return _writer().text(rows.shape_of(dtype), inverse)
 
     return compiler.compile_routine("columns", (str(dtype), inverse), {}, write, conventions.HURRY)
-
-
-def columns_function(shape: Shape, inverse: bool) -> str:
-    """The transform along the middle axis of pairs [outer, n, inner], times `factor`.
-
-    The last vector of columns ends with the last column. An inverse exchanges the parts.
-    """
-    make, lanes = maker(shape), shape.lanes
-    (source, target, work, listed), (outer, n, inner, count) = (
-        make.pointers("source target work words"),
-        make.sizes("outer n inner count"),
-    )
-    width = make.number(2 * lanes)
-    room = n * width
-    first, second, third = (make.at(work, room * number) for number in range(_ROOMS))
-    order = (1, 0) if inverse else (0, 1)
-    factor = make.writer.splat(Value(make.writer, shape.scalar, "%factor"), lanes)
-
-    def columns(start: Value) -> None:
-        def take(k: Value) -> None:
-            for part, place in zip(take_pairs(make, make.at(source, start + k * inner * 2)), order, strict=True):
-                make.put(part, make.at(second, k * width + place * lanes))
-
-        def put(k: Value) -> None:
-            real, imag = (make.vector(make.at(third, k * width + place * lanes)) * factor for place in order)
-            put_pairs(make, real, imag, make.at(target, start + k * inner * 2))
-
-        make.each(n, take)
-        places = [second, make.at(second, lanes), width, third, make.at(third, lanes), width]
-        make.call("stages", listed, count, *places, first, room)
-        make.each(n, put)
-
-    def array(number: Value) -> None:
-        make.each(
-            block_count(inner, lanes),
-            lambda group: columns((number * n * inner + (group * lanes).call("smin", inner - lanes)) * 2),
-        )
-
-    make.each(outer, array)
-    sizes = f"i64 %outer, i64 %n, i64 %inner, i64 %count, {shape.scalar} %factor"
-    return make.text(f"columns(ptr %source, ptr %target, ptr %work, ptr %words, {sizes})")

@@ -17,18 +17,16 @@ Source: Bailey 1990, "FFTs in external or hierarchical memory", J. Supercomputin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from enum import Enum
 
 import numpy as np
 
-from rune.backends.cpu.fft.butterflies import WRITTEN_OUT
+from rune.backends.cpu.fft.lengths import WRITTEN_OUT, piece_of, radices, split_of, step_between
 from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of_stage
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import LINE_BYTES, Maker, maker
+from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.ir.text import Value
-from rune.ops.fourier.lengths import prime_factors
 from rune.records import dataclass
 
 WORDS = 5  # of a task: real and imaginary parts of source and result, and scratch memory
@@ -87,26 +85,6 @@ def kind_of(form: Form, lanes: int) -> Kind:
     return Kind.LINES
 
 
-def split_of(n: int, lanes: int) -> tuple[int, int] | None:
-    """The two factors of n that differ least, each at least `lanes`; None if there are none."""
-    for a in range(math.isqrt(n), lanes - 1, -1):
-        if n % a == 0:
-            return a, n // a
-    return None
-
-
-def radices(n: int) -> tuple[int, ...]:
-    """The radices of the stages of a transform. Few different ones, as each is compiled separately.
-
-    >>> radices(128), radices(360)
-    ((4, 4, 8), (5, 3, 3, 8))
-    """
-    primes = prime_factors(n)
-    twos, odd = primes.count(2), sorted((p for p in primes if p != 2), reverse=True)
-    eights = int(twos % 2 and twos > 1)  # stages of 4 leave one 2 of an odd power: 8 takes it
-    return (*odd, *(4,) * ((twos - 3 * eights) // 2), *(8,) * eights, *(2,) * (twos == 1))
-
-
 def pieces_of(form: Form, lanes: int) -> set[str]:
     """The functions that a routine calls."""
     kind = kind_of(form, lanes)
@@ -127,13 +105,6 @@ _MOVES = {
 def _ends(stages: Sequence[int]) -> list[tuple[int, bool]]:
     """Each radix, and whether it is the last one."""
     return [(radix, k == len(stages) - 1) for k, radix in enumerate(stages)]
-
-
-def piece_of(radix: int, last: bool) -> str:
-    """The function of a stage."""
-    if radix not in WRITTEN_OUT:
-        return "prime"
-    return f"{'plain' if last else 'turned'}{radix}"
 
 
 @dataclass(slots=True)
@@ -361,14 +332,6 @@ def _factors(routine: Routine, form: Form) -> tuple[int, int]:
     factors = split_of(form.n, routine.make.shape.lanes)
     assert factors is not None
     return factors
-
-
-def step_between(columns: int, shape: Shape) -> int:
-    """The step between rows, one cache line more than a row.
-
-    With rows a power of two apart, a column would use only a few sets of the cache.
-    """
-    return columns + LINE_BYTES // shape.bytes
 
 
 def _between(routine: Routine, form: Form, memory: Value) -> Place:

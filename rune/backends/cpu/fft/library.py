@@ -28,8 +28,7 @@ from rune.backends.cpu.fft.forms import (
     write_half,
 )
 from rune.backends.cpu.fft.stages import declarations, prime_function, stage_function
-from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.tile import Maker, maker
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass

@@ -20,14 +20,22 @@ import functools
 from operator import mul
 
 from rune.backends.cpu.gemm.panels import pack_function
+from rune.backends.cpu.gemm.product import DEPTH, FEW
 from rune.backends.cpu.gemm.shape import ROWS, WATCHED_OPERATIONS, Shape
-from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each_panel, least, maker, widest
+from rune.backends.cpu.gemm.tile import (
+    Maker,
+    block_count,
+    block_count_of,
+    each_panel,
+    least,
+    maker,
+    sum_of_lanes,
+    widest,
+)
 from rune.lowering.codegen.llvm.ir.text import Value
 
-DEPTH = 512  # of p in one block
 HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is DEPTH
 FIRST_CACHE = 40 << 10  # [B] of B that need no packing: they (nearly) stay in the first-level cache
-FEW = 4  # the most rows of A for which contiguous columns of B are not packed
 EVEN = 16  # panels per core for which one panel more on some core does not matter
 FEW_PANELS = 2  # the most panels of B for which a transposed A is not packed
 PARALLEL_OPERATIONS = 400_000  # multiply-adds of a product that is split between cores
@@ -106,15 +114,6 @@ def rows_function(shape: Shape) -> str:
 
     writer.count_up(i0, i1, 1, row)
     return make.text(f"rows({_STRIPE})")
-
-
-def sum_of_lanes(value: Value) -> Value:
-    """The sum of the lanes, by halves: the same order for every width of vector."""
-    count = value.lanes
-    while count > 1:
-        count //= 2
-        value = value.writer.part(value, 0, count) + value.writer.part(value, count, count)
-    return value.writer.lane(value, 0)
 
 
 def block_function(shape: Shape) -> str:

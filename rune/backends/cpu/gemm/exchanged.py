@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
+from rune.backends.cpu.gemm.blocks import HEIGHT
 from rune.backends.cpu.gemm.packing import role_of, word
+from rune.backends.cpu.gemm.product import DEPTH
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, least, maker, multiply, zeros
 from rune.lowering.codegen.llvm.ir.text import Value

@@ -20,13 +20,12 @@ import numpy as np
 
 from rune import dtypes, locks
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.gemm.shape import Shape, is_of_views, shape_for
+from rune.backends.cpu.gemm.shape import SCALARS, Shape, is_of_views, shape_for
 from rune.errors import CompileError
 from rune.records import dataclass
 
 # Pieces that do little but call others: more of LLVM's effort would not make them faster.
 DIRECTING = frozenset({"dot", "tiles", "view_dot", "view_block", "pack_right"})
-SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 
 @functools.cache

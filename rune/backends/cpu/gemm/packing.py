@@ -1,12 +1,11 @@
 """Packing of strided operands, in LLVM IR, for strided.py.
 
 The place of an element is the sum of the offsets of its batch, its row, its column and its p. Each
-offset is a sum of digits times steps: an index is written in mixed radix, innermost digit first,
-and digit d moves the place by step d. A panel of B is packed by vectors, along columns or along p,
-whichever has the longer runs in memory; if both have short runs, by gathering lanes. Rows of A are
-packed one after the other.
+offset is a sum of digits times steps (product.py). A panel of B is packed by vectors, along columns
+or along p, whichever has the longer runs in memory; if both have short runs, by gathering lanes.
+Rows of A are packed one after the other.
 
-A role (the digits of one index of one operand) is WORDS words: count, then (size, step) pairs.
+A role is WORDS words: the number of its digits, then their sizes and steps.
 """
 
 from __future__ import annotations
@@ -14,17 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
+from rune.backends.cpu.gemm.blocks import HEIGHT
+from rune.backends.cpu.gemm.product import DEPTH, ROLES, WORDS, Digits
 from rune.backends.cpu.gemm.shape import Shape
 from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each_panel, least, maker
 from rune.lowering.codegen.llvm.ir.names import suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
-Digits = tuple[tuple[int, int], ...]  # (size, step), innermost first
-
-DIGITS = 8  # at most, of one index
-WORDS = 1 + 2 * DIGITS  # of one role
-ROLES = ("a_batch", "a_rows", "a_inner", "b_batch", "b_columns", "b_inner")
 RUN = 4  # the least run of elements that is read by vectors
 
 

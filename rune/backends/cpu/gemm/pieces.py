@@ -5,8 +5,7 @@ If a size is known only at run time, all pieces that some size may need are need
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Container, Iterable, Sequence
 
 from rune.backends.cpu import conventions
 from rune.backends.cpu.gemm import blocks
@@ -17,26 +16,10 @@ from rune.backends.cpu.gemm.panels import (
     square_function,
     transposed_function,
 )
+from rune.backends.cpu.gemm.product import Product, is_of_few_rows
 from rune.backends.cpu.gemm.shape import ROWS, Shape, is_of_views
 from rune.backends.cpu.gemm.tile import tile_function
 from rune.lowering.codegen.llvm.ir.names import suffix
-from rune.records import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product as known before it runs: m x k by k x n, and the transposed sides.
-
-    None stands for a size that is known only at run time.
-    walks: of a product of views, the digits of each role (packing.py); empty if they are unknown
-    """
-
-    m: int | None
-    n: int | None
-    k: int | None
-    trans_a: bool = False
-    trans_b: bool = False
-    walks: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 def pieces_of_dots(shape: Shape, cores: int, products: Iterable[Product]) -> set[str]:
@@ -51,7 +34,7 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
         return {name for name in shape.pieces if not is_of_views(name)}
     if n == 1 and m != 1:  # computed as the transposed product (blocks._flipped)
         m, n, ta, tb = n, m, False, not ta
-    few = (not ta or m in (None, 1)) and (tb or n == 1) and (m is None or m <= blocks.FEW)
+    few = is_of_few_rows(m, n, ta, tb)
     if few and m is not None:
         return {"rows"}
     assert n is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rune import dtypes
 from rune.lowering.codegen.machine import Machine
 from rune.records import dataclass
 
@@ -14,6 +15,7 @@ PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
 PACKS = ("along_columns", "along_depth", "by_lanes")
 VIEWS = ("pack_right", *PACKS, "pack_left", "view_block", "exchanged_block", "view_dot")
 BYTES = {"float": 4, "double": 8}
+SCALARS = {dtypes.f32: "float", dtypes.f64: "double"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rune.backends.cpu.gemm import exchanged, packing, pieces
-from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT, split_of, spread, task_words
-from rune.backends.cpu.gemm.packing import Digits, place, role_of, word
-from rune.backends.cpu.gemm.pieces import Product, rows_alone, vector_counts
+from rune.backends.cpu.gemm.blocks import HEIGHT, split_of, spread, task_words
+from rune.backends.cpu.gemm.packing import place, role_of, word
+from rune.backends.cpu.gemm.pieces import rows_alone, vector_counts
+from rune.backends.cpu.gemm.product import DEPTH, Digits, Product
 from rune.backends.cpu.gemm.shape import PACKS, ROWS, Shape, is_of_views
 from rune.backends.cpu.gemm.tile import block_count, least, maker, widest
 from rune.lowering.codegen.llvm.ir.names import suffix

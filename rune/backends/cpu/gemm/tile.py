@@ -152,6 +152,15 @@ def least(a: Value, b: Value | int) -> Value:
     return a.call("smin", b)
 
 
+def sum_of_lanes(value: Value) -> Value:
+    """The sum of the lanes, by halves: the same order for every width of vector."""
+    count = value.lanes
+    while count > 1:
+        count //= 2
+        value = value.writer.part(value, 0, count) + value.writer.part(value, count, count)
+    return value.writer.lane(value, 0)
+
+
 def block_count(length: Value, size: int) -> Value:
     """How many blocks of `size` cover a length."""
     return (length + (size - 1)).binary("udiv", length + (size - 1), size)

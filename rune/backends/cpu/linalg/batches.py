@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rune.backends.cpu.gemm.blocks import sum_of_lanes
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import maker
+from rune.backends.cpu.gemm.tile import maker, sum_of_lanes
 from rune.backends.cpu.linalg.moves import by_vectors
 from rune.backends.cpu.linalg.numbers import Numbers
 from rune.backends.cpu.linalg.rows import Rows, rows_maker

@@ -21,8 +21,7 @@ from numpy.linalg import _umath_linalg
 
 from rune import dtypes
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.linalg import moves
 from rune.backends.cpu.linalg.batches import entry_function, task_maker
 from rune.backends.cpu.linalg.moves import by_parts

@@ -14,9 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from rune.backends.cpu.gemm.blocks import sum_of_lanes
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, least
+from rune.backends.cpu.gemm.tile import Maker, least, sum_of_lanes
 from rune.backends.cpu.linalg.numbers import Number, Numbers
 from rune.backends.cpu.linalg.rows import Matrix, Right, Rows, rows_maker
 from rune.lowering.codegen.llvm.ir.text import Value

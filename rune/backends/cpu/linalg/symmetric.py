@@ -18,8 +18,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler, conventions
-from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.linalg import implicit_ql, lapack, moves, tridiagonal
 from rune.backends.cpu.linalg.batches import entry_function, task_maker
 from rune.backends.cpu.linalg.implicit_ql import powers_of

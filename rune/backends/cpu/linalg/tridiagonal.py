@@ -17,9 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rune.backends.cpu.gemm.blocks import sum_of_lanes
 from rune.backends.cpu.gemm.shape import Shape
-from rune.backends.cpu.gemm.tile import Maker, maker
+from rune.backends.cpu.gemm.tile import Maker, maker, sum_of_lanes
 from rune.backends.cpu.linalg.batches import padded_to
 from rune.backends.cpu.linalg.reflections import TINY, greatest_of_lanes
 from rune.lowering.codegen.llvm.ir.text import Value

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from rune import dtypes
-from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
+from rune.backends.cpu.gemm.blocks import HEIGHT
 from rune.backends.cpu.gemm.exchanged import BLOCKS, is_exchanged
-from rune.backends.cpu.gemm.library import SCALARS
-from rune.backends.cpu.gemm.packing import ROLES
-from rune.backends.cpu.gemm.pieces import Product
-from rune.backends.cpu.gemm.shape import Shape, shape_for
+from rune.backends.cpu.gemm.product import DEPTH, ROLES, Product
+from rune.backends.cpu.gemm.shape import SCALARS, Shape, shape_for
 from rune.backends.cpu.gemm.strided import pieces_for
 from tests.backends.cpu.gemm.test_gemm import LISTED, MACHINES, library, only
 from tests.backends.cpu.gemm.test_strided import ONE, Digits, address_of, check, image, multiply, plain, total

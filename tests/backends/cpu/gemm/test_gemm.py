@@ -18,10 +18,11 @@ from rune import dtypes
 from rune.backends.cpu import blas, threads
 from rune.backends.cpu.compiler import Code, compile_module, machine
 from rune.backends.cpu.conventions import EFFORT, HURRY
-from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
-from rune.backends.cpu.gemm.library import SCALARS, Library, new_library
-from rune.backends.cpu.gemm.pieces import Product, pieces_for
-from rune.backends.cpu.gemm.shape import shape_for
+from rune.backends.cpu.gemm.blocks import HEIGHT
+from rune.backends.cpu.gemm.library import Library, new_library
+from rune.backends.cpu.gemm.pieces import pieces_for
+from rune.backends.cpu.gemm.product import DEPTH, Product
+from rune.backends.cpu.gemm.shape import SCALARS, shape_for
 from rune.backends.cpu.libraries import Libraries
 from rune.errors import CompileError
 from rune.lowering.codegen.machine import Machine

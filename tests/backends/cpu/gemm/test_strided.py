@@ -13,8 +13,8 @@ import pytest
 
 from rune import dtypes
 from rune.backends.cpu.conventions import EFFORT
-from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
-from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
+from rune.backends.cpu.gemm.blocks import HEIGHT
+from rune.backends.cpu.gemm.product import DEPTH, DIGITS, ROLES, WORDS
 from rune.backends.cpu.libraries import Libraries
 from rune.errors import CompileError
 from rune.lowering.kernelize.walks import SIZES, extent, strided_product

@@ -1,0 +1,115 @@
+"""The code of rows.py: stages, and the routine that calls them through words of a length.
+
+Source: as forms.py and stages.py.
+"""
+
+from __future__ import annotations
+
+from rune.backends.cpu.fft.conventions import OF_STAGE, PARTS, ROW_POINTERS
+from rune.backends.cpu.fft.lines import put_together_function, take_apart_function, turned_squares_function
+from rune.backends.cpu.fft.stages import declarations, stage_function
+from rune.backends.cpu.gemm.shape import Shape
+from rune.backends.cpu.gemm.tile import block_count, maker
+from rune.lowering.codegen.llvm.ir.text import Value
+
+_HEAD = 7  # words of a length before those of its stages
+
+
+def stage_text(shape: Shape, radix: int, last: bool) -> str:
+    """The module of a stage."""
+    return f"{declarations(shape)}\n\n{public(stage_function(shape, radix, turns=not last))}"
+
+
+def text(shape: Shape) -> str:
+    """The module of the routine."""
+    pieces = take_apart_function, put_together_function, turned_squares_function, stages_function
+    functions = public(parts_function(shape)), public(rows_function(shape))
+    return "\n\n".join([declarations(shape), *(piece(shape) for piece in pieces), *functions])
+
+
+def public(text: str) -> str:
+    """A function that can be seen from without its module."""
+    return text.replace("define internal", "define", 1)
+
+
+def stages_function(shape: Shape) -> str:
+    """The transform of a vector of lines, by `count` stages.
+
+    Stages write the two halves of work memory alternately. The source may be the second half: the
+    first stage writes the other one.
+    """
+    make = maker(shape)
+    writer, (stages, fr, fi, tr, ti, work) = make.writer, make.pointers("listed fr fi tr ti work")
+    count, fs, ts, room = make.sizes("count fs ts room")
+    step = make.number(2 * shape.lanes)
+
+    def stage(k: Value) -> None:
+        is_first, is_last, second = k.equals(0), k.equals(count - 1), k & 1
+        before, after = (make.at(work, room * at) for at in (make.number(1) - second, second))
+        source = [make.at(before, part * shape.lanes) for part in (0, 1)]
+        target = [make.at(after, part * shape.lanes) for part in (0, 1)]
+        words = make.at(stages, k * OF_STAGE, "i64")
+        function, turns = (writer.load("ptr", make.at(words, at, "i64")) for at in (0, 1))
+        runs, length = (writer.load("i64", make.at(words, at, "i64")) for at in (2, 3))
+        reads = [writer.select(is_first, x, y) for x, y in zip((fr, fi, fs), (*source, step), strict=True)]
+        writes = [writer.select(is_last, x, y) for x, y in zip((tr, ti, ts), (*target, step), strict=True)]
+        make.call(function.text, *reads, *writes, turns, runs, length)
+
+    make.each(count, stage)
+    pointers = "ptr %fr, ptr %fi, i64 %fs, ptr %tr, ptr %ti, i64 %ts"
+    return make.text(f"stages(ptr %listed, i64 %count, {pointers}, ptr %work, i64 %room)")
+
+
+def parts_function(shape: Shape) -> str:
+    """The transform of one row whose parts are apart, in their place."""
+    make, lanes = maker(shape), shape.lanes
+    writer = make.writer
+    real, imag, between, work, words = make.pointers(PARTS)
+    n, rows, columns, step, turns, downs, alongs = (
+        writer.load("ptr" if k == _HEAD - 3 else "i64", make.at(words, k, "i64")) for k in range(_HEAD)
+    )
+    stages = make.at(words, _HEAD, "i64")
+    along_list = make.at(stages, downs * OF_STAGE, "i64")
+    width = make.number(2 * lanes)
+    room = width * writer.select(rows > columns, rows, columns)
+    middle_real, middle_imag = between, make.at(between, rows * step)
+    second = make.at(work, room)
+    second_imag = make.at(second, lanes)
+
+    def down(group: Value) -> None:
+        first = (group * lanes).call("smin", columns - lanes)
+        places = [make.at(part, first) for part in (real, imag, middle_real, middle_imag)]
+        make.call("stages", stages, downs, *places[:2], columns, *places[2:], step, work, room)
+
+    def along(group: Value) -> None:
+        first = (group * lanes).call("smin", rows - lanes)
+        parts = [make.at(part, first * step) for part in (middle_real, middle_imag)]
+        turn = make.at(turns, first * columns)
+        make.call("turned_squares", *parts, turn, second, second_imag, step, columns, width, n, columns)
+        places = [make.at(part, first) for part in (real, imag)]
+        make.call("stages", along_list, alongs, second, second_imag, width, *places, rows, work, room)
+
+    make.each(block_count(columns, lanes), down)
+    make.each(block_count(rows, lanes), along)
+    return make.text(f"parts({', '.join(f'ptr %{name}' for name in PARTS.split())})")
+
+
+def rows_function(shape: Shape) -> str:
+    """The transform of each of `count` rows of pairs, times `factor`.
+
+    even, odd: where the first and the second number of each pair go, in memory of real and imag
+    """
+    make = maker(shape)
+    source, target, even, odd, *parts = make.pointers(ROW_POINTERS)
+    (count,), factor = make.sizes("count"), Value(make.writer, shape.scalar, "%factor")
+    n = make.writer.load("i64", parts[-1])
+
+    def row(number: Value) -> None:
+        first = number * n * 2
+        make.call("take_apart", make.at(source, first), even, odd, n)
+        make.call("parts", *parts)
+        make.call("put_together", even, odd, make.at(target, first), n, factor)
+
+    make.each(count, row)
+    pointers = ", ".join(f"ptr %{name}" for name in ROW_POINTERS.split())
+    return make.text(f"rows({pointers}, i64 %count, {shape.scalar} %factor)")
