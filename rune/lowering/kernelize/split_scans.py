@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rune import dims, ops
+from rune import dims, dtypes, ops
 from rune.core.lower import Cumulative, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program
@@ -64,7 +64,8 @@ def split_scans(program: Program, target: Target) -> Program:
     if target.threads_per_workgroup == 1:
         return program
     by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
-    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups)
+    reduces_first = ("line", dtypes.f32) in target.native
+    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups, reduces_first)
     body = [new for e in program.equations for new in _split(e, limits) or (e,)]
     return program.with_equations(body, program.outputs)
 
@@ -73,12 +74,15 @@ def split_scans(program: Program, target: Target) -> Program:
 class _Limits:
     """How many scans side by side keep the device busy, and how many rounds its driver allows.
 
-    by_groups: whether the threads of a group scan together.
+    by_groups: whether the threads of a group scan together
+    reduces_first: whether parts are added up before they are scanned, since rows are read by lines
+                   (decision 0105) and a second write of every element costs more than that
     """
 
     points: int
     rounds: int | None
     by_groups: bool
+    reduces_first: bool = False
 
 
 def _split(equation: Equation, limits: _Limits) -> list[Equation]:
@@ -117,21 +121,50 @@ def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations:
         return apply(equations, primitive, x, axis=axis, reverse=reverse)
     assert isinstance(primitive.lower, Cumulative)
     neutral = identity(primitive.lower.combine, x.type)
+    is_row = axis == x.type.ndim - 1
+    if limits.reduces_first and is_row and cost.estimate(x.type.shape[axis]) >= cost.LONG_SUMMED_SCAN:
+        return _summed_first(equation, x, axis, limits, equations)
     parts = apply(equations, split_axis, x, neutral, axis=axis, size=cost.SCAN_PART)
     inner = apply(equations, primitive, parts, axis=axis + 1, reverse=reverse)
-    totals = _last(inner, axis + 1, reverse, equations)
-    ndim = totals.type.ndim
-    shift = tuple((-1 if reverse else 1) if i == axis else 0 for i in range(ndim))
-    back = tuple(-s for s in shift)
-    # Shifted before they are scanned, so that element p is the total of the parts before part p.
-    others = apply(equations, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
-    before = _scanned(equation, others, axis, limits, equations)
+    before = _before(equation, _last(inner, axis + 1, reverse, equations), axis, limits, equations)
+    ndim = before.type.ndim
     other_axes = tuple(i for i in range(ndim + 1) if i != axis + 1)
     spread = apply(equations, ops.broadcast, before, shape=inner.type.shape, axes=other_axes)
     combine = COMBINE[primitive.lower.combine]
     # The earlier part comes first, as in a scan from one end to the other.
     both = apply(equations, combine, spread, inner)
     return apply(equations, join_axis, both, axis=axis, size=x.type.shape[axis])
+
+
+def _before(equation: Equation, totals: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
+    """For each part, the total of the parts before it."""
+    lower, reverse, ndim = equation.primitive.lower, equation.params["reverse"], totals.type.ndim
+    assert isinstance(lower, Cumulative)
+    shift = tuple((-1 if reverse else 1) if i == axis else 0 for i in range(ndim))
+    back = tuple(-s for s in shift)
+    neutral = identity(lower.combine, totals.type)
+    # Shifted before they are scanned, so that element p is the total of the parts before part p.
+    others = apply(equations, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
+    return _scanned(equation, others, axis, limits, equations)
+
+
+def _summed_first(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
+    """`x` scanned in parts, each of which begins with the total of those before it."""
+    lower, reverse = equation.primitive.lower, equation.params["reverse"]
+    assert isinstance(lower, Cumulative)
+    parts = apply(equations, split_axis, x, identity(lower.combine, x.type), axis=axis, size=cost.SUMMED_PART)
+    totals = apply(equations, REDUCE[lower.combine], parts, axes=(axis + 1,))
+    before = _before(equation, totals, axis, limits, equations)
+    column = (*parts.type.shape[: axis + 1], 1, *parts.type.shape[axis + 2 :])
+    at = cost.SUMMED_PART - 1 if reverse else 0
+    spread = apply(equations, ops.reshape, before, shape=column)
+    pieces = [(0, at), (at, at + 1), (at + 1, cost.SUMMED_PART)]
+    slices = [_slice(parts, axis + 1, low, high, equations) for low, high in pieces if low < high]
+    number = 1 if reverse else 0
+    slices[number] = apply(equations, COMBINE[lower.combine], spread, slices[number])
+    begun = apply(equations, ops.concatenate, *slices, axis=axis + 1)
+    inner = apply(equations, equation.primitive, begun, axis=axis + 1, reverse=reverse)
+    return apply(equations, join_axis, inner, axis=axis, size=x.type.shape[axis])
 
 
 def _by_groups(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
@@ -154,8 +187,14 @@ def _last(x: Atom, axis: int, reverse: bool, equations: list[Equation]) -> Atom:
     """The elements of x where a scan along `axis` ends, that axis removed."""
     shape = x.type.shape
     at = 0 if reverse else shape[axis] - 1
-    start = tuple(at if i == axis else 0 for i in range(len(shape)))
-    limit = tuple(at + 1 if i == axis else d for i, d in enumerate(shape))
-    ends = apply(equations, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))
+    ends = _slice(x, axis, at, at + 1, equations)
     remaining = tuple(d for i, d in enumerate(shape) if i != axis)
     return apply(equations, ops.reshape, ends, shape=remaining)
+
+
+def _slice(x: Atom, axis: int, low: Size, high: Size, equations: list[Equation]) -> Atom:
+    """The elements from `low` to `high` along an axis."""
+    shape = x.type.shape
+    start = tuple(low if i == axis else 0 for i in range(len(shape)))
+    limit = tuple(high if i == axis else d for i, d in enumerate(shape))
+    return apply(equations, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))
