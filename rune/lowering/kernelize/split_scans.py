@@ -24,7 +24,7 @@ import numpy as np
 from rune import dims, dtypes, ops
 from rune.core.lower import Cumulative, Source, View
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Program
+from rune.core.program import Atom, Equation, Literal, Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -126,7 +126,7 @@ def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations:
         return _summed_first(equation, x, axis, limits, equations)
     parts = apply(equations, split_axis, x, neutral, axis=axis, size=cost.SCAN_PART)
     inner = apply(equations, primitive, parts, axis=axis + 1, reverse=reverse)
-    before = _before(equation, _last(inner, axis + 1, reverse, equations), axis, limits, equations)
+    before = _before(equation, _end(inner, axis + 1, reverse, equations), axis, limits, equations)
     ndim = before.type.ndim
     other_axes = tuple(i for i in range(ndim + 1) if i != axis + 1)
     spread = apply(equations, ops.broadcast, before, shape=inner.type.shape, axes=other_axes)
@@ -155,14 +155,15 @@ def _summed_first(equation: Equation, x: Atom, axis: int, limits: _Limits, equat
     parts = apply(equations, split_axis, x, identity(lower.combine, x.type), axis=axis, size=cost.SUMMED_PART)
     totals = apply(equations, REDUCE[lower.combine], parts, axes=(axis + 1,))
     before = _before(equation, totals, axis, limits, equations)
-    column = (*parts.type.shape[: axis + 1], 1, *parts.type.shape[axis + 2 :])
-    at = cost.SUMMED_PART - 1 if reverse else 0
-    spread = apply(equations, ops.reshape, before, shape=column)
-    pieces = [(0, at), (at, at + 1), (at + 1, cost.SUMMED_PART)]
-    slices = [_slice(parts, axis + 1, low, high, equations) for low, high in pieces if low < high]
-    number = 1 if reverse else 0
-    slices[number] = apply(equations, COMBINE[lower.combine], spread, slices[number])
-    begun = apply(equations, ops.concatenate, *slices, axis=axis + 1)
+    ends = _end(parts, axis + 1, not reverse, equations)
+    # Computed for each part, so that the scan of a part only selects its first element.
+    firsts = apply(equations, COMBINE[lower.combine], before, ends)
+    other_axes = tuple(i for i in range(parts.type.ndim) if i != axis + 1)
+    spread = apply(equations, ops.broadcast, firsts, shape=parts.type.shape, axes=other_axes)
+    place = apply(equations, ops.iota, shape=parts.type.shape, axis=axis + 1, dtype=dtypes.i32)
+    at = Literal(np.int32(cost.SUMMED_PART - 1 if reverse else 0), ArrayType((), dtypes.i32))
+    is_first = apply(equations, ops.eq, place, at)
+    begun = apply(equations, ops.select, is_first, spread, parts)
     inner = apply(equations, equation.primitive, begun, axis=axis + 1, reverse=reverse)
     return apply(equations, join_axis, inner, axis=axis, size=x.type.shape[axis])
 
@@ -183,18 +184,12 @@ def _by_groups(equation: Equation, x: Atom, axis: int, limits: _Limits, equation
     return apply(equations, scan_by_groups, x, before, **how)
 
 
-def _last(x: Atom, axis: int, reverse: bool, equations: list[Equation]) -> Atom:
-    """The elements of x where a scan along `axis` ends, that axis removed."""
+def _end(x: Atom, axis: int, is_first: bool, equations: list[Equation]) -> Atom:
+    """The first or the last elements of x along an axis, that axis removed."""
     shape = x.type.shape
-    at = 0 if reverse else shape[axis] - 1
-    ends = _slice(x, axis, at, at + 1, equations)
+    at = 0 if is_first else shape[axis] - 1
+    start = tuple(at if i == axis else 0 for i in range(len(shape)))
+    limit = tuple(at + 1 if i == axis else d for i, d in enumerate(shape))
+    ends = apply(equations, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))
     remaining = tuple(d for i, d in enumerate(shape) if i != axis)
     return apply(equations, ops.reshape, ends, shape=remaining)
-
-
-def _slice(x: Atom, axis: int, low: Size, high: Size, equations: list[Equation]) -> Atom:
-    """The elements from `low` to `high` along an axis."""
-    shape = x.type.shape
-    start = tuple(low if i == axis else 0 for i in range(len(shape)))
-    limit = tuple(high if i == axis else d for i, d in enumerate(shape))
-    return apply(equations, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))
