@@ -116,6 +116,23 @@ def test_where_a_subgroup_reads_lines_it_has_a_row(type: ArrayType, axis: int, s
     assert str(default(lambda x: ops.reduce_sum(x, axes=(axis,)), type, device=mesa)) == schedule
 
 
+@pytest.mark.parametrize(
+    ("type", "schedule"),
+    [
+        (f32(2048, 512), "order(i1, i0) rows(i1=128)"),
+        (f32(96, 512), "order(i1, i0) rows(i1=32)"),
+        (f32(100, 512), "squares(i0=8)"),
+        (f32(2048, 500), "squares(i0=8)"),
+        (of(dtypes.f16, 2048, 512), "squares(i0=8)"),
+    ],
+)
+def test_where_subgroups_read_lines_a_transposition_reads_rows_and_writes_columns(type: ArrayType, schedule: str):
+    native = natively(shuffle=[dtypes.f32], line=[dtypes.f32])
+    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2, native=native)
+
+    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2, type, device=mesa)) == schedule
+
+
 @pytest.mark.parametrize("transposed", [AB, ATB, ABT])
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
 def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, transposed: Any):

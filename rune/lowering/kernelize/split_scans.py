@@ -161,7 +161,7 @@ def _summed_first(equation: Equation, x: Atom, axis: int, limits: _Limits, equat
     other_axes = tuple(i for i in range(parts.type.ndim) if i != axis + 1)
     spread = apply(equations, ops.broadcast, firsts, shape=parts.type.shape, axes=other_axes)
     place = apply(equations, ops.iota, shape=parts.type.shape, axis=axis + 1, dtype=dtypes.i32)
-    at = Literal(np.int32(cost.SUMMED_PART - 1 if reverse else 0), ArrayType((), dtypes.i32))
+    at = Literal(np.asarray(cost.SUMMED_PART - 1 if reverse else 0, np.int32), ArrayType((), dtypes.i32))
     is_first = apply(equations, ops.eq, place, at)
     begun = apply(equations, ops.select, is_first, spread, parts)
     inner = apply(equations, equation.primitive, begun, axis=axis + 1, reverse=reverse)

@@ -92,3 +92,11 @@ def test_rows_beside_others_that_all_of_them_share():
     result = on_device(lambda x, scale: (x * scale).sum(1)[:, None] * scale, x, scale)
 
     near((x * scale).sum(1, dtype=float)[:, None] * scale, np.asarray(result), relative=1e-4, absolute=1e-4, why="sums")
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(256, 64), (96, 40), (130, 64), (64, 36)])
+def test_transpositions(rows: int, columns: int):
+    x = np.random.default_rng(rows).integers(-99, 99, (2, rows, columns), np.int32)
+
+    same(x.swapaxes(1, 2) + 1, np.asarray(on_device(lambda x: x.swapaxes(1, 2) + 1, x)))
+    same(x[0].T * 3 - x[1].T, np.asarray(on_device(lambda a, b: a.T * 3 - b.T, x[0], x[1])))

@@ -86,6 +86,26 @@ def test_reads_of_other_places_or_of_some_threads_are_made_by_each_thread(body: 
     assert "Load f32x4" not in module(kernel(body))
 
 
+def columns(count: int, rows: int = 64) -> str:
+    """Threads that are neighbours read neighbours, and each writes a part of a row."""
+    reads = "\n".join(f"a{k}: f32 = x[i + 64*j + {64 * k}]" for k in range(count))
+    writes = "\n".join(f"store y[{count}*i + j + {k}] = a{k}" for k in range(count))
+    return f"""
+code f(x: read f32[65536], y: write f32[65536]) {{
+  for j in 4 grid {{ for i in {rows} grid {{ {reads} {writes} }} }}
+}}"""
+
+
+def test_points_of_the_grid_that_read_many_lines_are_groups_of_their_own():
+    assert render(parse(columns(16)), LINES).threads == 8
+    assert module(columns(16)).count("Load f32x4") == 2 * 16
+
+
+@pytest.mark.parametrize("text", [columns(15), columns(16, rows=60)])
+def test_points_that_read_few_lines_or_are_no_whole_subgroups_have_none(text: str):
+    assert "Load f32x4" not in module(text)
+
+
 @pytest.mark.parametrize(
     ("text", "target"),
     [
@@ -101,6 +121,6 @@ def test_other_devices_groups_and_elements_have_no_lines(text: str, target: Targ
 
 
 @validated
-@pytest.mark.parametrize("body", [PAIRS, SINGLES, SUM])
-def test_modules_are_valid(body: str, tmp_path: Path):
-    assert not complaint(render(parse(kernel(body)), LINES).words, tmp_path)
+@pytest.mark.parametrize("text", [*map(kernel, (PAIRS, SINGLES, SUM)), columns(16)])
+def test_modules_are_valid(text: str, tmp_path: Path):
+    assert not complaint(render(parse(text), LINES).words, tmp_path)

@@ -17,17 +17,22 @@ Source: Mesa 22.3, nir_src_is_always_uniform and emit_load_global of gallivm.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
 
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.codegen.spirv.binary.words import ALIGNED, Decoration, Op, StorageClass, instruction
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.subgroups import is_alike
-from rune.lowering.kernel.nodes import For
-from rune.lowering.kernel.rewrite import loop_symbol
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import KernelCode, Kind, Let
+from rune.lowering.kernel.rewrite import loop_symbol, perfect_nest
 from rune.records import dataclass
 
+LEAST_LINES = 16  # of an array, for which threads are worth a group of their own
 DIGITS = 16  # push constants 0, 1, 2, ... from DIGITS_AT on, of 32 bits
 DIGITS_AT = 16  # bytes
 _ADDRESS_BITS = 48
@@ -46,11 +51,28 @@ def digits_type(writer: Writer) -> int:
     return type
 
 
+def has_lines(code: KernelCode, target: Target) -> bool:
+    """Whether subgroups of grid points read so many lines that each should be a group.
+
+    Their points are neighbours along the last loop of the grid, and their code straight.
+    """
+    grid, body = perfect_nest(code.body, Kind.GRID)
+    if ("line", dtypes.f32) not in target.native or not grid:
+        return False
+    if dims.divides(target.subgroup_threads, grid[-1].extent) is not True:
+        return False
+    names = {*code.sizes, *(loop.var for loop in grid[:-1])}
+    loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None]
+    lines = [x.buffer for x in loads if is_alike(x.indices[0] - loop_symbol(grid[-1]), names)]
+    return max(Counter(lines).values(), default=0) >= LEAST_LINES
+
+
 @dataclass(slots=True)
 class Lines:
     """What is known about the threads of a subgroup, all of which are at work.
 
-    thread:  the loop over the threads of the group, which are one subgroup
+    thread:  the symbol by which they differ, whose values are neighbours in neighbouring threads
+    threads: their number
     names:   symbols that have the same value in all of them
     lane:    the id of a thread's number, of 32 bits
     pushed:  the id of the push constants, and the number of the member that is the table
@@ -58,22 +80,17 @@ class Lines:
     """
 
     writer: Writer
-    thread: For
+    thread: Size
+    threads: int
     names: frozenset[str]
     lane: int
     pushed: tuple[int, int]
     starts: dict[str, list[tuple[Size, int, int]]] = field(default_factory=dict)
 
-    @property
-    def threads(self) -> int:
-        """Their number."""
-        assert isinstance(self.thread.extent, int)
-        return self.thread.extent
-
     def covers(self, array: Pointer, index: Size, count: int) -> bool:
         """Whether the threads of a subgroup read a line, `count` elements each."""
         is_known = array.space is StorageClass.PhysicalStorageBuffer and (array.kind, count) in _KINDS
-        return is_known and is_alike(index - count * loop_symbol(self.thread), self.names)
+        return is_known and is_alike(index - count * self.thread, self.names)
 
     def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> int:
         """What a thread reads: an element, or two as an integer. place: gives a pointer to it."""

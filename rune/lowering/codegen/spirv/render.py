@@ -39,12 +39,12 @@ from rune.lowering.codegen.spirv.binary.words import (
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.spirv.body import Body, Functions, write_function
 from rune.lowering.codegen.spirv.index import SIGNED, UNSIGNED, index_kind
-from rune.lowering.codegen.spirv.lines import DIGITS_AT, Lines, digits_type
+from rune.lowering.codegen.spirv.lines import DIGITS_AT, Lines, digits_type, has_lines
 from rune.lowering.codegen.spirv.scalar import NATIVE, Value, loose_operations, resized
 from rune.lowering.codegen.subgroups import subgroup_of
 from rune.lowering.codegen.target import Native, Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Param
-from rune.lowering.kernel.rewrite import buffers_read, symbols_used, walk
+from rune.lowering.kernel.rewrite import buffers_read, loop_symbol, symbols_used, walk
 from rune.lowering.kernel.work import counted_work
 from rune.lowering.legalize.scalars import attach_functions
 from rune.lowering.legalize.short_indices import compare_in_32_bits
@@ -93,7 +93,9 @@ class _Renderer:
 
     def __init__(self, code: KernelCode, target: Target, native: Native, zero: str | None):
         self.code, self.zero, self.target = code, zero, target
-        self.shape = spread(code, partial(threads_of_launch, target))
+        self.has_lines = has_lines(code, target)
+        threads_of = partial(threads_of_launch, target)
+        self.shape = spread(code, (lambda _: target.subgroup_threads) if self.has_lines else threads_of)
         self.module = Module(target)
         self.writer = Writer(self.module)
         self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
@@ -238,10 +240,11 @@ class _Renderer:
         if self.is_subgroup:
             self.module.need(Capability.GroupNonUniform)
             lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
-            names = frozenset((*self.code.sizes, *(loop.var for loop in shape.grid)))
-            self.body.lines = Lines(self.writer, shape.nest[0], names, lane, (self.arguments, 2))
+            (*loops, last) = (*shape.grid, *shape.nest)
+            names = frozenset((*self.code.sizes, *(loop.var for loop in loops)))
+            self.body.lines = Lines(self.writer, loop_symbol(last), shape.threads, names, lane, (self.arguments, 2))
             self.body.is_subgroup = True
-            # There are as many groups as points, and a condition would hide from the driver that
+            # There are as many threads as points, and a condition would hide from the driver that
             # all threads are at work.
             write()
             return
@@ -251,8 +254,9 @@ class _Renderer:
     def is_subgroup(self) -> bool:
         """Whether a group is one subgroup, whose threads read lines, and wait for no others."""
         shape, target = self.shape, self.target
-        is_whole = len(shape.nest) == 1 and shape.threads == target.subgroup_threads and not self.is_folded
-        return is_whole and ("line", dtypes.f32) in target.native
+        is_nest = len(shape.nest) == 1 and shape.threads == target.subgroup_threads
+        has_lines = is_nest and ("line", dtypes.f32) in target.native
+        return (has_lines or self.has_lines) and not self.is_folded
 
     @property
     def is_folded(self) -> bool:
