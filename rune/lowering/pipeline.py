@@ -24,7 +24,15 @@ from rune.lowering.legalize.clamps import clamp_upwards_first
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.optimize import eliminate_common as common_code
 from rune.lowering.optimize import eliminate_dead as dead_code
-from rune.lowering.optimize import hoist_invariant, join_rounds, short_rows, simplify_index, sum_in_blocks, unroll
+from rune.lowering.optimize import (
+    hoist_invariant,
+    join_rounds,
+    short_rows,
+    simplify_index,
+    split_sums,
+    sum_in_blocks,
+    unroll,
+)
 from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.passes import Pass, fixpoint, nested
 from rune.lowering.simplify import (
@@ -92,6 +100,8 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
         short_rows.PASS,
         unroll.PASS,
         join_rounds.join_rounds(target),
+        # After loops are written out or joined, which is what makes sums long.
+        split_sums.split_sums(target),
         # Then: whatever bounds decide disappears before anything is moved.
         simplify_index.PASS,
         # After that: invariant values leave their loops, and equal values are computed once.

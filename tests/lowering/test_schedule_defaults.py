@@ -13,7 +13,7 @@ from rune import dtypes, lax, ops
 from rune.core.types import ArrayType
 from rune.lowering.build import build_by_default
 from rune.lowering.build.schedule import Merge, Order, Schedule
-from rune.lowering.codegen.target import Target
+from rune.lowering.codegen.target import Target, natively
 from tests.lowering.test_build import AB, ABT, ATB, dot
 from tests.lowering.test_schedules import GPU, PROCESSOR, UNITS, kernel_of, of
 from tests.support.lowering import f32
@@ -93,6 +93,44 @@ def test_where_accesses_are_made_lane_by_lane_they_are_few(function: Any, types:
     mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2)
 
     assert str(default(function, *types, device=mesa)) == schedule
+
+
+@pytest.mark.parametrize(
+    ("type", "axis", "schedule"),
+    [
+        (f32(4096, 1024), 1, "share(8, lanes=2, registers)"),
+        (f32(3, 4096), 1, "share(8, lanes=2, registers)"),
+        (f32(4096, 1000), 1, "share(8, registers)"),
+        (f32(4096, 1001), 1, "plain"),
+        (f32(4096, 248), 1, "plain"),
+        (f32(4096, 8192), 1, "plain"),  # more than threads can hold
+        (f32(70_000, 1024), 1, "plain"),  # more groups than one dimension of a launch has
+        (of(dtypes.f16, 4096, 1024), 1, "plain"),
+        (f32(4096, 1024), 0, "vectors(16, lanes=1)"),
+    ],
+)
+def test_where_a_subgroup_reads_lines_it_has_a_row(type: ArrayType, axis: int, schedule: str):
+    native = natively(shuffle=[dtypes.f32], line=[dtypes.f32])
+    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2, native=native)
+
+    assert str(default(lambda x: ops.reduce_sum(x, axes=(axis,)), type, device=mesa)) == schedule
+
+
+@pytest.mark.parametrize(
+    ("type", "schedule"),
+    [
+        (f32(2048, 512), "order(i1, i0) rows(i1=128)"),
+        (f32(96, 512), "order(i1, i0) rows(i1=32)"),
+        (f32(100, 512), "squares(i0=8)"),
+        (f32(2048, 500), "squares(i0=8)"),
+        (of(dtypes.f16, 2048, 512), "squares(i0=8)"),
+    ],
+)
+def test_where_subgroups_read_lines_a_transposition_reads_rows_and_writes_columns(type: ArrayType, schedule: str):
+    native = natively(shuffle=[dtypes.f32], line=[dtypes.f32])
+    mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2, native=native)
+
+    assert str(default(lambda x: ops.transpose(x, permutation=(1, 0)) * 2, type, device=mesa)) == schedule
 
 
 @pytest.mark.parametrize("transposed", [AB, ATB, ABT])

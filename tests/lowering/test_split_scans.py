@@ -18,6 +18,7 @@ import rune
 from rune import dtypes, ops
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.lowering.codegen.target import natively
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.stages import stages
@@ -68,6 +69,33 @@ def test_parts_their_ends_and_the_sums_of_both_are_a_kernel_each():
     assert kernels_of(LONG) == 5
 
 
+def test_where_rows_are_read_by_lines_parts_are_added_up_before_they_are_scanned(expect: Any):
+    lines = replace(THREADS, native=natively(line=[dtypes.f32]))
+
+    expect(
+        split_scans(program_of(cumsum, f32(cost.LONG_SUMMED_SCAN)), lines),
+        """
+        program f(%0: f32[262144]) {
+          %1: f32[512,512] = split_axis %0, 0.0: f32[] {axis=0, size=512}
+          %2: f32[512] = reduce_sum %1 {axes=(1,)}
+          %3: f32[512] = pad %2, 0.0: f32[] {high=(-1,), interior=(0,), low=(1,)}
+          %4: f32[512] = cumsum %3 {axis=0, reverse=false}
+          %5: f32[512,1] = slice %1 {limit=(512, 1), start=(0, 0), stride=(1, 1)}
+          %6: f32[512] = reshape %5 {shape=(512,)}
+          %7: f32[512] = add %4, %6
+          %8: f32[512,512] = broadcast %7 {axes=(0,), shape=(512, 512)}
+          %9: i32[512,512] = iota {axis=1, dtype=i32, shape=(512, 512)}
+          %10: bool[512,512] = eq %9, 0: i32[]
+          %11: f32[512,512] = select %10, %8, %1
+          %12: f32[512,512] = cumsum %11 {axis=1, reverse=false}
+          %13: f32[262144] = join_axis %12 {axis=0, size=262144}
+          return %13
+        }""",
+    )
+    short = program_of(cumsum, f32(2048))
+    assert str(split_scans(short, lines)) == str(split_scans(short, THREADS))
+
+
 @pytest.mark.parametrize("shape", [(cost.LONG_SCAN - 1,), (2048, cost.SCAN_POINTS * 2)])
 def test_a_scan_that_is_short_or_beside_many_rows_stays(shape: tuple[int, ...]):
     program = program_of(cumsum, f32(*shape))
@@ -106,6 +134,17 @@ def test_the_ends_of_many_parts_are_scanned_in_parts(device: str):
     x = np.arange(LONG, dtype=np.int32)
 
     np.testing.assert_array_equal(np.cumsum(x), scanned(ops.cumsum, x, 0, False, device))
+
+
+@each_device
+@pytest.mark.parametrize("reverse", [False, True])
+def test_parts_that_begin_with_the_total_of_those_before_them(reverse: bool, device: str):
+    x = np.random.default_rng(0).integers(-1000, 1000, (2, cost.LONG_SUMMED_SCAN + 5), np.int32)
+
+    assert ops.cumsum.reference is not None
+    expected = ops.cumsum.reference(x, axis=1, reverse=reverse)
+
+    np.testing.assert_array_equal(expected, scanned(ops.cumsum, x, 1, reverse, device))
 
 
 @each_device

@@ -108,7 +108,7 @@ def _target(number: int, physical: Physical) -> Target:
         float_controls=_float_controls(physical.float_controls),
         subgroup_threads=physical.subgroup_threads,
         # Vulkan has no query for it; see kernel/rounds.py.
-        loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
+        loop_rounds=LLVMPIPE_ROUNDS if physical.is_llvmpipe else None,
         native=_native(physical),
         loose=_loose(physical),
         is_processor=physical.cores is not None,
@@ -130,13 +130,14 @@ def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
         atomic_min=words,
         # On CPUs only, where the threads of a subgroup are known to be neighbours.
         shuffle=[dtypes.f32] * (physical.shuffles and physical.cores is not None),
+        line=[dtypes.f32] * (physical.shuffles and physical.is_llvmpipe),
         matrix=[dtypes.f16] * ("VK_KHR_cooperative_matrix" in extensions),
     )
 
 
 def _loose(physical: Physical) -> frozenset[str]:
     """The operations that may be less exact than IEEE 754 requires; none on Mesa's CPU device."""
-    if physical.name.startswith("llvmpipe"):
+    if physical.is_llvmpipe:
         return frozenset()
     keeps = ("denormals", 32) in _float_controls(physical.float_controls)
     return _LOOSE if keeps else _LOOSE | {"denormals"}

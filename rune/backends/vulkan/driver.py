@@ -282,6 +282,11 @@ class Physical:
         return self.api_version >= _API_1_3
 
     @property
+    def is_llvmpipe(self) -> bool:
+        """Whether it is Mesa's device on the processor."""
+        return self.name.startswith("llvmpipe")
+
+    @property
     def submission_work(self) -> int | None:
         """As in Target: None for a CPU, on which no watchdog stops kernels."""
         vk = api()

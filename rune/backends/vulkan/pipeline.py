@@ -13,8 +13,9 @@ from typing import Any
 from rune.backends.shared import disk_cache
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, c_array, c_text, check, struct
+from rune.lowering.codegen.spirv.lines import DIGITS
 
-PUSHED_BYTES = 16  # the address of a launch's table, and the number of its first group
+_ARGUMENT_BYTES = 16  # the address of a launch's table, and the number of its first group
 _HEADER_BYTES = 32  # of an empty pipeline cache: VkPipelineCacheHeaderVersionOne
 
 
@@ -33,8 +34,11 @@ class Pipelines:
     def __init__(self, device: VulkanDevice):
         vk = api()
         self.device = device
+        # Behind the arguments are the digits by which kernels read lines (codegen/spirv/lines.py).
+        self.digits = [n | n + 1 << 32 for n in range(0, DIGITS, 2)] if device.physical.is_llvmpipe else []
+        self.pushed_bytes = _ARGUMENT_BYTES + 8 * len(self.digits)
         push_range = struct(
-            "VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=PUSHED_BYTES
+            "VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=self.pushed_bytes
         )
         self.layout = device.create(
             "PipelineLayout",

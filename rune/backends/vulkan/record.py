@@ -42,7 +42,7 @@ from rune.backends.vulkan.items import (
     runs_of,
 )
 from rune.backends.vulkan.memory import VulkanMemory, address_of, bytes_of
-from rune.backends.vulkan.pipeline import PUSHED_BYTES, Pipeline, Pipelines
+from rune.backends.vulkan.pipeline import Pipeline, Pipelines
 from rune.backends.vulkan.schedule import Schedule
 from rune.backends.vulkan.stamps import PlayTimed, Stamps, Timer
 from rune.records import dataclass
@@ -373,8 +373,9 @@ class _Work:
         needed."""
         vk, ffi, kernels = api(), api().ffi, self.recorder.kernels
         point, stage = vk.VK_PIPELINE_BIND_POINT_COMPUTE, vk.VK_SHADER_STAGE_COMPUTE_BIT
-        driver, pipe_layout = self.device.vk, self.recorder.pipelines.layout
-        constants = ffi.new("uint64_t[2]")
+        driver, pipelines = self.device.vk, self.recorder.pipelines
+        pipe_layout, pushed_bytes = pipelines.layout, pipelines.pushed_bytes
+        constants = ffi.new("uint64_t[]", (0, 0, *pipelines.digits))
         starts = self.recorder.layout.starts
         bound: list[Pipeline | None] = [None]
         table, address = self.near, address_of(self.near)
@@ -385,7 +386,7 @@ class _Work:
                 driver.vkCmdBindPipeline(buffer, point, pipeline.handle)
                 bound[0] = pipeline
             constants[0], constants[1] = address + 8 * starts[run], run.first
-            driver.vkCmdPushConstants(buffer, pipe_layout, stage, 0, PUSHED_BYTES, constants)
+            driver.vkCmdPushConstants(buffer, pipe_layout, stage, 0, pushed_bytes, constants)
             if run.gate is None:
                 driver.vkCmdDispatch(buffer, *run.groups)
             else:

@@ -35,7 +35,7 @@ from rune.lowering.build.parts import choose_parts, parted
 from rune.lowering.build.remainders import tiled
 from rune.lowering.build.rows import choose_rows, in_rows
 from rune.lowering.build.schedule import PLAIN, Schedule, Share
-from rune.lowering.build.squares import choose_squares, squared
+from rune.lowering.build.squares import choose_lines, choose_squares, squared
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.vectors import choose_neighbours, choose_vectors, with_vectors
@@ -132,7 +132,7 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     # The kernel gets the first form that it fits, so the most particular forms come first.
     squares = choose_squares(flat, choice.square_side, choice.square_lanes)
     if squares is not None:
-        return Schedule(squares=squares)
+        return choose_lines(flat, squares, target) or Schedule(squares=squares)
     if choice.turned_side and (turning := late_modules.groups().turning(flat, choice.turned_side, target)):
         return turning
     lanes = choice.column_lanes or max(1, target.vector_bytes // item)

@@ -33,8 +33,12 @@ class Choices:
     group_threads: int = 0  # threads that share a point with reductions if there are few points
     group_points: int = 0  # points for each processor up to which they count as few
     row_threads: int = 0  # most threads that share a row and take neighbours of it
+    row_elements: int = 32  # most elements of a row that a thread holds, whose loops are written out
     row_lanes: int = 1  # neighbours that a thread takes at a time, of a row or of points
+    line_row: int = 0  # fewest elements of a row that one subgroup reads by lines; 0: it has no lines
+    line_code: int = 0  # most statements of a thread that does so
     access_bytes: int = 0  # bytes of neighbours that a thread reads or writes at once
+    sums: int = 1  # variables over which a long sum of straight code is spread
     rounds: int = 1  # most rounds of an inner loop along neighbours that are joined to one
     full_threads: int = 0  # threads that a processor holds, which hide each other's waits
     stages: bool = False  # groups of threads read operands of a dot into shared memory
@@ -83,7 +87,9 @@ VECTORS = replace(
 # (codegen/subgroups.py), 16 elements at once, and columns in pairs: so a tile of 32 rows and four
 # columns needs one access for 32 products, a tile of 16 rows and two columns one for 16. Its sums
 # are in memory between rounds, which pays if a round adds four products to each. A thread's own
-# memory is not cheaper. Measured with Mesa 22.3 on AVX-512.
+# memory is not cheaper. Rows that a subgroup reads by lines (codegen/spirv/lines.py) cost a tenth,
+# but 0.1 µs more for each array: so they have 256 elements or more, and loops are written out.
+# Measured with Mesa 22.3 on AVX-512.
 LANE_BY_LANE = replace(
     LANES,
     dot_rows=32,
@@ -96,9 +102,13 @@ LANE_BY_LANE = replace(
     column_lanes=1,
     column_points=16,
     square_side=8,
+    row_elements=512,
+    line_row=256,
+    line_code=1024,
     access_bytes=16,
     full_threads=64,
     rounds=16,
+    sums=8,
 )
 LANGUAGES = {
     # 8 vector accumulators and what they share fit 16 registers; more columns do not pay for a dot

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from rune import dims
+from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
-from rune.lowering.build.schedule import Schedule, Share
+from rune.lowering.build.schedule import PLAIN, Schedule, Share
 from rune.lowering.build.workgroups import Point, SharedPoint, is_nest, nest_of, placed, share_point
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Load
@@ -29,11 +29,14 @@ from rune.lowering.kernels import Axis
 MOST_SUMS = 4  # of a point that is shared for its reads alone
 ROUNDS = 4  # fewest elements for each thread of a group; fewer are not worth the barriers
 MOST_THREADS = 512  # of a group that shares columns
+WORD_BYTES = 4  # of elements that are read by lines
 GROUPS = 2  # fewest groups for each processor when a group takes several rows
 
 
 def choose_share(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
     """The threads for each point, if the device has too few points or points have long loops."""
+    if (lines := _share_of_lines(point, domain, schedule, target)) is not None:
+        return lines
     choice = choices(target)
     points = cost.count(tuple(a.size for a in domain))
     few = points <= target.cores * choice.group_points
@@ -88,6 +91,30 @@ def _share_of_rows(point: Point, domain: Sequence[Axis], schedule: Schedule, tar
     )
     # The first that can be built: a loop may not divide, or the group's memory may be too small.
     return next((s for s in candidates if _shared_point(point, domain, s, target)), None)
+
+
+def _share_of_lines(point: Point, domain: Sequence[Axis], schedule: Schedule, target: Target) -> Share | None:
+    """A subgroup for each row, which reads it once, by lines, and holds it in registers."""
+    choice, rows = choices(target), dims.product(a.size for a in domain)
+    has_lines = choice.line_row and ("line", dtypes.f32) in target.native
+    if not has_lines or schedule != PLAIN or not dims.at_most(rows, target.launch_groups):
+        return None
+    reduces = any(isinstance(s, Accumulate) for s in walk(point))
+    if not reduces or _longest(point) < choice.line_row or not _reads_words(point):
+        return None
+    nests = (s for s in point if isinstance(s, For))
+    statements = sum(_points(nest) * sum(1 for _ in walk(nest_of(nest)[-1].body)) for nest in nests)
+    if statements > choice.line_code * target.subgroup_threads:
+        return None
+    # Pairs, if rows are whole lines of them: two neighbours are written at once.
+    shares = (Share(target.subgroup_threads, n, registers=True) for n in (2, 1) if _has_runs(point, n))
+    return next((s for s in shares if _shared_point(point, domain, s, target)), None)
+
+
+def _reads_words(point: Point) -> bool:
+    """Whether all loads are of 32 bits, and unconditional."""
+    parts = (part for stmt in walk(point) for e in expressions(stmt) for part in walk_expr(e))
+    return all(x.dtype.itemsize == WORD_BYTES and x.guard is None for x in parts if isinstance(x, Load))
 
 
 def _teams(share: Share, domain: Sequence[Axis], target: Target) -> Iterator[Share]:

@@ -30,6 +30,7 @@ from rune import dims
 from rune.dims import Size
 from rune.lowering.build.accesses import Registers, apart, registered
 from rune.lowering.build.conditions import less
+from rune.lowering.build.heuristics import choices
 from rune.lowering.build.schedule import Share
 from rune.lowering.build.team import Team, combined
 from rune.lowering.codegen.target import Target
@@ -41,7 +42,6 @@ from rune.lowering.kernels import Axis
 from rune.records import dataclass
 
 Point = Sequence[Stmt]
-MOST_ELEMENTS = 32  # of a thread in a loop that is unrolled
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ def share_point(point: Point, share: Share, target: Target) -> SharedPoint | Non
     names = set(names_bound(point))
     team = Team(share.threads, reserve("thread", names), share.points, share.across)
     # Tested before any code is written: most groups that a search tries cannot divide some nest.
-    if not all(_can_divide(nest, team, share) for nest in point if isinstance(nest, For)):
+    most = choices(target).row_elements
+    if not all(_can_divide(nest, team, share, most) for nest in point if isinstance(nest, For)):
         return None
     # By nest, since barriers.py has to recognise these very statements.
     divided_loops = _all_divided(point, team, share, names)
@@ -154,8 +155,11 @@ def _combine_of(point: Point, name: str) -> str:
     return next(s.combine for s in walk(point) if isinstance(s, Accumulate) and s.name == name)
 
 
-def _can_divide(nest: For, team: Team, share: Share) -> bool:
-    """Whether a group can divide the nest and, with registers, unroll it."""
+def _can_divide(nest: For, team: Team, share: Share, most: int) -> bool:
+    """Whether a group can divide the nest and, with registers, unroll it.
+
+    most: elements of a thread in a loop that is unrolled
+    """
     loops, step = nest_of(nest), team.count * share.lanes
     extents = [loop.extent for loop in loops]
     if _is_joined(loops, step):
@@ -165,7 +169,7 @@ def _can_divide(nest: For, team: Team, share: Share) -> bool:
     if not share.registers:
         return _divides(share.lanes, extent)
     is_flat = len(extents) == 1 and not any(map(bodies, loops[-1].body))
-    return is_flat and _divides(share.lanes, extent) and _is_short(extent, step, share.lanes)
+    return is_flat and _divides(share.lanes, extent) and _is_short(extent, step, share.lanes, most)
 
 
 def _all_divided(point: Point, team: Team, share: Share, names: set[str]) -> dict[For, Point]:
@@ -243,9 +247,9 @@ def _every_nth(loop: For, team: Team, share: Share, names: set[str]) -> Point:
     return (For(name, rounds, Kind.SERIAL, tuple(body)),)
 
 
-def _is_short(extent: Size, step: int, lanes: int) -> bool:
+def _is_short(extent: Size, step: int, lanes: int, most: int) -> bool:
     """Whether a loop may be unrolled: all threads have equally many elements, and not too many."""
-    return isinstance(extent, int) and extent % step == 0 and extent // step * lanes <= MOST_ELEMENTS
+    return isinstance(extent, int) and extent % step == 0 and extent // step * lanes <= most
 
 
 def _renamed(body: Point, names: set[str]) -> Point:

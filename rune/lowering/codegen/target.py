@@ -97,8 +97,8 @@ class Target:
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
     # (operation, dtype) that the device itself has, where its driver reports them: "fma",
     # "arithmetic", "atomic_add", "atomic_min", "matrix" (units for small matrix products),
-    # "shuffle" (threads of a subgroup are neighbours, and can read each other's values). Empty:
-    # unknown.
+    # "shuffle" (threads of a subgroup are neighbours, and can read each other's values), "line"
+    # (they read neighbours at once by an address computed from push constants). Empty: unknown.
     # "multiply", "multiply_together", "fetch": its language has MatrixProduct by one subgroup, by
     # four, and Fetch (kernel/nodes.py); legalize writes out those that are missing here.
     native: frozenset[tuple[str, np.dtype]] = frozenset()

@@ -56,6 +56,8 @@ LONG_ROW = 1 << 22
 LONG_SCAN = 1024
 SCAN_POINTS = 1024
 SCAN_PART = 32  # a cache line of f32: neighbouring threads walk neighbouring lines
+# Where parts are added up before they are scanned, a long row has such parts.
+SUMMED_PART, LONG_SUMMED_SCAN = 512, 1 << 18
 
 # On a device with many slow threads, a scatter of at least this many updates sorts them.
 LONG_SCATTER = 1 << 9

@@ -21,10 +21,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rune import dims, ops
+from rune import dims, dtypes, ops
 from rune.core.lower import Cumulative, Source, View
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Program
+from rune.core.program import Atom, Equation, Literal, Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -64,7 +64,8 @@ def split_scans(program: Program, target: Target) -> Program:
     if target.threads_per_workgroup == 1:
         return program
     by_groups = not target.is_processor and target.threads_per_workgroup >= THREADS
-    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups)
+    reduces_first = ("line", dtypes.f32) in target.native
+    limits = _Limits(cost.SCAN_POINTS * target.cores, target.loop_rounds, by_groups, reduces_first)
     body = [new for e in program.equations for new in _split(e, limits) or (e,)]
     return program.with_equations(body, program.outputs)
 
@@ -73,12 +74,15 @@ def split_scans(program: Program, target: Target) -> Program:
 class _Limits:
     """How many scans side by side keep the device busy, and how many rounds its driver allows.
 
-    by_groups: whether the threads of a group scan together.
+    by_groups: whether the threads of a group scan together
+    reduces_first: whether parts are added up before they are scanned, since rows are read by lines
+                   (decision 0105) and a second write of every element costs more than that
     """
 
     points: int
     rounds: int | None
     by_groups: bool
+    reduces_first: bool = False
 
 
 def _split(equation: Equation, limits: _Limits) -> list[Equation]:
@@ -117,21 +121,51 @@ def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations:
         return apply(equations, primitive, x, axis=axis, reverse=reverse)
     assert isinstance(primitive.lower, Cumulative)
     neutral = identity(primitive.lower.combine, x.type)
+    is_row = axis == x.type.ndim - 1
+    if limits.reduces_first and is_row and cost.estimate(x.type.shape[axis]) >= cost.LONG_SUMMED_SCAN:
+        return _summed_first(equation, x, axis, limits, equations)
     parts = apply(equations, split_axis, x, neutral, axis=axis, size=cost.SCAN_PART)
     inner = apply(equations, primitive, parts, axis=axis + 1, reverse=reverse)
-    totals = _last(inner, axis + 1, reverse, equations)
-    ndim = totals.type.ndim
-    shift = tuple((-1 if reverse else 1) if i == axis else 0 for i in range(ndim))
-    back = tuple(-s for s in shift)
-    # Shifted before they are scanned, so that element p is the total of the parts before part p.
-    others = apply(equations, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
-    before = _scanned(equation, others, axis, limits, equations)
+    before = _before(equation, _end(inner, axis + 1, reverse, equations), axis, limits, equations)
+    ndim = before.type.ndim
     other_axes = tuple(i for i in range(ndim + 1) if i != axis + 1)
     spread = apply(equations, ops.broadcast, before, shape=inner.type.shape, axes=other_axes)
     combine = COMBINE[primitive.lower.combine]
     # The earlier part comes first, as in a scan from one end to the other.
     both = apply(equations, combine, spread, inner)
     return apply(equations, join_axis, both, axis=axis, size=x.type.shape[axis])
+
+
+def _before(equation: Equation, totals: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
+    """For each part, the total of the parts before it."""
+    lower, reverse, ndim = equation.primitive.lower, equation.params["reverse"], totals.type.ndim
+    assert isinstance(lower, Cumulative)
+    shift = tuple((-1 if reverse else 1) if i == axis else 0 for i in range(ndim))
+    back = tuple(-s for s in shift)
+    neutral = identity(lower.combine, totals.type)
+    # Shifted before they are scanned, so that element p is the total of the parts before part p.
+    others = apply(equations, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
+    return _scanned(equation, others, axis, limits, equations)
+
+
+def _summed_first(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
+    """`x` scanned in parts, each of which begins with the total of those before it."""
+    lower, reverse = equation.primitive.lower, equation.params["reverse"]
+    assert isinstance(lower, Cumulative)
+    parts = apply(equations, split_axis, x, identity(lower.combine, x.type), axis=axis, size=cost.SUMMED_PART)
+    totals = apply(equations, REDUCE[lower.combine], parts, axes=(axis + 1,))
+    before = _before(equation, totals, axis, limits, equations)
+    ends = _end(parts, axis + 1, not reverse, equations)
+    # Computed for each part, so that the scan of a part only selects its first element.
+    firsts = apply(equations, COMBINE[lower.combine], before, ends)
+    other_axes = tuple(i for i in range(parts.type.ndim) if i != axis + 1)
+    spread = apply(equations, ops.broadcast, firsts, shape=parts.type.shape, axes=other_axes)
+    place = apply(equations, ops.iota, shape=parts.type.shape, axis=axis + 1, dtype=dtypes.i32)
+    at = Literal(np.asarray(cost.SUMMED_PART - 1 if reverse else 0, np.int32), ArrayType((), dtypes.i32))
+    is_first = apply(equations, ops.eq, place, at)
+    begun = apply(equations, ops.select, is_first, spread, parts)
+    inner = apply(equations, equation.primitive, begun, axis=axis + 1, reverse=reverse)
+    return apply(equations, join_axis, inner, axis=axis, size=x.type.shape[axis])
 
 
 def _by_groups(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
@@ -150,10 +184,10 @@ def _by_groups(equation: Equation, x: Atom, axis: int, limits: _Limits, equation
     return apply(equations, scan_by_groups, x, before, **how)
 
 
-def _last(x: Atom, axis: int, reverse: bool, equations: list[Equation]) -> Atom:
-    """The elements of x where a scan along `axis` ends, that axis removed."""
+def _end(x: Atom, axis: int, is_first: bool, equations: list[Equation]) -> Atom:
+    """The first or the last elements of x along an axis, that axis removed."""
     shape = x.type.shape
-    at = 0 if reverse else shape[axis] - 1
+    at = 0 if is_first else shape[axis] - 1
     start = tuple(at if i == axis else 0 for i in range(len(shape)))
     limit = tuple(at + 1 if i == axis else d for i, d in enumerate(shape))
     ends = apply(equations, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))

@@ -14,6 +14,7 @@ from rune.lowering.optimize import (
     hoist_invariant,
     join_rounds,
     simplify_index,
+    split_sums,
     sum_in_blocks,
     unroll,
 )
@@ -32,6 +33,7 @@ PASSES = [
     vectorize(TARGET),
     vectorize(CPU),
     join_rounds.join_rounds(MESA),
+    split_sums.split_sums(MESA),
 ]
 HEAD = "code f(x: read f32[64], k: read i32[64], y: write f32[64]) sizes n in 1..8"
 

@@ -18,8 +18,17 @@ from rune.lowering.codegen.accesses import AccessWalk
 from rune.lowering.codegen.runs import LoadRun, StoreRun
 from rune.lowering.codegen.spirv import index, scalar
 from rune.lowering.codegen.spirv.binary.module import KINDS, Module
-from rune.lowering.codegen.spirv.binary.words import NO_CONTROL, UNROLL, Op, StorageClass, instruction
+from rune.lowering.codegen.spirv.binary.words import (
+    NO_CONTROL,
+    SUBGROUP_SCOPE,
+    UNROLL,
+    WORKGROUP_SCOPE,
+    Op,
+    StorageClass,
+    instruction,
+)
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.spirv.lines import Lines
 from rune.lowering.codegen.spirv.scalar import Value
 from rune.lowering.codegen.subgroups import Alike, Piece, Statement, Subgroup, accesses
 from rune.lowering.codegen.target import Native
@@ -97,6 +106,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     subgroup: Subgroup | None = None  # None: its threads may differ, or be idle
     lane: Value | None = None  # the number of a thread in its subgroup
     pieces: dict[str, int] = field(default_factory=dict)  # what it has read for the others, by name
+    lines: Lines | None = None  # None: its threads may be idle, or read by themselves
+    is_subgroup: bool = False  # whether the group is one subgroup
 
     def bind(self, name: str, value: Value) -> None:
         """A name for a value; one that a sibling had gives way."""
@@ -138,9 +149,19 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         def read() -> int:
             return self.writer.load_pair(array, self.size(run.index).id)
 
-        pair = read() if run.guard is None else self.writer.where(self.expr(run.guard).id, "i64", read)
+        if run.guard is not None:
+            pair = self.writer.where(self.expr(run.guard).id, "i64", read)
+        else:
+            pair = self.line(run.buffer, run.index, 2) or read()
         for let, id in zip(run.lets, self.writer.halves(pair, array.kind), strict=True):
             self.bind(let.name, self.value(run.dtype, id))
+
+    def line(self, buffer: str, index: Size, count: int) -> int | None:
+        """Elements that a thread reads with all others of its subgroup; None if it is not so."""
+        array, lines = self.arrays[buffer], self.lines
+        if lines is None or buffer not in self.paired or not lines.covers(array, index, count):
+            return None
+        return lines.read(buffer, array, index, count, lambda: self.writer.element(array, self.size(index).id))
 
     def store_run(self, run: StoreRun) -> None:
         """Two elements by one access."""
@@ -163,7 +184,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         self.variables[name].write(self.expr(value))
 
     def barrier(self, stmt: Barrier) -> None:
-        self.writer.barrier()
+        self.writer.barrier(SUBGROUP_SCOPE if self.is_subgroup else WORKGROUP_SCOPE)
 
     def variable(self, dtype: np.dtype) -> Variable:
         """A new mutable scalar."""
@@ -182,15 +203,15 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def branch(self, stmt: If) -> None:
         """Statements where a condition holds, or others where it does not."""
-        condition, subgroup = self.expr(stmt.condition), self.subgroup
+        condition, subgroup, lines = self.expr(stmt.condition), self.subgroup, self.lines
         otherwise = (lambda: self.body(stmt.orelse)) if stmt.orelse else None
-        self.subgroup = None
+        self.subgroup, self.lines = None, None
         self.writer.either(condition.id, lambda: self.body(stmt.body), otherwise)
-        self.subgroup = subgroup
+        self.subgroup, self.lines = subgroup, lines
 
     def loop(self, loop: For) -> None:
         """Iterations in order, whatever the kind."""
-        kind, subgroup = index.index_kind(loop.extent), self.subgroup
+        kind, subgroup, lines = index.index_kind(loop.extent), self.subgroup, self.lines
         extent = self.size(loop.extent, kind)
 
         def inside(i: int) -> None:
@@ -198,9 +219,9 @@ class Body(AccessWalk, ExpressionWalk[Value]):
             self.body(loop.body)
 
         control = UNROLL if loop.kind is Kind.UNROLLED else NO_CONTROL
-        self.subgroup = subgroup and subgroup.within(loop)
+        self.subgroup, self.lines = subgroup and subgroup.within(loop), None
         self.writer.count_up(kind, extent.id, inside, control)
-        self.subgroup = subgroup
+        self.subgroup, self.lines = subgroup, lines
 
     def alloc(self, stmt: Alloc) -> None:
         """Scratch of the thread or of its workgroup."""
@@ -251,7 +272,8 @@ class Body(AccessWalk, ExpressionWalk[Value]):
             return self.element(array, self.size(load.indices[0]).id, load.dtype)
 
         if load.guard is None:
-            return read()
+            item = self.line(load.buffer, load.indices[0], 1)
+            return read() if item is None else self.value(load.dtype, item)
         guard, kind = self.expr(load.guard).id, KINDS[load.dtype]
         return self.value(load.dtype, self.writer.where(guard, kind, lambda: read().id))
 

@@ -39,11 +39,12 @@ from rune.lowering.codegen.spirv.binary.words import (
 from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
 from rune.lowering.codegen.spirv.body import Body, Functions, write_function
 from rune.lowering.codegen.spirv.index import SIGNED, UNSIGNED, index_kind
+from rune.lowering.codegen.spirv.lines import DIGITS_AT, Lines, digits_type, has_lines
 from rune.lowering.codegen.spirv.scalar import NATIVE, Value, loose_operations, resized
 from rune.lowering.codegen.subgroups import subgroup_of
 from rune.lowering.codegen.target import Native, Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Param
-from rune.lowering.kernel.rewrite import symbols_used, walk
+from rune.lowering.kernel.rewrite import buffers_read, loop_symbol, symbols_used, walk
 from rune.lowering.kernel.work import counted_work
 from rune.lowering.legalize.scalars import attach_functions
 from rune.lowering.legalize.short_indices import compare_in_32_bits
@@ -92,11 +93,14 @@ class _Renderer:
 
     def __init__(self, code: KernelCode, target: Target, native: Native, zero: str | None):
         self.code, self.zero, self.target = code, zero, target
-        self.shape = spread(code, partial(threads_of_launch, target))
+        self.has_lines = has_lines(code, target)
+        threads_of = partial(threads_of_launch, target)
+        self.shape = spread(code, (lambda _: target.subgroup_threads) if self.has_lines else threads_of)
         self.module = Module(target)
         self.writer = Writer(self.module)
         self.functions = Functions(self.module, native, frozenset(f.name for f in code.functions))
         self.body = Body(self.writer, self.functions)
+        self.arguments = 0  # the id of the push constants
 
     def kernel(self) -> SpirvKernel:
         """The module and how to launch it."""
@@ -157,8 +161,10 @@ class _Renderer:
 
     def paired(self) -> frozenset[str]:
         """The buffers whose neighbours one access may have; not those that barriers are about."""
-        has_barrier = self.has_barrier
-        return frozenset(p.name for p in self.code.params if p.access is Access.READ or not has_barrier)
+        has_barrier, params = self.has_barrier, self.code.params
+        # Barriers of a single subgroup are about nothing that is only written.
+        loads = buffers_read(self.code.body) if self.is_subgroup else {p.name for p in params}
+        return frozenset(p.name for p in params if p.access is Access.READ or not has_barrier or p.name not in loads)
 
     @property
     def has_barrier(self) -> bool:
@@ -181,7 +187,10 @@ class _Renderer:
         """The address of the table, and the first group's number: the low word, if it is enough."""
         module, kind = self.module, self.position_kind()
         members = type, module.type(kind)
-        push = module.variable(StorageClass.PushConstant, module.structure(members, (0, 8), ((), ())))
+        digits = (digits_type(self.writer),) if self.is_subgroup else ()
+        offsets = (0, 8, DIGITS_AT)[: len(members) + len(digits)]
+        structure = module.structure((*members, *digits), offsets, ((),) * len(offsets))
+        self.arguments = push = module.variable(StorageClass.PushConstant, structure)
         module.name(push, "arguments")
         places = [module.pointer(StorageClass.PushConstant, member) for member in members]
         table, first = (
@@ -228,7 +237,26 @@ class _Renderer:
             self.unfold(shape.nest, thread)
             self.body.body(shape.innermost)
 
+        if self.is_subgroup:
+            self.module.need(Capability.GroupNonUniform)
+            lane = self.builtin(BuiltIn.SubgroupLocalInvocationId).id
+            (*loops, last) = (*shape.grid, *shape.nest)
+            names = frozenset((*self.code.sizes, *(loop.var for loop in loops)))
+            self.body.lines = Lines(self.writer, loop_symbol(last), shape.threads, names, lane, (self.arguments, 2))
+            self.body.is_subgroup = True
+            # There are as many threads as points, and a condition would hide from the driver that
+            # all threads are at work.
+            write()
+            return
         self.writer.either((position.as_dtype(SIGNED[kind]) < self.body.size(shape.points, kind)).id, write)
+
+    @property
+    def is_subgroup(self) -> bool:
+        """Whether a group is one subgroup, whose threads read lines, and wait for no others."""
+        shape, target = self.shape, self.target
+        is_nest = len(shape.nest) == 1 and shape.threads == target.subgroup_threads
+        has_lines = is_nest and ("line", dtypes.f32) in target.native
+        return (has_lines or self.has_lines) and not self.is_folded
 
     @property
     def is_folded(self) -> bool:

@@ -59,6 +59,8 @@ class Op(IntEnum):
     UConvert = 113
     SConvert = 114
     FConvert = 115
+    ConvertPtrToU = 117
+    ConvertUToPtr = 120
     Bitcast = 124
     SNegate = 126
     FNegate = 127

@@ -90,9 +90,9 @@ class Writer:
             value = int(number.view(f"u{width(kind) // 8}"))
         return self.module.constant(kind, int(value))
 
-    def barrier(self) -> None:
-        """Wait for all threads of the workgroup."""
-        scope = self.module.constant("i32", WORKGROUP_SCOPE)
+    def barrier(self, scope_number: int = WORKGROUP_SCOPE) -> None:
+        """Wait for all threads of the workgroup, or of the subgroup."""
+        scope = self.module.constant("i32", scope_number)
         semantics = self.module.constant("i32", BARRIER_SEMANTICS)
         self.do(Op.ControlBarrier, scope, scope, semantics)
 

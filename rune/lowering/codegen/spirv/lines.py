@@ -1,0 +1,164 @@
+"""Lines: neighbours that the threads of a subgroup read, by addresses that all threads share.
+
+    a: f32 = x[1024*i + 8*n + thread]   ->   all threads load the eight elements of a line,
+                                             and each selects the one of its lane
+
+This is for Mesa's processors. There an access is a loop over the lanes of a subgroup, unless the
+driver can tell that all lanes have one address: then it is a load, and a line with its selections
+becomes one vector load (decision 0105). The driver knows so of push constants, of what is computed
+from them, and of no other value, and believes it only where all threads are at work: outside loops
+and branches. A push constant is the same for all threads whatever its index, as the index has to
+be. So the push constants have a table of the numbers 0 to 15, and an address becomes known to be
+one for all by looking up its digits there: twelve look-ups for each array and subgroup, 6 ns each.
+
+Invariant: reads what each thread would read by itself.
+Source: Mesa 22.3, nir_src_is_always_uniform and emit_load_global of gallivm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import field
+
+from rune import dims, dtypes
+from rune.dims import Size
+from rune.lowering.codegen.spirv.binary.words import ALIGNED, Decoration, Op, StorageClass, instruction
+from rune.lowering.codegen.spirv.binary.writer import Pointer, Writer
+from rune.lowering.codegen.subgroups import is_alike
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.expr import Load
+from rune.lowering.kernel.nodes import KernelCode, Kind, Let
+from rune.lowering.kernel.rewrite import loop_symbol, perfect_nest
+from rune.records import dataclass
+
+LEAST_LINES = 16  # of an array, for which threads are worth a group of their own
+DIGITS = 16  # push constants 0, 1, 2, ... from DIGITS_AT on, of 32 bits
+DIGITS_AT = 16  # bytes
+_ADDRESS_BITS = 48
+_VECTOR_BYTES = 16  # of a load: SPIR-V has vectors of four
+_KINDS = {("f32", 1): "f32", ("i32", 1): "i32", ("f32", 2): "i64", ("i32", 2): "i64"}
+
+
+def digits_type(writer: Writer) -> int:
+    """The type of the table in the push constants."""
+    module = writer.module
+    word, tag = module.type("i32"), ("stride",)
+    known = (Op.TypeArray, (word, module.constant("i32", DIGITS)), *tag) in module.known
+    type = module.declare(Op.TypeArray, word, module.constant("i32", DIGITS), tag=tag)
+    if not known:
+        module.decorate(type, Decoration.ArrayStride, 4)
+    return type
+
+
+def has_lines(code: KernelCode, target: Target) -> bool:
+    """Whether subgroups of grid points read so many lines that each should be a group.
+
+    Their points are neighbours along the last loop of the grid, and their code straight.
+    """
+    grid, body = perfect_nest(code.body, Kind.GRID)
+    if ("line", dtypes.f32) not in target.native or not grid:
+        return False
+    if dims.divides(target.subgroup_threads, grid[-1].extent) is not True:
+        return False
+    names = {*code.sizes, *(loop.var for loop in grid[:-1])}
+    loads = [s.value for s in body if isinstance(s, Let) and isinstance(s.value, Load) and s.value.guard is None]
+    lines = [x.buffer for x in loads if is_alike(x.indices[0] - loop_symbol(grid[-1]), names)]
+    return max(Counter(lines).values(), default=0) >= LEAST_LINES
+
+
+@dataclass(slots=True)
+class Lines:
+    """What is known about the threads of a subgroup, all of which are at work.
+
+    thread:  the symbol by which they differ, whose values are neighbours in neighbouring threads
+    threads: their number
+    names:   symbols that have the same value in all of them
+    lane:    the id of a thread's number, of 32 bits
+    pushed:  the id of the push constants, and the number of the member that is the table
+    starts:  by array, the elements at which lines begin, each with its address: one for all threads
+    """
+
+    writer: Writer
+    thread: Size
+    threads: int
+    names: frozenset[str]
+    lane: int
+    pushed: tuple[int, int]
+    starts: dict[str, list[tuple[Size, int, int]]] = field(default_factory=dict)
+
+    def covers(self, array: Pointer, index: Size, count: int) -> bool:
+        """Whether the threads of a subgroup read a line, `count` elements each."""
+        is_known = array.space is StorageClass.PhysicalStorageBuffer and (array.kind, count) in _KINDS
+        return is_known and is_alike(index - count * self.thread, self.names)
+
+    def read(self, name: str, array: Pointer, index: Size, count: int, place: Callable[[], int]) -> int:
+        """What a thread reads: an element, or two as an integer. place: gives a pointer to it."""
+        kind = _KINDS[array.kind, count]
+        address, distance = self.start(name, index, 4 * count, place)
+        module, emit = self.writer.module, self.writer.emit
+        item_bytes = 4 * count
+        size = _VECTOR_BYTES // item_bytes
+        vector, type, truth = module.vector(kind, size), module.type(kind), module.type("bool")
+        pointer = module.pointer(StorageClass.PhysicalStorageBuffer, vector)
+        items: list[int] = []
+        for first in range(0, self.threads, size):
+            at = self.sum(address, 4 * distance + item_bytes * first)
+            load = self.writer.effect(Op.Load, vector, emit(Op.ConvertUToPtr, pointer, at), ALIGNED, item_bytes)
+            items += [emit(Op.CompositeExtract, type, load, n) for n in range(size)]
+        value = items[0]
+        for number, item in enumerate(items[1:], 1):
+            is_lane = emit(Op.IEqual, truth, self.lane, module.constant("i32", number))
+            value = emit(Op.Select, type, is_lane, item, value)
+        return value
+
+    def start(self, name: str, index: Size, item_bytes: int, place: Callable[[], int]) -> tuple[int, int]:
+        """The address of a line of the array, and how many elements further this one begins."""
+        for first, bytes, address in self.starts.setdefault(name, []):
+            distance = index - first
+            if bytes == item_bytes and isinstance(distance, int):
+                return address, distance
+        address = self.same(self.first(place(), item_bytes))
+        self.starts[name].append((index, item_bytes, address))
+        return address, 0
+
+    def first(self, pointer: int, item_bytes: int) -> int:
+        """The address at which the line of a thread's element begins."""
+        module, emit = self.writer.module, self.writer.emit
+        long = module.type("i64")
+        lane = emit(Op.UConvert, long, self.lane)
+        before = emit(Op.IMul, long, lane, module.constant("i64", item_bytes))
+        return emit(Op.ISub, long, emit(Op.ConvertPtrToU, long, pointer), before)
+
+    def same(self, address: int) -> int:
+        """An address, computed so that the driver knows it to be the same for all threads."""
+        module, emit = self.writer.module, self.writer.emit
+        word, long, shift = module.type("i32"), module.type("i64"), module.constant("i64", 32)
+        high = emit(Op.UConvert, word, emit(Op.ShiftRightLogical, long, address, shift))
+        low, high = self.same_word(emit(Op.UConvert, word, address), 32), self.same_word(high, _ADDRESS_BITS - 32)
+        high = emit(Op.ShiftLeftLogical, long, emit(Op.UConvert, long, high), shift)
+        return emit(Op.BitwiseOr, long, emit(Op.UConvert, long, low), high)
+
+    def same_word(self, value: int, bits: int) -> int:
+        """The low bits of a number, digit by digit from the table."""
+        module, emit = self.writer.module, self.writer.emit
+        word, total = module.type("i32"), module.constant("i32", 0)
+        for shift in range(0, bits, 4):
+            distance = module.constant("i32", shift)
+            part = emit(Op.ShiftRightLogical, word, value, distance)
+            digit = self.digit(emit(Op.BitwiseAnd, word, part, module.constant("i32", DIGITS - 1)))
+            total = emit(Op.BitwiseOr, word, total, emit(Op.ShiftLeftLogical, word, digit, distance))
+        return total
+
+    def digit(self, number: int) -> int:
+        """A number below DIGITS, as the push constant of that index."""
+        module = self.writer.module
+        word, (table, member) = module.type("i32"), self.pushed
+        pointer, id = module.pointer(StorageClass.PushConstant, word), module.new_id()
+        self.writer.lines += instruction(Op.AccessChain, pointer, id, table, module.constant("i32", member), number)
+        return self.writer.effect(Op.Load, word, id)
+
+    def sum(self, address: int, distance: int) -> int:
+        """An address so many bytes further."""
+        module = self.writer.module
+        return self.writer.emit(Op.IAdd, module.type("i64"), address, module.constant("i64", distance))

@@ -1,0 +1,102 @@
+"""Rows that a subgroup reads by lines on Vulkan devices of the processor have NumPy's values.
+
+The lengths are lines of pairs and of single elements, and what is neither; at and past the fewest
+elements for which a subgroup has a row, and the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import nn
+from tests.backends.vulkan.cases import needs_device
+from tests.support.close import near, same
+from tests.support.sampling import in_turn
+
+pytestmark = needs_device
+DEVICE = "vulkan:0"
+Function = Callable[..., Any]
+
+
+def drawn(rows: int, columns: int) -> np.ndarray:
+    """Values of a normal distribution, f32."""
+    return np.random.default_rng(columns).standard_normal((rows, columns), np.float32)
+
+
+def norm(x: Any) -> Any:
+    """Rows of mean 0 and variance 1."""
+    centred = x - x.mean(1, keepdims=True)
+    return centred / ((centred * centred).mean(1, keepdims=True) + 1e-5) ** 0.5
+
+
+def on_device(function: Function, *arrays: np.ndarray, **options: Any) -> Any:
+    return rune.jit(function, device=DEVICE, **options)(*arrays)
+
+
+@in_turn("columns")
+@pytest.mark.parametrize("columns", [255, 256, 264, 1640])
+def test_norms_and_softmaxes_of_rows(columns: int):
+    x = drawn(5, columns)
+    weights = np.exp(x - x.max(1, keepdims=True))
+
+    near(norm(x.astype(float)), np.asarray(on_device(norm, x)), relative=2e-5, absolute=1e-5, why="sums of f32")
+    near(weights / weights.sum(1, keepdims=True), np.asarray(on_device(nn.softmax, x)), relative=2e-5, why="the same")
+
+
+@pytest.mark.parametrize("columns", [257, 272, 1000, 2048])
+def test_sums_of_rows(columns: int):
+    x = np.random.default_rng(columns).integers(-9, 10, (3, columns), np.int32)
+
+    same(x.sum(1, dtype=np.int32), np.asarray(on_device(lambda x: rnp.sum(x, 1), x)))
+
+
+@pytest.mark.parametrize("size", [4104, 1 << 20])
+def test_sums_of_a_whole_array(size: int):
+    x = np.random.default_rng(size).integers(-9, 10, size, np.int32)
+
+    same(x.sum(dtype=np.int32), np.asarray(on_device(rnp.sum, x)))
+
+
+def test_a_row_of_every_kind_of_words():
+    words = np.random.default_rng(0).integers(0, 1 << 32, (9, 256), np.uint32)
+
+    same(words.max(1), np.asarray(on_device(lambda x: rnp.max(x, 1), words)))
+    same(words.view(np.int32).min(1), np.asarray(on_device(lambda x: rnp.min(x, 1), words.view(np.int32))))
+
+
+def test_rows_with_nan_and_infinities_keep_them():
+    x = drawn(8, 256)
+    x[1, 130], x[2, 255], x[3, 0] = np.nan, np.inf, -np.inf
+
+    same(x.max(1), np.asarray(on_device(lambda x: rnp.max(x, 1), x)))
+    same(np.isnan(x.sum(1)), np.isnan(np.asarray(on_device(lambda x: rnp.sum(x, 1), x))))
+
+
+def test_a_row_in_its_arguments_memory():
+    x = drawn(33, 256)
+
+    result = on_device(norm, rune.device_put(x, DEVICE), donate_argnums=0)
+
+    near(norm(x.astype(float)), np.asarray(result), relative=2e-5, absolute=1e-5, why="sums of f32")
+
+
+def test_rows_beside_others_that_all_of_them_share():
+    x, scale = drawn(6, 256), drawn(1, 256)[0]
+
+    result = on_device(lambda x, scale: (x * scale).sum(1)[:, None] * scale, x, scale)
+
+    near((x * scale).sum(1, dtype=float)[:, None] * scale, np.asarray(result), relative=1e-4, absolute=1e-4, why="sums")
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(256, 64), (96, 40), (130, 64), (64, 36)])
+def test_transpositions(rows: int, columns: int):
+    x = np.random.default_rng(rows).integers(-99, 99, (2, rows, columns), np.int32)
+
+    same(x.swapaxes(1, 2) + 1, np.asarray(on_device(lambda x: x.swapaxes(1, 2) + 1, x)))
+    same(x[0].T * 3 - x[1].T, np.asarray(on_device(lambda a, b: a.T * 3 - b.T, x[0], x[1])))

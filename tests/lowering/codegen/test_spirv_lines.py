@@ -1,0 +1,126 @@
+"""SPIR-V of lines: a subgroup reads neighbours by addresses that all of its threads share.
+
+What such a read is first, then where threads read by themselves. Values are tested on devices, in
+tests/backends/vulkan/test_lines.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rune import dtypes
+from rune.lowering.codegen.spirv.binary.text import to_text
+from rune.lowering.codegen.spirv.render import render
+from rune.lowering.codegen.target import Target, natively
+from rune.lowering.kernel.parse import parse
+from tests.lowering.codegen.spirv_run import TARGET, complaint, validated
+
+LINES = replace(TARGET, subgroup_threads=8, is_processor=True, native=natively(shuffle=[dtypes.f32], line=[dtypes.f32]))
+PAIRS = """
+a: f32 = x[64*i + 2*t] b: f32 = x[64*i + 2*t + 1]
+c: f32 = x[64*i + 2*t + 16] d: f32 = x[64*i + 2*t + 17]
+store y[64*i + 2*t] = a + c store y[64*i + 2*t + 1] = b + d"""
+SINGLES = "a: f32 = x[64*i + t] b: f32 = x[64*i + t + 8] store y[8*i + t] = a + b"
+SUM = """
+a: f32 = x[64*i + t] store s[t] = a barrier
+b: f32 = s[0] c: f32 = s[1] if index(t) < 1_i64 { store y[i] = b + c }"""
+
+
+def kernel(body: str, threads: int = 8, rows: int = 64) -> str:
+    """Groups of threads, each with a row."""
+    return f"""
+code f(x: read f32[{64 * rows}], k: read i32[64], y: write f32[{64 * rows}]) {{
+  for i in {rows} grid {{
+    alloc s: f32[8] shared
+    for t in {threads} workgroup {{ {body} }}
+  }}
+}}"""
+
+
+def module(text: str, target: Target = LINES) -> str:
+    return to_text(render(parse(text), target).words)
+
+
+def test_a_line_of_pairs_is_four_loads_of_two_integers():
+    text = module(kernel(PAIRS))
+
+    assert text.count("Load i64x2") == 2 * 4
+    assert text.count("Select i64") == 2 * 7
+
+
+def test_a_line_of_single_elements_is_two_loads_of_four():
+    assert module(kernel(SINGLES)).count("Load f32x4") == 2 * 2
+
+
+def test_lines_of_one_array_share_an_address_of_twelve_digits():
+    text = module(kernel(PAIRS))
+
+    assert sum("AccessChain ptr i32 %arguments 2" in line for line in text.splitlines()) == 12
+
+
+def test_all_threads_are_known_to_be_at_work():
+    assert "BranchConditional" not in module(kernel(PAIRS))
+
+
+def test_the_threads_of_a_subgroup_wait_for_no_others():
+    assert "ControlBarrier 3 3" in module(kernel(SUM))
+    assert "ControlBarrier 2 2" in module(kernel(SUM), TARGET)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if index(i) < 5_i64 { a: f32 = x[64*i + t] store y[64*i + t] = a }",
+        "for j in 5 serial { a: f32 = x[64*i + 8*j + t] store y[64*i + 8*j + t] = a }",
+        "a: f32 = x[64*i + 3*t] store y[64*i + t] = a",
+        "a: f32 = x[i] store y[64*i + t] = a",
+        "a: f32 = x[64*i + 7 - t] store y[64*i + t] = a",
+        "m: i32 in 0..63 = k[t % 2] a: f32 = x[m + t] store y[64*i + t] = a",
+        "a: f32 = x[64*i + t if index(t) < 5_i64] store y[64*i + t] = a",
+    ],
+)
+def test_reads_of_other_places_or_of_some_threads_are_made_by_each_thread(body: str):
+    assert "Load f32x4" not in module(kernel(body))
+
+
+def columns(count: int, rows: int = 64) -> str:
+    """Threads that are neighbours read neighbours, and each writes a part of a row."""
+    reads = "\n".join(f"a{k}: f32 = x[i + 64*j + {64 * k}]" for k in range(count))
+    writes = "\n".join(f"store y[{count}*i + j + {k}] = a{k}" for k in range(count))
+    return f"""
+code f(x: read f32[65536], y: write f32[65536]) {{
+  for j in 4 grid {{ for i in {rows} grid {{ {reads} {writes} }} }}
+}}"""
+
+
+def test_points_of_the_grid_that_read_many_lines_are_groups_of_their_own():
+    assert render(parse(columns(16)), LINES).threads == 8
+    assert module(columns(16)).count("Load f32x4") == 2 * 16
+
+
+@pytest.mark.parametrize("text", [columns(15), columns(16, rows=60)])
+def test_points_that_read_few_lines_or_are_no_whole_subgroups_have_none(text: str):
+    assert "Load f32x4" not in module(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        (kernel(SINGLES), TARGET),
+        (kernel(SINGLES), replace(LINES, native=natively(shuffle=[dtypes.f32]))),
+        (kernel(SINGLES, threads=16), LINES),
+        (kernel(SINGLES, rows=70_000), LINES),  # groups beyond one dimension of a launch
+        (kernel(SINGLES).replace("f32", "f64"), LINES),
+    ],
+)
+def test_other_devices_groups_and_elements_have_no_lines(text: str, target: Target):
+    assert "arguments 2" not in module(text, target)
+
+
+@validated
+@pytest.mark.parametrize("text", [*map(kernel, (PAIRS, SINGLES, SUM)), columns(16)])
+def test_modules_are_valid(text: str, tmp_path: Path):
+    assert not complaint(render(parse(text), LINES).words, tmp_path)
