@@ -252,6 +252,13 @@ def test_a_matrix_of_every_format_multiplies_as_the_dense_one(make: Callable[...
     same(W @ A, np.asarray(W @ make(A)))
 
 
+def test_the_total_of_a_sparsified_function_is_a_number():
+    total = sparse.sparsify(lambda x: rnp.sum(x * 2.0))(a)
+
+    assert isinstance(total, rune.Array)
+    same(2.0 * np.sum(A), np.asarray(total))
+
+
 def test_an_operation_without_a_sparse_meaning_is_refused_by_its_name():
     with pytest.raises(TransformError, match=r"sparsify: cannot compute cos of sparse arrays \(BCOO"):
         sparse.sparsify(rnp.cos)(a)

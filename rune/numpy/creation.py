@@ -22,7 +22,7 @@ from rune.errors import ArgumentError, RuneError
 from rune.numpy.arguments import beside, in_dtype, laid_out, placed, refuse_order, shape_of, type_like, value
 from rune.ops import conventions as c
 from rune.ops import family
-from rune.ops.nested import holds_arrays, stacked
+from rune.ops.nested import holds_arrays, shared_dtype, stacked
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind, stands_for_array, unrounded
 from rune.ops.scalars import wrapped
@@ -47,7 +47,8 @@ def array(
 
     out_sharding: the sharding of the result; None leaves the choice to rune.
     Shapes: those of the data, with axes of size 1 in front up to ndmin.
-    Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured.
+    Types:  32-bit without a dtype; an explicit 64-bit dtype is honoured. In lists, Python numbers
+            take the dtype of the NumPy data and arrays beside them.
     Errors: OverflowError for a Python integer out of range; ArgumentError for ragged lists.
 
     >>> import rune.numpy as rnp
@@ -154,6 +155,7 @@ def _from_object(x: object, dtype: np.dtype | None) -> Any:
 
 
 def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
+    dtype = dtype or shared_dtype(x)
     if not holds_arrays(x):
         try:
             return as_array(x, dtype)

@@ -120,6 +120,9 @@ def take(
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """A copy with the elements at the flat positions `ind` replaced by v, repeated as needed.
 
+    mode: what becomes of positions outside the array: without one, negative ones count from the
+          end, and those that are still outside are the nearest end. "clip" is NumPy's, where a
+          negative position is 0; "wrap" takes them modulo the size, "drop" leaves them out.
     Shapes: a [*A], ind and v any -> [*A]. Types: that of `a`.
     Errors: ArgumentError unless inplace=False; DtypeError for indices that are not integers.
 
@@ -129,6 +132,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     """
     _refuse_in_place("put", inplace)
     kind = _mode("put", mode)
+    beyond_ends = "clip" if mode is None and kind == "fill" else kind
     x = value("put", a)
     values = c.reshape(in_dtype("put", v, type_of(x).dtype), -1)
     flat = c.reshape(x, -1)
@@ -139,7 +143,12 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
     updates = read(values, c.remainder(number, size_value(value_count, dtypes.i32)))
     out = ops.scatter(
-        flat, _vectors(places), updates, dims=IndexDims((), (0,), (0,)), slice_sizes=(1,), mode=_of_primitive(kind)
+        flat,
+        _vectors(places),
+        updates,
+        dims=IndexDims((), (0,), (0,)),
+        slice_sizes=(1,),
+        mode=_of_primitive(beyond_ends),
     )
     return c.reshape(out, type_of(x).shape)
 

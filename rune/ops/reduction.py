@@ -260,7 +260,8 @@ def _product_step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Arra
 def _extremum_step(pick: Callable[[], Primitive], wins: Callable[[], Primitive]) -> Rule:
     def step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Array]:
         half = mul(add(da, db), literal_like(0.5, da))
-        winner_tangent = select(wins()(a, b), da, db)
+        # An earlier NaN stays the extremum, though every comparison with it is false.
+        winner_tangent = select(logical_or(wins()(a, b), ne(a, a)), da, db)
         return pick()(a, b), select(eq(a, b), half, winner_tangent)
 
     return step

@@ -22,7 +22,7 @@ from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.errors import TransformError
 from rune.sparse.array import BCOO
 from rune.sparse.coordinates import Sparse, spread
-from rune.sparse.forms import bcoo_reduce_sum, bcoo_sum_duplicates, bcoo_transpose, elements_at
+from rune.sparse.forms import bcoo_sum_duplicates, bcoo_transpose, elements_at
 from rune.sparse.movement import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -166,6 +166,11 @@ def _dot_general(x: Mixed, y: Mixed, *, dimension_numbers: Dims) -> Mixed:
     return cast(Mixed, bcoo_dot_general(x, y, dimension_numbers=dimension_numbers))
 
 
+def _reduce_sum(x: BCOO, *, axes: Sequence[int]) -> Mixed:
+    """The total over all axes is a number, and as dense as any."""
+    return x.sum(axes)
+
+
 def _broadcast(x: BCOO, *, shape: Sequence[int], axes: Sequence[int]) -> BCOO:
     return bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=axes)
 
@@ -199,7 +204,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "sub": _sub,
     "dot_general": _dot_general,
     "transpose": lambda x, *, permutation: bcoo_transpose(x, permutation=permutation),
-    "reduce_sum": lambda x, *, axes: bcoo_reduce_sum(x, axes=axes),
+    "reduce_sum": _reduce_sum,
     "reshape": lambda x, *, shape: bcoo_reshape(x, new_sizes=shape),
     "reverse": lambda x, *, axes: bcoo_rev(x, axes),
     "broadcast": _broadcast,

@@ -308,8 +308,28 @@ def test_writing_along_an_axis_out_of_bounds_follows_its_mode(mode: str | None, 
     x, at = rnp.array(FIVE), np.array([7, -1])
 
     assert rnp.put_along_axis(x, at, 9.0, 0, inplace=False, mode=mode).tolist() == expected
-    if mode != "clip":
+    if mode == "wrap":
         assert rnp.put(x, at, 9.0, inplace=False, mode=mode).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ([0, 1, 9], [6, 7, 2, 3, 8]),
+        ([0, 4, 9], [6, 1, 2, 3, 8]),
+        ([0, -9, -1], [7, 1, 2, 3, 8]),
+        ([-6, 1, 2], [6, 7, 8, 3, 4]),
+    ],
+)
+def test_put_without_a_mode_clamps_what_is_outside_after_counting_from_the_end_as_jax_does(
+    at: list[int], expected: list[float]
+):
+    numbers = np.array([6.0, 7.0, 8.0])
+
+    assert rnp.put(rnp.arange(5.0), np.array(at), numbers, inplace=False).tolist() == expected
+    assert rnp.put(rnp.arange(5.0), np.array(at), 9.0, inplace=False, mode="drop").tolist() == [
+        9.0 if i in at or i - 5 in at else float(i) for i in range(5)
+    ]
 
 
 def test_clipped_positions_count_from_the_end_along_an_axis_and_not_in_what_numpy_clips():

@@ -178,6 +178,23 @@ def test_a_python_scalar_adapts_to_the_array_beside_it(first: str):
     assert dict(zip(SCALARS, dtype_names)) == dict(zip(SCALARS, expected))
 
 
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("first", sorted(set(JAX["scalars"]) & set(LATTICE["numpy_scalars"])))
+def test_a_python_scalar_in_a_list_adapts_to_the_numpy_scalar_beside_it(first: str, nested: bool):
+    one = dtypes.FROM_SHORT[first].type(1)
+    lists = [[[one], [number]] if nested else [one, number] for number in SCALARS.values()]
+
+    dtype_names = [dtypes.short(rnp.array(numbers).dtype) for numbers in lists]
+
+    expected = [text.removesuffix("*") for text in JAX["scalars"][first].split()]
+    assert dict(zip(SCALARS, dtype_names)) == dict(zip(SCALARS, expected))
+
+
+def test_a_python_integer_that_the_dtype_of_its_list_cannot_hold_is_refused():
+    with pytest.raises(OverflowError, match="array: cannot hold 300 in i8"):
+        rnp.array([np.int8(1), 300])
+
+
 @pytest.mark.parametrize("first", JAX["scalars_x64"])
 def test_a_python_scalar_is_64_bit_where_that_is_the_default(first: str):
     with rune.enable_x64():

@@ -65,6 +65,19 @@ def test_a_cumulative_extremum_shares_ties_and_loses_nothing(primitive: Primitiv
     same(np.ones(5), np.asarray(jacobian).sum(axis=1))
 
 
+@pytest.mark.parametrize("primitive", [ops.cummax, ops.cummin], ids=str)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_slope_of_a_cumulative_extremum_behind_a_nan_is_that_of_the_nan(primitive: Primitive, reverse: bool):
+    x = array(np.array([1.0, np.nan, 3.0, -2.0, 5.0])[:: -1 if reverse else 1].copy())
+
+    jacobian = rune.jacrev(lambda v: primitive(v, axis=0, reverse=reverse))(x)
+
+    expected = np.zeros((5, 5))
+    expected[0, 0] = 1.0
+    expected[1:, 1] = 1.0
+    same(expected[::-1, ::-1] if reverse else expected, jacobian)
+
+
 # --- products with zeros ----------------------------------------------------------------------
 
 ZEROS = [[2.0, 0.0, 3.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [2.0, 3.0, 4.0], [5.0]]
