@@ -147,6 +147,8 @@ class CpuBackend:
     def __init__(self, target: Target):
         self.target = target
         self.work = Work()
+        # A draft calls routines of its own effort: those of full effort take longer to compile than
+        # a draft may run.
         self.host = replace(self._host(conventions.EFFORT), draft=self._host(conventions.HURRY))
 
     def _host(self, effort: int) -> Host:

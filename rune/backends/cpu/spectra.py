@@ -95,6 +95,7 @@ def shares_of(spectrum: Spectrum, cores: int) -> int:
     is_little = spectrum.batch * spectrum.operations < PARALLEL_OPERATIONS
     if is_little or max(spectrum.rows, spectrum.columns) > MOST_SHARED:
         return 1
+    # Rounding up may leave fewer chunks than cores.
     chunk = -(-spectrum.batch // cores)
     return -(-spectrum.batch // chunk)
 

@@ -78,6 +78,7 @@ def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
 def _weight(step: Step) -> int:
     """The number of steps that a step adds to a function, its inner ones included."""
     inside = [sum(map(_weight, plan.steps)) for plan in inner_plans(step)]
+    # Steps beyond the limit are called in groups, so each group counts as one step.
     return 1 + sum(n if n <= MOST_STEPS else -(-n // MOST_STEPS) for n in inside)
 
 
@@ -133,6 +134,7 @@ class _Steps:
         inner.frame = replace(frame, words=Value(inner.writer, "ptr", "%frame"))
         inner.row(steps)
         inner.writer.do("ret i1 false")
+        # After `row`, which has added the functions of inner steps: so the number is new.
         name = f"steps.{len(self.module.functions)}"
         self.module.add(f"internal i1 @{name}(ptr %words, ptr %frame)", inner.writer)
         call = f"call i1 @{name}(ptr %words, ptr {frame.words.text})"
@@ -224,6 +226,7 @@ class _Steps:
         operands = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
         total = self.size(kernel.range)
         cores = self.host.cores
+        # In whole grains, which a kernel cannot divide.
         part = max(int(PART_COST * cores / max(kernel.unit_cost, 1e-9)) // kernel.grain, cores) * kernel.grain
         if isinstance(kernel.range, int) and 2 * part <= kernel.range and pulse.is_available():
             self.in_parts(step, kernel, operands, part)
@@ -310,6 +313,7 @@ class _Steps:
             self.writer.store(self.writer.load(word, source, 1), target, 1)
             return
         no = Value(self.writer, "i1", "false")
+        # Not memcpy: that may assume that the two places share no byte.
         self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
 
     def loop(self, step: Loop) -> None:
@@ -332,6 +336,7 @@ class _Steps:
         inner = Values((*constants, *current), tuple(following_places), arena)
         # Expressions that the body emits are not known after the loop, which may run no step.
         writer.known.append({})
+        # The body reads the number of its step from its first argument.
         writer.store(t.cast("trunc", "i32"), constants[0])
         writer.branch(self.goes_on(step, t, inner), body, end_label)
         writer.label(body)

@@ -373,6 +373,7 @@ def _host() -> Process | None:
     numbers = {
         "SIZE": object.__basicsize__,
         "TUPLE_ITEMS": tuple.__basicsize__,
+        # The basic size of bytes includes the NUL at their end.
         "BYTES_DATA": bytes.__basicsize__ - 1,
         "TYPE": abi.type,
         "DATA": abi.data,

@@ -293,6 +293,7 @@ def _is_int(node: _Node, object: Value) -> Value:
     """Whether an integer fits: for one that is out of range, the general call raises an error."""
     code = node.code
     overflow = code.variable("i32", 0)
+    # This function sets no error for an exact int: it says by `overflow` what does not fit.
     number = node.process.ask(code, "i64", "INT_VALUE", object, overflow)
     low = number.cast("trunc", "i32")
 

@@ -136,6 +136,7 @@ def _do_part(code: Code, table: Value, group: Value, message: Value, place: Valu
     parts_done = code.effect("i64", f"atomicrmw add ptr {at(code, group, GROUP, 'done').text}, i64 1 seq_cst") + 1
 
     def end() -> None:
+        # Before the others are released: the next meeting begins to count from 0.
         code.set_word("i64", at(code, group, GROUP, "done"), 0)
         lock(code, table)
         code.add_to_word(at(code, group, GROUP, "ended"), 1)

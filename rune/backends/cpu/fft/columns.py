@@ -98,6 +98,7 @@ def columns_function(shape: Shape, inverse: bool) -> str:
             put_pairs(make, real, imag, make.at(target, start + k * inner * 2))
 
         make.each(n, take)
+        # The columns are in the second room, as the first stage writes to the first (rows.py).
         places = [second, make.at(second, lanes), width, third, make.at(third, lanes), width]
         make.call("stages", listed, count, *places, first, room)
         make.each(n, put)

@@ -268,6 +268,7 @@ def _rows(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
         row = (number * make.shape.lanes).call("smin", form.outer - make.shape.lanes)
         source, target = _places(make, arrays, row * n, n)
         _to_lanes(routine, source, work[0], n)
+        # Only the first stage reads its source, so the second one may write there.
         routine.transform(n, work[0], work[2], (work[1], work[0]))
         _from_lanes(routine, work[2], target, n)
 

@@ -208,6 +208,7 @@ def parts_function(shape: Shape) -> str:
     make, lanes = maker(shape), shape.lanes
     writer = make.writer
     real, imag, between, work, words = make.pointers(_PARTS)
+    # All of these words are sizes, except the address of the table.
     n, rows, columns, step, turns, downs, alongs = (
         writer.load("ptr" if k == _HEAD - 3 else "i64", make.at(words, k, "i64")) for k in range(_HEAD)
     )

@@ -25,7 +25,9 @@ from rune.backends.cpu.gemm.tile import Maker, block_count, block_count_of, each
 from rune.lowering.codegen.llvm.ir.text import Value
 
 DEPTH = 512  # of p in one block
-HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is DEPTH
+# A multiple of any vector's lanes, as is DEPTH, and of the rows of any tile: exchanged.py and
+# panels.py write entire squares and tiles to buffers of this many rows.
+HEIGHT = 48  # rows of A in one group
 FIRST_CACHE = 40 << 10  # [B] of B that need no packing: they (nearly) stay in the first-level cache
 FEW = 4  # the most rows of A for which contiguous columns of B are not packed
 EVEN = 16  # panels per core for which one panel more on some core does not matter
@@ -57,6 +59,7 @@ def stripes_function(shape: Shape) -> str:
     length = writer.select(by_rows, m, n)
 
     def one_batch(i: Value) -> None:
+        # A task may begin and end in the middle of a product of the batch.
         low = (begin - i * units).call("smax", 0) * unit
         high = least(least(end - i * units, units) * unit, length)
         at = [make.at(w[x], i * size) for x, size in (("a", m * k), ("b", k * n), ("c", m * n))]
@@ -82,6 +85,7 @@ def rows_function(shape: Shape) -> str:
     def several(i: Value, block: Value) -> None:
         j = j0 + block * FEW
         row = make.at(a, i * ars)
+        # Columns beyond the last repeat it, so that reads stay within B; their sums are not stored.
         lines = [make.at(b, least(j1 - 1, j + r) * bcs) for r in range(FEW)]
         slots = [writer.allocate(shape.vector) for _ in lines]
         for slot in slots:
@@ -134,6 +138,7 @@ def block_function(shape: Shape) -> str:
 
         def deep(number: Value) -> None:
             p = number * DEPTH
+            # C is uninitialised: the first block of depth stores to it, and later ones add.
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
             start, lhs, corner = make.at(b, p * brs + j * bcs), make.at(a, p * acs), make.at(c, j)
 
@@ -168,6 +173,7 @@ def groups_function(shape: Shape) -> str:
     writer, lanes, (a, b, c) = make.writer, shape.lanes, make.pointers("a b c")
     i0, i1, n, ars, acs = make.sizes("i0 i1 n ars acs")
     bs, depth, wide, most = make.sizes("bs depth wide most")
+    # One vector more for each row, since rows lie that much further apart (`packed_rows`).
     packed_a = writer.allocate(shape.vector, HEIGHT * (DEPTH // lanes + 1))
 
     def group(number: Value) -> None:
@@ -209,6 +215,7 @@ def tiles_function(shape: Shape) -> str:
         rows, number = make.number(shape.rows(1)), vectors - 1
         for count in range(2, shape.vectors + 1):
             rows = writer.select(vectors.equals(count), shape.rows(count), rows)
+        # For a single row a tile of several rows would compute that row over and over.
         piece = writer.select(alone & vectors.equals(shape.vectors), row, number)
 
         def tile(block: Value) -> None:
@@ -296,6 +303,7 @@ def spread(
         count = batch * m * n * make.shape.bytes
         writer.run("@llvm.memset.p0.i64", Value(writer, "ptr", "%c"), zero, count, no)
 
+    # A sum over no p is 0, and the loops over blocks of depth would leave C as it is.
     writer.either(k.equals(0), clear, lambda: writer.either(total > 0, compute))
 
 

@@ -62,10 +62,12 @@ class Library:
 
         Errors: CompileError.
         """
+        # Sorted, because the names are part of the key under which code is stored on disk.
         missing = sorted(name for name in names if not self._has(name))
         if self.effort == conventions.HURRY:
             self.need_groups([tuple(missing)])
         else:
+            # A module has one effort, so pieces that direct others are compiled apart from loops.
             by_kind = (tuple(n for n in missing if (n in DIRECTING) == is_directing) for is_directing in (True, False))
             self.need_groups(by_kind)
 

@@ -58,6 +58,8 @@ def places_function(shape: Shape) -> str:
             writer.store(digits_left.binary("udiv", digits_left, size), remaining)
 
         make.each(word(make, role, 0) - 1, digit)
+        # Within a run only the innermost digit changes, so divisions are made for each run, and not
+        # for each index.
         base, inner, step = writer.load("i64", total), word(make, role, 1), word(make, role, 2)
 
         def put(i: Value) -> None:

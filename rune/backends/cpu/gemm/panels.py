@@ -138,6 +138,7 @@ def transpose(lines: list[Value], parts: int = 1) -> list[Value]:
     count, writer = len(lines), lines[0].writer
     distance = count // 2
     while distance:
+        # A round exchanges the off-diagonal blocks of `distance` rows, in registers alone.
         low = _lanes_of(parts, [k if not k & distance else k - distance + count for k in range(count)])
         high = _lanes_of(parts, [k + distance if not k & distance else k + count for k in range(count)])
         exchanged_lines = list(lines)

@@ -109,6 +109,7 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
             of.copied("copied", factor, step, corner, n, width, width)
             _clear_right(of, of.at(corner, width), n, width, height - width)
             last = width - 1
+            # @inverse takes a lower triangle: this upper one is read from its last element on.
             d, v = (of.at(x, last * (block + y)) for x, y in ((triangle, 1), (inverse.at, 0)))
             back = make.number(-block)
             no = Value(writer, "i1", "false")

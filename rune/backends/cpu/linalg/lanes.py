@@ -117,6 +117,7 @@ def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
     def group(first: Value) -> None:
         task.load_group(first, task.pointers[0], s, n * n)
         make.each(n, column)
+        # A pivot that failed is NaN, which sums have spread to the last element.
         has_failed = task.read(s, n * n - 1)[0].is_nan()
         nan, zero = task.constant(float("nan"), float("nan")), task.constant(0.0)
 
@@ -195,6 +196,7 @@ def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
     task = _Lanes(shape, numbers, pointers=4, sizes=2)
     make, writer, (m, n) = task.make, task.writer, task.sizes
     s, count = task.scratch(MOST_SMALL * MOST_SMALL), least(m, n)
+    # As wide as the elements: the mask of a comparison of sizes also selects row numbers.
     pivot_type = f"<{shape.lanes} x i{8 * shape.bytes}>"
 
     def column(first: Value, j: Value) -> None:

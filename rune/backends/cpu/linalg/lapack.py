@@ -32,6 +32,7 @@ from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.complex_numbers import real_dtype
 from rune.records import dataclass
 
+# NumPy's wheels rename the symbols of their OpenBLAS; `_64_` stands for integers of 64 bits.
 _NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_")
 _LETTERS = {dtypes.f32: "s", dtypes.f64: "d", dtypes.c64: "c", dtypes.c128: "z"}
 _VECTOR_BYTES = 32
@@ -172,6 +173,7 @@ def _ask(spectrum: Spectrum, arguments: Sequence[bytes | np.ndarray]) -> None:
 
 
 def _whole(answer: np.ndarray) -> int:
+    # f32 represents it exactly: sides are at most 512 (spectra.MOST), so it is less than 2^24.
     return max(1, int(np.real(answer)[0]))
 
 

@@ -153,6 +153,8 @@ def inverse_function(shape: Shape, numbers: Numbers, block: int) -> str:
     def row(i: Value) -> None:
         diagonal = writer.splat(rows.parts_of(c0 + i * dc), shape.lanes)
         for k, slot in enumerate(slots):
+            # Row i of the inverse is (row i of the identity - sum of d[i, p] row p of the inverse)
+            # / d[i, i], for p < i.
             is_diagonal = (places + k * shape.lanes).compare("eq", diagonal)
             writer.store(writer.select(is_diagonal, writer.constant(shape.vector, 1.0), 0.0), slot)
 

@@ -160,6 +160,7 @@ class Complexes:
     def turns(self, row: Value) -> tuple[Value, ...]:
         """The vector, and i times it."""
         count = row.lanes
+        # i (x + i y) = -y + i x: parts change places, and -y is taken from the second operand.
         return row, row.writer.shuffle(row, -row, [k - 1 if k % 2 else count + k + 1 for k in range(count)])
 
     def conjugates(self, row: Value) -> Value:

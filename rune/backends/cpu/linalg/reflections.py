@@ -208,6 +208,7 @@ def triangle_of_factors_function(shape: Shape, numbers: Numbers, block: int) -> 
                 factors = of.read(of.at(t, i * block + q)), of.read(of.at(products, q))
                 of.write(numbers.less_product(of.read(total), *factors), total)
 
+            # T[:j, j] = -τ T[:j, :j] Vᴴ v, and T is upper triangular: row i begins at i.
             writer.count_up(i, j, 1, less)
             of.write(numbers.product(tau, of.read(total)), of.at(t, i * block + j))
             of.write(zero, of.at(t, j * block + i))
