@@ -58,6 +58,7 @@ def probe() -> tuple[list[Target], str | None]:
     """
     try:
         compiler.host()
+    # OSError: llvmlite is installed, but the system cannot load its library.
     except (ImportError, OSError) as error:
         return [], f"llvmlite cannot be imported ({error})"
     if host_abi.abi() is None:
@@ -125,6 +126,7 @@ def _native() -> frozenset[tuple[str, np.dtype]]:
     features, is_arm = compiler.features(), platform.machine().lower() in ("arm64", "aarch64")
     floats = [dtypes.f32, dtypes.f64]
     half = features.get("avx512fp16") or features.get("fullfp16")  # of x86, of Arm
+    # Every 64-bit Arm has fma.
     return natively(
         fma=floats if is_arm or features.get("fma") else [], arithmetic=[*floats, *([dtypes.f16] if half else [])]
     )

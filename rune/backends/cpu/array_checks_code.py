@@ -91,6 +91,7 @@ class _Layout:
             unfit = code.ask("i64", check, argv, arguments, *tables)
             require(unfit.equals(0), unfit)
         words = code.row("i64", total + 1)
+        # Results and arena, which run.py has allocated for this call, need no checks.
         code.tell("void", "read_addresses", argv, total, words)
         code.store(count.like(0), code.item(words, "i64", total))  # the seat: none (crew/)
         state = code.ask("ptr", code.at(abi.save_thread))

@@ -194,6 +194,7 @@ class _Entry:
         axes = [n for t in self.plan.arguments for n in t.shape]
         if all(isinstance(n, int) for n in axes):
             return table
+        # On the stack, because threads that call the plan at once share @lengths.
         copy, count = writer.allocate("i64", len(axes)), self.zero.like(len(axes))
 
         def put(axis: Value) -> None:

@@ -227,6 +227,7 @@ class CpuExecutable:
         )
         takes = tuple(_memory(concrete_type(t, sizes)) for t in form.arguments)
         gives = tuple(map(_memory, layout.types))
+        # Large results need blocks of the free list (host_memory.py), which Python code hands out.
         large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
         makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
         # The planner pairs a result only with an argument of exactly its type.

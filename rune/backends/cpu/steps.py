@@ -98,6 +98,7 @@ class _Steps:
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: in this function if they are few, else
         called."""
+        # Functions of steps cannot see this function's registers.
         if len(_parts(plan.steps)) > 1:
             self.frame = self.frame_in_memory(plan)
         self.row(plan.steps)
@@ -330,6 +331,7 @@ class _Steps:
         writer.jump(head)
         writer.label(head)
         t = writer.phi("i64", (Value(writer, "i64", "0"), before), (following, last))
+        # In LLVM the phi instructions of a block come before all others.
         current, following_places = list(state), list(results)
         for k in turning:
             current[k], following_places[k] = in_turn(writer, state[k], results[k], before, last)

@@ -21,6 +21,7 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
+# The epoch has the other 24 bits: a late claim would have to sleep through 16 million jobs.
 BITS = 20  # of the number of a piece in the ticket
 MOST = (1 << BITS) - 1
 MOST_WORKERS = 1024
@@ -214,6 +215,7 @@ def _parallel(system: System, code: Code, task: Value, words: Value, total: Valu
 
     def share() -> None:
         job = {"task": task, "words": words, "total": total, "chunk": chunk}
+        # Plain stores: the ticket, which is set after them, publishes them.
         for name, value in job.items():
             code.store(value, code.symbol(name))
         _share(system, code, pieces)
@@ -256,6 +258,7 @@ def _start(system: System, code: Code, count_limit: Value) -> Value:
     code.tell("i32", "pthread_mutex_init", code.symbol("mutex"), null)
     for condition in ("wake", "ready"):
         code.tell("i32", "pthread_cond_init", code.symbol(condition), null)
+    # 128 bytes: pthread_attr_t has at most 64 in glibc and on macOS.
     attributes, stack = code.allocate("i64", 16), code.constant("i64", system.stack_bytes)
     state = code.constant("i32", system.detached)
     code.tell("i32", "pthread_attr_init", attributes)

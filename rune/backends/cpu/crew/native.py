@@ -154,6 +154,7 @@ def _hand(code: Code, thread: Value, seat: Value) -> None:
 
 def _start(system: System, code: Code, thread: Value) -> Value:
     """Start the thread of a device; not 0 if that fails."""
+    # 128 bytes: pthread_attr_t has at most 64 in glibc and on macOS.
     null, attributes = Value(code, "ptr", "null"), code.allocate("i64", 16)
     code.tell("i32", "pthread_mutex_init", thread, null)
     code.tell("i32", "pthread_cond_init", at(code, thread, THREAD, "wake"), null)
@@ -189,6 +190,7 @@ def _play(system: System, code: Code, self: Value, argv: Value, count: Value) ->
     caller_seat = entry(code, seats, one)
     table = get(code, caller_seat, SEAT, "table", "ptr")
     code.tell("void", "clear", table)
+    # Before any device begins, as it may end, and be counted, at once.
     put(code, table, TABLE, "running", devices)
 
     def each(visit: Callable[[Value], None]) -> None:

@@ -343,6 +343,7 @@ def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     kind = kind_of(form, make.shape.lanes)
     rows = make.shape.lanes if kind is Kind.ROWS else 1
     real, imag = (make.writer.allocate(make.shape.scalar, rows * n) for _ in range(2))
+    # In place: both kinds that pairs may have read all of a group before they write.
     transform = _WRITERS[kind](routine, Form(rows, n, 1), [real, imag, real, imag])
     source, _, target, _ = arrays
     # The inverse is the same with real and imaginary parts exchanged before and after.

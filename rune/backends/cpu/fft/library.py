@@ -60,6 +60,7 @@ class Library:
 
         Errors: CompileError.
         """
+        # Sorted, so that equal plans get equal text, by which code is found on disk.
         missing = sorted(set(forms) - self.routines.keys(), key=str)
         if not missing:
             return

@@ -188,6 +188,7 @@ def stages_function(shape: Shape) -> str:
 
     def stage(k: Value) -> None:
         is_first, is_last, second = k.equals(0), k.equals(count - 1), k & 1
+        # Stage k writes half k mod 2, so it reads the other one.
         before, after = (make.at(work, room * at) for at in (make.number(1) - second, second))
         source = [make.at(before, part * shape.lanes) for part in (0, 1)]
         target = [make.at(after, part * shape.lanes) for part in (0, 1)]

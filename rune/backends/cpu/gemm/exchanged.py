@@ -137,6 +137,7 @@ def _tiles(make: Maker, operands: tuple[Value, ...], height: Value, vectors: Val
     rows = make.number(shape.rows(1))
     for count in range(2, shape.vectors + 1):
         rows = select(vectors.equals(count), shape.rows(count), rows)
+    # walk1, walk2, ... are neighbours in the table.
     piece = vectors + (shape.pieces.index("walk1") - 1)
 
     def tile(block: Value) -> None:

@@ -102,6 +102,7 @@ class Library:
     @property
     def words(self) -> tuple[object, ...]:
         """All that the text of pieces depends on besides their names."""
+        # The table has another address in each process, which is bound by its name (`outside`).
         return replace(self.shape, table=0), self.cores
 
     @property

@@ -54,6 +54,7 @@ def copy_function(shape: Shape, vectors: int) -> str:
 
         make.each(depth, row)
 
+    # Masks cost nothing here, and the loop is compiled once.
     if shape.masked:
         rows(tail)
     else:

@@ -113,6 +113,7 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
     batch, m, n, k = make.sizes("batch m n k")
     exchanges = exchanged.choice(make, m, n, k)
+    # Cores share rows and columns of Cᵀ if that is what is computed.
     height, width = writer.select(exchanges, n, m), writer.select(exchanges, m, n)
     rows, columns, by_rows = split_of(shape, height, width, cores)
     units = writer.select(by_rows, rows, columns)

@@ -118,6 +118,7 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
             def below(first: Value) -> None:
                 count, at = least(n - first, GROUP), of.at(out, first * n + start)
+                # The product is written over its left factor.
                 of.copied("copied", at, n, rows, step, count, width)
                 of.tiles((rows, step, one_step), inverse, (at, n), (count, width, width), False)
 

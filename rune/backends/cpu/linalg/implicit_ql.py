@@ -41,6 +41,7 @@ def powers_of(value: Value) -> tuple[Value, Value]:
     exponent = (value.to_bits() >> digits) & most
     # Kept in a range where both the power and its reciprocal are normal numbers.
     exponent = exponent.call("umax", 1).call("umin", most - 2)
+    # Biased exponents of a power and its reciprocal add up to twice the bias: most - 1.
     inverse = writer.constant(integer, most - 1) - exponent
     return (exponent << digits).from_bits(value.type), (inverse << digits).from_bits(value.type)
 

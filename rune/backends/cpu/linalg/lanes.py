@@ -106,6 +106,7 @@ def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
         root = root_of(make, _less_products(task, s, [j], j, n)[0][0])
         zeros = task.constant(0.0)
         task.write((root, *zeros[1:]), s, j * n + j)
+        # One division for the column: the products with it are much faster.
         factor = root.like(1.0) / root
 
         def below(rows: list[Value]) -> None:
@@ -161,6 +162,7 @@ def solve_lanes_function(shape: Shape, numbers: Numbers) -> str:
 
     def row(number: Value) -> None:
         i = writer.select(is_lower, number, n - 1 - number)
+        # The unknowns solved so far are those before row i, or those after it.
         low = writer.select(is_lower, make.number(0), i + 1)
         # The diagonal of a unit triangle may contain anything, so it is replaced by 1.
         diagonal = task.select(divides, task.read(matrix, i * n + i), task.constant(1.0))

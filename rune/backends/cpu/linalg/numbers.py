@@ -137,6 +137,7 @@ class Complexes:
         The reciprocal of an infinite number is zero.
         """
         re, im = (part.abs() for part in x)
+        # 1 / x = conj(x / s) / |x / s|² / s.
         scale = re.writer.select(re > im, re, im)
         p, q = (part / scale for part in x)
         norm, is_infinite = p.fma(p, q * q), scale.equals(float("inf"))

@@ -98,6 +98,7 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
     is_done, factor, beta, scale = _scalars(of, tuple(part * inverse for part in head), squares)
     zeros, scale = of.constant(0.0), of.splats(scale)
     of.write(factor, tau)
+    # What is above the head belongs to R, and v has zeros there.
     make.each(j, lambda i: of.write(of.read(of.at(x, i)), of.at(r, j * block + i)))
     of.write((writer.select(is_done, head[0], beta * size), *zeros[1:]), of.at(r, j * (block + 1)))
     make.each(j, lambda i: of.write(zeros, of.at(x, i)))

@@ -217,6 +217,7 @@ def mirrored_function(shape: Shape) -> str:
     factor, zero = writer.splat(inverse, lanes), writer.constant(shape.vector, 0.0)
     pieces(make, n * step, lambda at: make.put(factor * make.vector(make.at(rows, at)), make.at(rows, at)))
     end = make.at(rows, n * step)
+    # The rows of zeros that walks read behind the last one (tridiagonal.py).
     pieces(make, step * TOGETHER, lambda at: make.put(zero, make.at(end, at)))
     return make.text("mirrored(ptr %a, ptr %turned, ptr %rows, ptr %power, i64 %ld, i64 %n, i64 %lower)")
 

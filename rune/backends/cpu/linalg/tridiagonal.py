@@ -128,6 +128,7 @@ def reflection_function(shape: Shape) -> str:
     writer.either(head.fma(head, total) < LEAST[shape.scalar], enlarge)
     head, total, size = (writer.load(shape.scalar, x) for x in (head_at, total_at, size_at))
     is_done = total.equals(0.0)
+    # Of the opposite sign, so that the difference has no cancellation.
     beta = -(head.fma(head, total).call("sqrt").copysign(head))
     gap = head - beta
     writer.store(writer.select(is_done, head, beta) * size, beta_at)

@@ -135,6 +135,7 @@ class Run:
                 if arrival is not None:
                     ready.extend(self._attend(number, arrival))
         finally:
+            # After an error too: what is enqueued may wait for a device that is lost.
             if self.cliques:
                 Exchange.watch([m.part.backend for m in self.members], [*self.cliques], self.nccl)
         if self.waiting:
