@@ -56,7 +56,7 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
 
     Errors: CompileError for routines that the CPU does not have.
     """
-    # First, because the text of the steps contains the addresses of routines.
+    # First, so that routines are compiled together, and not one by one as steps need them.
     compile_routines(plan, host)
     scratch = _scratch_of(plan, host)
     module = Module(plan, host, kernels, talk_of(plan), scratch)

@@ -151,6 +151,7 @@ class CpuExecutable:
 
     def on(self, work: Work) -> CpuExecutable:
         """The same code with its arenas, counted as work of another device."""
+        # Both share one list of arenas: the devices of the processor have the same memory.
         twin = copy.copy(self)
         twin.work = work
         return twin
@@ -167,6 +168,7 @@ class CpuExecutable:
             self.checked(self._call, arguments, (*results, arena))
             self.give_back(arena)
             if self.calls_python:
+                # A function that failed has ended the plan, and left its error for this thread.
                 _callbacks().raise_pending()
             return results
         finally:

@@ -118,6 +118,7 @@ def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, poo
         known["parallel"] = function_at(pool.parallel())
     pointers, sizes = (names.split() for names in signature)
     numbers = {**_sizes(spectrum), "chunk": -(-spectrum.batch // shares)}
+    # Null are the arrays of vectors where only values are computed, and the pool for one core.
     operands = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
     run.writer.do(f"call void {function}({', '.join(operands)})")
     watch.close()

@@ -314,7 +314,7 @@ class _Steps:
             self.writer.store(self.writer.load(word, source, 1), target, 1)
             return
         no = Value(self.writer, "i1", "false")
-        # Not memcpy: that may assume that the two places share no byte.
+        # memmove, because the two places may be one.
         self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
 
     def loop(self, step: Loop) -> None:

@@ -21,6 +21,7 @@ def pack_function(shape: Shape) -> str:
     make = maker(shape)
     b, to = make.pointers("b to")
     row_step, column_step, depth, columns = make.sizes("rs cs depth columns")
+    # copy1, copy2, ... are neighbours in the table.
     first_copy = shape.pieces.index("copy1") - 1
 
     def panel(first: Value, wide: Value, vectors: Value) -> None:

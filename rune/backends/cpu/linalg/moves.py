@@ -90,6 +90,7 @@ def transposed_function(
         def square(first: Value, length: Value | None) -> None:
             columns = transpose([make.vector(make.at(x, first), length) for x in starts], parts)
             for k, column in enumerate(columns):
+                # `first` counts parts: times ts, numbers from row to row, it is already in parts.
                 line = first * ts + rows.parts_of(ts * k + first_line)
                 make.put(change(column), make.at(target, line))
 
