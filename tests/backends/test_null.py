@@ -129,8 +129,8 @@ def test_a_routines_operands_must_have_its_shapes():
 
 def choice(offset: Size, *branches: tuple[Step, ...]) -> Plan:
     """A plan that reads its first value again after a choice. offset: of the branches' arena"""
-    index, result = ArrayType((), dtypes.i32), arena(4 * n)
-    inner = tuple(Plan("branch", "test", (VECTOR,), (VECTOR,), steps, {}, 4 * n, ()) for steps in branches)
+    index, result = ArrayType((), dtypes.i32), arena(12 * n)
+    inner = tuple(Plan("branch", "test", (VECTOR,), (VECTOR,), steps, KERNELS, 4 * n, ()) for steps in branches)
     step = Branch(Slot(Space.ARGUMENT, index, 1), (X,), (result,), inner, offset)
     steps = Launch("double", (X, arena(0))), step, Launch("add", (arena(0), result, Y))
     return plan(*steps, arguments=(VECTOR, index), arena_bytes=16 * n)
