@@ -49,6 +49,7 @@ CHUNKS_PER_CORE = 4  # so that a core that was delayed leaves its pieces to the 
 # Of one part of a long kernel: signals are checked between its parts.
 PART_COST = 1e8
 HEARD_COST = 1e7  # of a kernel after which signals are checked: some milliseconds
+# LLVM took 41 s for one function of 16,000 equations (decision 0043).
 MOST_STEPS = 32  # in one function, including those of its loops and branches
 Pulse = tuple[Value, Value | None]  # of a loop: the step of the next check, and the pulse's state
 _REGISTERS = (1, 2, 4, 8)  # bytes that one load and store can copy

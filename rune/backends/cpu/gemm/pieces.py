@@ -52,6 +52,7 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
         return {name for name in shape.pieces if not is_of_views(name)}
     if n == 1 and m != 1:  # computed as the transposed product (blocks._flipped)
         m, n, ta, tb = n, m, False, not ta
+    # As in blocks.stripes_function, by layouts in place of strides.
     few = (not ta or m in (None, 1)) and (tb or n == 1) and (m is None or m <= blocks.FEW)
     if few and m is not None:
         return {"rows"}

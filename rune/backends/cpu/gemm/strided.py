@@ -138,6 +138,7 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     """The pieces that one product of views may call, besides @view_dot."""
     m, n, k = product.m, product.n, product.k
     if m is None or n is None or k is None:
+        # Which of both is needed is decided at run time (exchanged.choice).
         return _of_exchanged(shape, product) | _of_others(shape, cores, product)
     if exchanged.is_exchanged(shape, m, n, k):
         return _of_exchanged(shape, product)
