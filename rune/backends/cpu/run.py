@@ -197,6 +197,7 @@ class CpuExecutable:
         code = function(*arguments, *others)
         if code:
             arguments = self._repaired(code, arguments)
+            # Dtypes are right now, so what is refused again does not fit.
             if function(*arguments, *others):
                 raise self._misfit(arguments)
         return arguments

@@ -108,6 +108,7 @@ class _Steps:
         """Steps one after the other; very many of them in functions that call functions."""
         parts = _parts(steps)
         if len(parts) > MOST_STEPS:
+            # A row of thousands of calls would be a large function again.
             together = -(-len(parts) // MOST_STEPS)
             rows = [parts[k : k + together] for k in range(0, len(parts), together)]
             parts = [[*chain.from_iterable(row)] for row in rows]

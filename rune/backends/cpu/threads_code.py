@@ -334,6 +334,7 @@ def _spread(code: Code) -> None:
         def move() -> None:
             thread = code.word("i32", code.item(code.symbol("ids"), "i32", worker))
             code.tell("void", "send_away", thread, processor_here)
+            # It is somewhere else from now on, and says where after its next job.
             code.set_word("i32", place, -1)
 
         code.either(code.word("i32", place).equals(processor_here), move)

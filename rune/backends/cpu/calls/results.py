@@ -367,6 +367,7 @@ def _fill(
         return (k < length) & code.load("i32", failure).equals(0), k
 
     def step(k: Value) -> None:
+        # Counted first: `put` takes over the child's reference even where it fails.
         code.store(k + 1, number)
         code.store(put(k, node, item(code, children, k, "ptr")), failure)
 

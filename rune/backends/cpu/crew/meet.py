@@ -64,6 +64,7 @@ def _refuse(code: Code, table: Value) -> None:
     """Return true: this meeting cannot take place."""
     unlock(code, table)
     code.do("ret i1 true")
+    # A block of LLVM ends with its return; nothing reaches the next one.
     code.label(code.name("never"))
 
 

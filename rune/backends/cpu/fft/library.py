@@ -64,6 +64,7 @@ class Library:
         missing = sorted(set(forms) - self.routines.keys(), key=str)
         if not missing:
             return
+        # Pieces first: the routines contain their addresses.
         names = sorted(set[str]().union(*(pieces_of(f, self.shape.lanes) for f in missing)) - self.pieces.keys())
         if names:
             code = self.compiled([_piece_text(self.shape, name) for name in names], self.effort)

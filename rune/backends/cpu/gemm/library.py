@@ -88,6 +88,7 @@ class Library:
         effort = conventions.LITTLE if self.effort != conventions.HURRY and DIRECTING.issuperset(group) else self.effort
 
         def write() -> str:
+            # Only the module of views writes pieces of both kinds.
             writer = strided() if any(map(is_of_views, group)) else pieces()
             return writer.module_text(self.shape, group, self.cores, self.parallel, effort)
 

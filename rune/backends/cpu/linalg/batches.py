@@ -72,6 +72,7 @@ class Task:
         def one(k: Value) -> None:
             first = make.at(at, k * parts)
             make.writer.store(nan, first)
+            # As NumPy has it: NaN as a complex number is NaN + 0i.
             if parts > 1:
                 make.writer.store(zero, make.at(first, 1))
 

@@ -368,6 +368,7 @@ def _spoilt(of: Rows, at: Value, step: Value, lines: tuple[Value, Value], places
 
 def _columns_of(of: Rows, block: int, most: int) -> tuple[Value, Value]:
     """The step between columns of a block, with room for one more vector each, and their memory."""
+    # A vector of zeros is behind each column, and a transposition writes entire squares.
     step = most + 2 * of.lanes
     return of.make.number(step), of.scratch((block + of.lanes) * step)
 
