@@ -191,7 +191,8 @@ def _examined(device: Device) -> Examined:
     try:
         finding = _computed(device)
     except Exception as error:  # a broken driver may fail in any way, and the report has a line for it
-        finding = f"FAILS ({type(error).__name__}: {str(error).splitlines()[0]})"
+        # The message may be empty.
+        finding = f"FAILS ({': '.join([type(error).__name__, *str(error).splitlines()[:1]])})"
     milliseconds = 1e3 * (time.perf_counter() - start)
     if finding != "works":
         return Examined(device.name, device.target.description, finding, abilities(device.target))

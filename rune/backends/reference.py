@@ -222,6 +222,7 @@ def transform(
         out[...] = function(x, axis=1)
         return
     out_real, out_imag, real, imag = (x.reshape(shape) for x in arrays)
+    # Never the inverse: with parts apart it is written as an exchange of them (fourier/lines.py).
     spectrum = np.fft.fft(real + 1j * imag, axis=1)
     out_real[...], out_imag[...] = spectrum.real, spectrum.imag
 

@@ -28,6 +28,15 @@ def test_every_device_that_computes_works():
     assert {name: finding for name, finding in findings.items() if "works" not in finding} == {}
 
 
+def test_a_driver_that_fails_without_a_word_is_reported(monkeypatch: Any):
+    def fail(device: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(doctor, "_computed", fail)
+
+    assert {d.finding for e in rune.doctor().executors for d in e.devices} == {"FAILS (RuntimeError)"}
+
+
 def test_the_text_begins_with_the_versions_that_a_report_needs():
     first = str(rune.doctor()).splitlines()[0]
 

@@ -16,7 +16,7 @@ from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CheckError, DeletedArrayError, DimensionError
 from rune.lowering.kernel.text import parse
-from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space, Step
+from rune.lowering.plan import Branch, Call, Copy, Launch, Plan, SizeSource, Slot, Space, Step
 from tests.backends.plans import plan_of
 
 n = dims.symbol("n", 1, 100)
@@ -125,6 +125,23 @@ def test_a_routines_operands_must_have_its_shapes():
     broken = replace(plan(DOT), arguments=(DOT.inputs[0].type,), results=(DOT.outputs[0].type,))
 
     assert "result 0 is f32[1,3], the routine takes [1, 1, 1]" in refused(broken)
+
+
+def choice(offset: Size, *branches: tuple[Step, ...]) -> Plan:
+    """A plan that reads its first value again after a choice. offset: of the branches' arena"""
+    index, result = ArrayType((), dtypes.i32), arena(12 * n)
+    inner = tuple(Plan("branch", "test", (VECTOR,), (VECTOR,), steps, KERNELS, 4 * n, ()) for steps in branches)
+    step = Branch(Slot(Space.ARGUMENT, index, 1), (X,), (result,), inner, offset)
+    steps = Launch("double", (X, arena(0))), step, Launch("add", (arena(0), result, Y))
+    return plan(*steps, arguments=(VECTOR, index), arena_bytes=16 * n)
+
+
+def test_what_one_branch_overwrites_cannot_be_read_after_the_choice():
+    by_copy, by_arena = (Copy(Y, X),), (Launch("double", (X, arena(0))), Copy(Y, arena(0)))
+
+    null.check_plan(choice(8 * n, by_arena, by_copy))
+    for branches in ((by_arena, by_copy), (by_copy, by_arena)):
+        assert "arena[0:8] was never written, or was overwritten since" in refused(choice(4, *branches))
 
 
 def test_the_steps_are_checked_with_and_without_donation():

@@ -167,10 +167,12 @@ def test_a_definition_that_makes_no_sense_is_refused(arguments: dict[str, Any], 
 
 
 def test_numbers_for_a_function_of_c_are_integers_and_floats():
-    named = extend.primitive("named", types=lambda x: x, native=extend.Native(scaled, sizes=lambda x: (1, "two")))
+    def passing(number: Any) -> Any:
+        return extend.primitive("named", types=lambda x: x, native=extend.Native(scaled, sizes=lambda x: (1, number)))
 
-    with pytest.raises(ArgumentError, match="named: cannot pass 'two' to a C function"):
-        named(X)
+    for number in ("two", 1 << 63, -(1 << 63) - 1):
+        with pytest.raises(ArgumentError, match=f"named: cannot pass {number!r} to a C function"):
+            passing(number)(X)
 
 
 def blended(x: Any, y: Any, *, weight: float = 0.5) -> Any:

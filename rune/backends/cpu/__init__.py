@@ -58,6 +58,7 @@ def probe() -> tuple[list[Target], str | None]:
     """
     try:
         compiler.host()
+    # OSError: llvmlite is installed, but the system cannot load its library.
     except (ImportError, OSError) as error:
         return [], f"llvmlite cannot be imported ({error})"
     if host_abi.abi() is None:
@@ -125,6 +126,7 @@ def _native() -> frozenset[tuple[str, np.dtype]]:
     features, is_arm = compiler.features(), platform.machine().lower() in ("arm64", "aarch64")
     floats = [dtypes.f32, dtypes.f64]
     half = features.get("avx512fp16") or features.get("fullfp16")  # of x86, of Arm
+    # Every 64-bit Arm has fma.
     return natively(
         fma=floats if is_arm or features.get("fma") else [], arithmetic=[*floats, *([dtypes.f16] if half else [])]
     )
@@ -147,6 +149,8 @@ class CpuBackend:
     def __init__(self, target: Target):
         self.target = target
         self.work = Work()
+        # A draft calls routines of its own effort: those of full effort take longer to compile than
+        # a draft may run.
         self.host = replace(self._host(conventions.EFFORT), draft=self._host(conventions.HURRY))
 
     def _host(self, effort: int) -> Host:

@@ -34,6 +34,7 @@ class _Layout:
 
         def check(k: Value) -> None:
             array = code.load("ptr", code.item(argv, "ptr", k))
+            # Before any other field is read, which an object of another type may not have.
             ndarray = Value(code, "i64", f"ptrtoint (ptr {code.at(abi.ndarray).text} to i64)")
             _require(code, field(code, "i64", array, abi.type).equals(ndarray), lambda: k + 1)
             is_dtype = field(code, "i64", array, abi.descr).equals(code.load("i64", code.item(dtypes, "i64", k)))
@@ -91,6 +92,7 @@ class _Layout:
             unfit = code.ask("i64", check, argv, arguments, *tables)
             require(unfit.equals(0), unfit)
         words = code.row("i64", total + 1)
+        # Results and arena, which run.py has allocated for this call, need no checks.
         code.tell("void", "read_addresses", argv, total, words)
         code.store(count.like(0), code.item(words, "i64", total))  # the seat: none (crew/)
         state = code.ask("ptr", code.at(abi.save_thread))

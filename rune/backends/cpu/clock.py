@@ -63,6 +63,7 @@ class Clock:
         writer.store(writer.load("i64", calls) + 1, calls)
 
     def _word(self, writer: Writer, step: Step, number: int) -> Value:
+        # The table never moves, so the code can contain addresses in it.
         address = self.table.ctypes.data + 8 * (WORDS * self._numbers[id(step)] + number)
         return Value(writer, "ptr", f"inttoptr (i64 {address} to ptr)")
 

@@ -65,6 +65,7 @@ def features() -> dict[str, bool]:
 def machine() -> Machine:
     """The processor as the renderer sees it."""
     available = features()
+    # AVX512F alone masks elements of 32 and 64 bits; elements of 8 and 16 bits need BW.
     wide = all(available.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
     if wide:
         return Machine(64, masked=True, scalef=frozenset({"<16 x float>", "<8 x double>"}))
@@ -156,6 +157,7 @@ def compile_routine(
         names, binary = marshal.loads(entry)
         return link(binary, [outside[name] for name in names], effort)
     code = _made(name, *_with_symbols(f"{write()}\n\n{attributes()}\n"), effort)
+    # Symbols are numbers; their names tell the next process which addresses to bind to them.
     known = {address: name for name, address in outside.items()}
     disk_cache.store(key, marshal.dumps(([known[address] for address in code.addresses], code.binary)))
     return code

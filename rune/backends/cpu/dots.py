@@ -78,6 +78,7 @@ def _product(step: Call) -> Product:
     m, n, k = (x if isinstance(x, int) else None for x in map(parameters.get, ("m", "n", "k")))
     trans_a, trans_b = (bool(parameters.get(x, False)) for x in ("trans_a", "trans_b"))
     walks = {role: digits_of(parameters, role) for role in ROLES} if step.routine == STRIDED_DOT else {}
+    # A symbolic size leaves open which way of packing is taken, so all of them are compiled.
     is_known = all(isinstance(number, int) for digits in walks.values() for digit in digits for number in digit)
     return Product(m, n, k, trans_a, trans_b, walks if is_known else {})
 
@@ -119,6 +120,7 @@ def _walk_words(run: Run, step: Call) -> Value:
 
     for number, role in enumerate(ROLES):
         digits = digits_of(parameters, role)
+        # kernelize/walks.py makes no walk of an operand with more digits (MAX_DIGITS).
         assert 0 < len(digits) <= DIGITS
         put(number * WORDS, len(digits))
         for k, (size, move) in enumerate(digits):

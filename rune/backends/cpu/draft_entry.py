@@ -16,6 +16,7 @@ from rune.backends.shared.protocol import Buffer
 from rune.core.types import ArrayType
 from rune.records import dataclass
 
+# A call through CFUNCTYPE releases the interpreter's lock, as the native entries do.
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -36,10 +37,12 @@ class DraftEntry:
         """
         if len(arrays) != self.count:
             return MISCOUNTED
+        # All layouts before any shape, as in native code, so that both report the same array.
         for fits in (_is_laid_out, _has_shape):
             for number, (array, type) in enumerate(zip(arrays, self.takes, strict=False), 1):
                 if not fits(array, type):
                     return number
+        # The last word, the seat, stays 0: no crew runs a draft.
         words = (ctypes.c_int64 * (self.count + 1))(*[array.ctypes.data for array in arrays])
         self.run(words)
         return words[self.count]

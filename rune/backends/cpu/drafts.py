@@ -63,6 +63,7 @@ class DraftExecutable(CpuExecutable):
     def _host_for(self, plan: Plan, kernels: Mapping[str, Rendered]) -> Host:
         """The host for which the first code of a plan is compiled."""
         costs, host = _costs(), self._host
+        # A crew refines its parts before it runs them, so their drafts would be made in vain.
         if self.talk.messages or costs.draft_cost(plan, kernels, host.machine) > costs.MOST_WORK:
             return host
         draft = host.of_effort(conventions.HURRY)

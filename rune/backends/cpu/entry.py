@@ -52,6 +52,7 @@ def _text(name: str, function: _Entry) -> str:
 
 def _tables(types: tuple[ArrayType, ...]) -> list[str]:
     """Tables of the arguments' dtype objects and ranks, and of the lengths of all axes."""
+    # Symbolic lengths are 0 here; each call fills them in, in a copy of its own (`lengths`).
     lengths = [n if isinstance(n, int) else 0 for t in types for n in t.shape]
     return [
         _table("dtypes", "ptr", (function_at(id(t.dtype)) for t in types)),
@@ -193,6 +194,7 @@ class _Entry:
         axes = [n for t in self.plan.arguments for n in t.shape]
         if all(isinstance(n, int) for n in axes):
             return table
+        # On the stack, because threads that call the plan at once share @lengths.
         copy, count = writer.allocate("i64", len(axes)), self.zero.like(len(axes))
 
         def put(axis: Value) -> None:

@@ -52,8 +52,12 @@ class Foreign:
 
 def _kinds(name: str, numbers: Sequence[object]) -> tuple[type, ...]:
     for number in numbers:
-        if not isinstance(number, int | float):
-            raise ArgumentError(f"{name}: cannot pass {number!r} to a C function (an int or float required)")
+        # ctypes would silently drop the upper bits of a larger integer.
+        is_number = isinstance(number, float) or (isinstance(number, int) and -(1 << 63) <= number < 1 << 63)
+        if not is_number:
+            raise ArgumentError(
+                f"{name}: cannot pass {number!r} to a C function (a float, or an int of 64 bits required)"
+            )
     return tuple(ctypes.c_double if isinstance(n, float) else ctypes.c_int64 for n in numbers)
 
 

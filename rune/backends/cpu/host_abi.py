@@ -58,6 +58,7 @@ def abi() -> Abi | None:
     head = object.__basicsize__
     api = ctypes.pythonapi
     layout = Abi(
+        # The type is the last word of any object's head; NumPy's fields follow the head.
         type=head - 8,
         data=head,
         ndim=head + 8,

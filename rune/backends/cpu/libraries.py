@@ -99,6 +99,7 @@ class Libraries:
     def _shared(self) -> tuple[int, int, int]:
         """Arguments of all libraries: the cores, the pool's address (0 for one core), the
         effort."""
+        # Asking for the pool's address starts its threads.
         return self.cores, self.pool() if self.cores > 1 else 0, self.effort
 
     def addresses(self, needs: Iterable[Need]) -> dict[Word, int]:

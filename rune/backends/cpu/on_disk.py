@@ -108,6 +108,7 @@ def load(key: bytes, host: Host, lower: Callable[[], Plan], work: Work) -> Store
 def _key(key: bytes, host: Host) -> bytes:
     machine = value_words(host.machine)
     assert machine is not None
+    # Code contains the layouts of NumPy's and Python's objects.
     versions = *compiler.target_words(host.effort), np.__version__, sys.version
     return disk_cache.key_of("cpu plan", fingerprint(), *versions, machine, key)
 

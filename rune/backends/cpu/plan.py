@@ -56,11 +56,13 @@ def render_plan(plan: Plan, host: Host, kernels: Kernels) -> Rendering:
 
     Errors: CompileError for routines that the CPU does not have.
     """
+    # First, so that routines are compiled together, and not one by one as steps need them.
     compile_routines(plan, host)
     scratch = _scratch_of(plan, host)
     module = Module(plan, host, kernels, talk_of(plan), scratch)
     steps.write_run(module)
     declarations = module.declarations.union(*(k.declarations for k in kernels.values()))
+    # Sorted, because the text is part of the key of the code on disk.
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
     sources = {name: k.text for name, k in kernels.items()}
     has_entry = bool(plan.size_sources) or module.asks

@@ -19,7 +19,8 @@ from rune.backends.shared import disk_cache
 from rune.records import dataclass
 
 # Machine code of void cpuid(i32 leaf, i32 part, ptr answer), and of void enabled(ptr answer), which
-# reads by xgetbv which registers the system saves.
+# reads by xgetbv which registers the system saves. cpuid overwrites rbx, which the System V ABI
+# preserves, and rdx, which has the third argument: one is pushed, the other is copied to r8.
 _CPUID = bytes.fromhex("53 4989d0 89f8 89f1 0fa2 418900 41895804 41894808 4189500c 5b c3")
 _ENABLED = bytes.fromhex("31c9 0f01d0 8907 895704 c3")
 _PLACES = {"cpuid": 0, "enabled": 64}

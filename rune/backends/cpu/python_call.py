@@ -37,18 +37,22 @@ def _call(code: Code, function: Value, words: Value) -> Value:
             api.Py_DecRef,
         )
     )
-    # True at first: it stays so if the call returns null, with its error set.
+    # True at first: it stays so if a function returns null, with its error set.
     null, has_failed = Value(code, "ptr", "null"), code.variable("i1", 1)
     state = code.ask("i32", take)
     argument = code.ask("ptr", number, words)
-    result = code.ask("ptr", call, function, argument)
-    code.tell("void", drop, argument)
 
-    def read() -> None:
+    def ask() -> None:
+        result = code.ask("ptr", call, function, argument)
+        code.tell("void", drop, argument)
+        code.either(result.compare("ne", null), lambda: read(result))
+
+    def read(result: Value) -> None:
         code.store(code.ask("ptr", value, result).compare("ne", null), has_failed)
         code.tell("void", drop, result)
 
-    code.either(result.compare("ne", null), read)
+    # Null where memory is short: called with it, a Python function ends the process.
+    code.either(argument.compare("ne", null), ask)
     code.tell("void", give, state)
     return code.load("i1", has_failed)
 

@@ -43,6 +43,8 @@ class Code(Writer):
 
     def word(self, type: str, pointer: Value) -> Value:
         """The value of a shared word."""
+        # Sequentially consistent: who goes to sleep writes one word and then reads another, and who
+        # wakes it does so in the other order (threads_code.py).
         at = f"ptr {pointer.text} seq_cst, align {_BYTES[type]}"
         return self.effect(type, f"load atomic {type}, {at}")
 
@@ -164,6 +166,7 @@ def monotonic_ns(code: Code, clock_gettime: str | Value) -> Value:
 
 def clock_ns(code: Code, clock_gettime: str | Value, clock: int) -> Value:
     """Nanoseconds of one of the system's clocks."""
+    # Seconds and nanoseconds, both of 64 bits on 64-bit systems.
     timespec = code.allocate("[2 x i64]")
     code.tell("i32", clock_gettime, code.constant("i32", clock), timespec)
     seconds = code.load("i64", timespec)

@@ -151,6 +151,7 @@ class CpuExecutable:
 
     def on(self, work: Work) -> CpuExecutable:
         """The same code with its arenas, counted as work of another device."""
+        # Both share one list of arenas: the devices of the processor have the same memory.
         twin = copy.copy(self)
         twin.work = work
         return twin
@@ -167,6 +168,7 @@ class CpuExecutable:
             self.checked(self._call, arguments, (*results, arena))
             self.give_back(arena)
             if self.calls_python:
+                # A function that failed has ended the plan, and left its error for this thread.
                 _callbacks().raise_pending()
             return results
         finally:
@@ -195,6 +197,7 @@ class CpuExecutable:
         code = function(*arguments, *others)
         if code:
             arguments = self._repaired(code, arguments)
+            # Dtypes are right now, so what is refused again does not fit.
             if function(*arguments, *others):
                 raise self._misfit(arguments)
         return arguments
@@ -227,6 +230,7 @@ class CpuExecutable:
         )
         takes = tuple(_memory(concrete_type(t, sizes)) for t in form.arguments)
         gives = tuple(map(_memory, layout.types))
+        # Large results need blocks of the free list (host_memory.py), which Python code hands out.
         large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
         makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
         # The planner pairs a result only with an argument of exactly its type.

@@ -95,6 +95,7 @@ def shares_of(spectrum: Spectrum, cores: int) -> int:
     is_little = spectrum.batch * spectrum.operations < PARALLEL_OPERATIONS
     if is_little or max(spectrum.rows, spectrum.columns) > MOST_SHARED:
         return 1
+    # Rounding up may leave fewer chunks than cores.
     chunk = -(-spectrum.batch // cores)
     return -(-spectrum.batch // chunk)
 
@@ -117,6 +118,7 @@ def write_spectrum(run: Run, step: Step, spectrum: Spectrum, scratch: Value, poo
         known["parallel"] = function_at(pool.parallel())
     pointers, sizes = (names.split() for names in signature)
     numbers = {**_sizes(spectrum), "chunk": -(-spectrum.batch // shares)}
+    # Null are the arrays of vectors where only values are computed, and the pool for one core.
     operands = [*(f"ptr {known.get(name, 'null')}" for name in pointers), *(f"i64 {numbers[name]}" for name in sizes)]
     run.writer.do(f"call void {function}({', '.join(operands)})")
     watch.close()

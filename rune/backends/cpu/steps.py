@@ -49,6 +49,7 @@ CHUNKS_PER_CORE = 4  # so that a core that was delayed leaves its pieces to the 
 # Of one part of a long kernel: signals are checked between its parts.
 PART_COST = 1e8
 HEARD_COST = 1e7  # of a kernel after which signals are checked: some milliseconds
+# LLVM took 41 s for one function of 16,000 equations (decision 0043).
 MOST_STEPS = 32  # in one function, including those of its loops and branches
 Pulse = tuple[Value, Value | None]  # of a loop: the step of the next check, and the pulse's state
 _REGISTERS = (1, 2, 4, 8)  # bytes that one load and store can copy
@@ -78,6 +79,7 @@ def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
 def _weight(step: Step) -> int:
     """The number of steps that a step adds to a function, its inner ones included."""
     inside = [sum(map(_weight, plan.steps)) for plan in inner_plans(step)]
+    # Steps beyond the limit are called in groups, so each group counts as one step.
     return 1 + sum(n if n <= MOST_STEPS else -(-n // MOST_STEPS) for n in inside)
 
 
@@ -97,6 +99,7 @@ class _Steps:
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: in this function if they are few, else
         called."""
+        # Functions of steps cannot see this function's registers.
         if len(_parts(plan.steps)) > 1:
             self.frame = self.frame_in_memory(plan)
         self.row(plan.steps)
@@ -105,6 +108,7 @@ class _Steps:
         """Steps one after the other; very many of them in functions that call functions."""
         parts = _parts(steps)
         if len(parts) > MOST_STEPS:
+            # A row of thousands of calls would be a large function again.
             together = -(-len(parts) // MOST_STEPS)
             rows = [parts[k : k + together] for k in range(0, len(parts), together)]
             parts = [[*chain.from_iterable(row)] for row in rows]
@@ -133,6 +137,7 @@ class _Steps:
         inner.frame = replace(frame, words=Value(inner.writer, "ptr", "%frame"))
         inner.row(steps)
         inner.writer.do("ret i1 false")
+        # After `row`, which has added the functions of inner steps: so the number is new.
         name = f"steps.{len(self.module.functions)}"
         self.module.add(f"internal i1 @{name}(ptr %words, ptr %frame)", inner.writer)
         call = f"call i1 @{name}(ptr %words, ptr {frame.words.text})"
@@ -222,6 +227,7 @@ class _Steps:
         operands = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
         total = self.size(kernel.range)
         cores = self.host.cores
+        # In whole grains, which a kernel cannot divide.
         part = max(int(PART_COST * cores / max(kernel.unit_cost, 1e-9)) // kernel.grain, cores) * kernel.grain
         if isinstance(kernel.range, int) and 2 * part <= kernel.range and pulse.is_available():
             self.in_parts(step, kernel, operands, part)
@@ -308,6 +314,7 @@ class _Steps:
             self.writer.store(self.writer.load(word, source, 1), target, 1)
             return
         no = Value(self.writer, "i1", "false")
+        # memmove, because the two places may be one.
         self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
 
     def loop(self, step: Loop) -> None:
@@ -324,12 +331,14 @@ class _Steps:
         writer.jump(head)
         writer.label(head)
         t = writer.phi("i64", (Value(writer, "i64", "0"), before), (following, last))
+        # In LLVM the phi instructions of a block come before all others.
         current, following_places = list(state), list(results)
         for k in turning:
             current[k], following_places[k] = in_turn(writer, state[k], results[k], before, last)
         inner = Values((*constants, *current), tuple(following_places), arena)
         # Expressions that the body emits are not known after the loop, which may run no step.
         writer.known.append({})
+        # The body reads the number of its step from its first argument.
         writer.store(t.cast("trunc", "i32"), constants[0])
         writer.branch(self.goes_on(step, t, inner), body, end_label)
         writer.label(body)

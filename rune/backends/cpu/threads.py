@@ -150,6 +150,7 @@ def allow(code: compiler.Code, processors: Iterable[int]) -> None:
 
 @functools.cache
 def _pool(share: Share) -> Pool:
+    # Linked anew for each device, because the globals of the module are the pool's state.
     code = _compiled()
     # Workers run this code until the process ends, so it must never be freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))

@@ -1,16 +1,15 @@
 """The worker pool as native code: claiming pieces, sleeping and waking, placing threads.
 
     @parallel  share the pieces of a task with the workers     @start   start workers
-    @worker    the main function of a worker                   @forget  in a forked child: no
-    workers @help      claim pieces and run them until none remains
+    @worker    the main function of a worker                   @forget  a forked child has none
+    @help      claim pieces and run them until none remains
 
 One word, @ticket, is epoch | pieces | next piece; @done counts pieces that have run. A worker
 without work polls `spins` times more, and then sleeps on a condition variable.
 
 If no processor is idle, Linux wakes a thread on the processor on which it last ran, and a worker
 that slept on the caller's processor would wait there until the caller has finished. So the caller
-moves
-such workers away: @places has the processor on which each last ran, @ids the thread ids.
+moves such workers away: @places has the processor on which each last ran, @ids the thread ids.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
+# The epoch has the other 24 bits: a late claim would have to sleep through 16 million jobs.
 BITS = 20  # of the number of a piece in the ticket
 MOST = (1 << BITS) - 1
 MOST_WORKERS = 1024
@@ -121,6 +121,8 @@ def _run_piece(code: Code, piece: Value) -> None:
     length = code.ask("i64", "llvm.umin.i64", chunk, total - begin)
     _run_task(code, task, words, begin, begin + length)
     code.add_to_word(code.symbol("done"), 1)
+    # The caller sets @waiting and then reads @done; this thread changes @done and then reads
+    # @waiting. All of it is sequentially consistent, so at least one sees the other's change.
     is_awaited = code.word("i32", code.symbol("waiting")).compare("ne", 0)
     code.either(is_awaited, partial(_broadcast, code, "ready"))
 
@@ -183,6 +185,7 @@ def _worker(system: System, code: Code, number: Value) -> Value:
     def sleep() -> None:
         sleepers = code.symbol("sleepers")
         _lock(code)
+        # Before the last look for a job. The caller publishes one, and then looks for sleepers.
         code.add_to_word(sleepers, 1)
         _sleep(code, "wake", pending)
         code.add_to_word(sleepers, -1)
@@ -212,6 +215,7 @@ def _parallel(system: System, code: Code, task: Value, words: Value, total: Valu
 
     def share() -> None:
         job = {"task": task, "words": words, "total": total, "chunk": chunk}
+        # Plain stores: the ticket, which is set after them, publishes them.
         for name, value in job.items():
             code.store(value, code.symbol(name))
         _share(system, code, pieces)
@@ -254,6 +258,7 @@ def _start(system: System, code: Code, count_limit: Value) -> Value:
     code.tell("i32", "pthread_mutex_init", code.symbol("mutex"), null)
     for condition in ("wake", "ready"):
         code.tell("i32", "pthread_cond_init", code.symbol(condition), null)
+    # 128 bytes: pthread_attr_t has at most 64 in glibc and on macOS.
     attributes, stack = code.allocate("i64", 16), code.constant("i64", system.stack_bytes)
     state = code.constant("i32", system.detached)
     code.tell("i32", "pthread_attr_init", attributes)
@@ -282,6 +287,8 @@ def _start(system: System, code: Code, count_limit: Value) -> Value:
 
 def _forget(code: Code) -> None:
     """In a forked child: no workers, and no job that another thread has begun."""
+    # The mutex may stay locked by a worker that the child does not have: without workers nobody
+    # takes it.
     code.set_word("i64", code.symbol("workers"), 0)
     code.set_word("i32", code.symbol("busy"), 0)
 
@@ -327,6 +334,7 @@ def _spread(code: Code) -> None:
         def move() -> None:
             thread = code.word("i32", code.item(code.symbol("ids"), "i32", worker))
             code.tell("void", "send_away", thread, processor_here)
+            # It is somewhere else from now on, and says where after its next job.
             code.set_word("i32", place, -1)
 
         code.either(code.word("i32", place).equals(processor_here), move)

@@ -69,6 +69,7 @@ class TimedExecutable(CpuExecutable):
             table = self._clock.table.copy()
             new, self._reported = table - self._reported, table
         sizes = size_values(self.plan, shapes)
+        # The table has one row even if the plan has no steps.
         for step, (nanoseconds, calls, *_) in zip(self._clock.steps, new.tolist(), strict=False):
             if calls:
                 self._meter.add(step, sizes, 1e-9 * nanoseconds, calls)

@@ -50,6 +50,7 @@ def write_transform(run: Run, step: Call, address: Transform, scratch: Callable[
     memory"""
     form = _form(step)
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [form], form)} to ptr)"
+    # Pairs are in one array, which stands for both of their parts.
     places = [run.pointer(slot) for side in (step.inputs, step.outputs) for slot in (side * 2)[:2]]
     places.append(scratch() if _scratch_bytes(step) else Value(run.writer, "ptr", "null"))
     watch = run.watch(form.outer * form.n * form.inner * form.n.bit_length())

@@ -34,6 +34,7 @@ class Watch:
 
 def is_long(operations: Size) -> bool:
     """Whether a routine of this many operations may take long, and needs a watch."""
+    # Of symbolic sizes `less` may not know: they may be large.
     return pulse.is_available() and dims.less(operations, WATCHED_OPERATIONS) is not True
 
 

@@ -20,6 +20,7 @@ from rune.backends.cuda.driver import Driver, Stream
 # Launches behind a closed gate. A stream holds about a thousand before it makes the host wait,
 # which would then wait for a gate that only the host opens.
 MOST = 64
+# The comparison is cyclic, (int32)(word - number) >= 0, so the count may wrap around.
 _AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
 
 

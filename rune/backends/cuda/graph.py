@@ -220,6 +220,7 @@ class Recorder:
         self._aliases, self._division, self._sources = aliases, division, sources
         self._code_by_name, self._sizes, self._shape = code, sizes, (cores, warp)
         self._words: list[Word] = []
+        # An id belongs to one step as long as the recording holds the concrete plan.
         self._known: dict[int, tuple[Kernel, ...]] = {}  # by id of the concrete step
         self.handles = 0
 

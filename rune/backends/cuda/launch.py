@@ -147,6 +147,7 @@ class _Builder:
         params.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
         params.conditional.handle = self.handles[node.handle]
         params.conditional.type = kinds.CU_GRAPH_COND_TYPE_WHILE if node.repeats else kinds.CU_GRAPH_COND_TYPE_IF
+        # One graph: a second one, for `else`, came with CUDA 12.8 only.
         params.conditional.size = 1
         params.conditional.ctx = cuda.CUcontext(self.context)
         # From version 13 on the function has one parameter more, the edges' data.

@@ -114,6 +114,7 @@ class MpiWorld:
     def _send(self, tag: int, data: bytes, receivers: Iterable[int]) -> None:
         memory = np.frombuffer(data, np.uint8)
         with self._lock:
+            # A transfer holds its memory, so those that are complete are dropped.
             self._outgoing = [t for t in self._outgoing if not t.request.Test()]
             for n in receivers:
                 self._outgoing.append(Transfer(self.channel.Isend(memory, dest=n, tag=tag), tag, memory))
@@ -123,6 +124,7 @@ class MpiWorld:
         while self._begin_to_receive():
             pass
         for source, transfers in self._incoming.items():
+            # Transfers of one process may complete in any order: only the oldest is filed.
             while transfers and transfers[0].request.Test():
                 transfer = transfers.popleft()
                 self._file(source, transfer.tag, transfer.memory.data)

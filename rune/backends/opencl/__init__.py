@@ -131,7 +131,7 @@ def _build_error(device: object, source: str, options: list[str]) -> str | None:
 
 def _first_error(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return next((line for line in lines if line.startswith("error")), lines[0])
+    return next((line for line in lines if line.startswith("error")), lines[0] if lines else "no reason given")
 
 
 def _parts(device: Any, count: int) -> list[object]:

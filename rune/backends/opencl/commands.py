@@ -161,6 +161,7 @@ def in_a_row(commands: Sequence[Command], functions: Functions, queue: Handle, l
     writer = _Writer(functions, queue, Notes(), {})
     event, work = writer.notes.word(), 0
     for number, command in enumerate(commands):
+        # A driver submits at a flush, and a watchdog counts one submission (shared/parts.py).
         if limit is not None and work and work + command.work > limit:
             writer.flush()
             work = 0

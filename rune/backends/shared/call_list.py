@@ -31,6 +31,7 @@ from rune.backends.cpu.routines import Code, define
 from rune.lowering.codegen.llvm.ir.text import Value
 from rune.records import dataclass
 
+# clEnqueueNDRangeKernel has most of them.
 _MOST_ARGUMENTS = 9
 _HEAD = 2  # words: the first call to make, how many calls there are
 _CALL = 3 + _MOST_ARGUMENTS  # words: function, whether it is checked, its answer, addresses of arguments

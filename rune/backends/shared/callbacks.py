@@ -23,6 +23,7 @@ from rune.lowering.host_calls import HostFunction
 from rune.lowering.plan import Call, Plan, Step, all_steps
 
 _pending = threading.local()
+# Threads with small stacks have overflowed after 100.
 MOST_NESTED = 64  # callbacks within each other; each costs about 5 KiB of the native stack
 
 

@@ -30,6 +30,7 @@ class Join:
         """Enqueue the wait; later calls do nothing. Errors: DeviceError."""
         if self._wait is not None:
             self._wait()
+        # Only now: an interrupt before it makes this wait twice, never not at all.
         self._wait = self._memory = None
 
     def __del__(self) -> None:

@@ -127,12 +127,19 @@ class _Run:
                     self.loop(step, f"{at}{number}.")
                 case ConcreteBranch():
                     self.read(step.number)
-                    # Each branch starts from the state before the choice. Any of them may run, and
-                    # every one writes the branch's results, so the last one's state goes on.
-                    before = {memory: set(intervals) for memory, intervals in self.intervals.items()}
-                    for steps_within in step.branches:
-                        self.intervals = {memory: set(intervals) for memory, intervals in before.items()}
-                        self.run(steps_within, f"{at}{number}.")
+                    self.branch(step, f"{at}{number}.")
+
+    def branch(self, branch: ConcreteBranch, at: str) -> None:
+        """Each branch from the state before the choice."""
+        before, states = self.intervals, list[dict[Memory, set[tuple[int, int]]]]()
+        for steps in branch.branches:
+            self.intervals = {memory: set(intervals) for memory, intervals in before.items()}
+            self.run(steps, at)
+            states.append(self.intervals)
+        # Any of them may run: afterwards only what every one has left intact can be read.
+        self.intervals = {
+            memory: set.intersection(*(state.get(memory, set()) for state in states)) for memory in states[0]
+        }
 
     def loop(self, loop: ConcreteLoop, at: str) -> None:
         """A first step, and a second one where carries take turns."""

@@ -80,6 +80,7 @@ class Folder:
         temporary = secrets.token_hex(8) + TEMPORARY
         handle = os.open(self._at(temporary), _WRITE, 0o600, dir_fd=self._descriptor)
         try:
+            # Not synced to the disk: an entry that a crash leaves incomplete fails its digest.
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             within = self._descriptor
@@ -108,11 +109,8 @@ def _opened(path: Path, make: bool) -> int:
     directory = Path(path.anchor)
     descriptors = [os.open(path.anchor, _WAY)]
     try:
-        trusted_users = {
-            0,
-            os.geteuid(),
-            os.fstat(descriptors[0]).st_uid,
-        }  # the root's owner could change everything in it
+        # The root's owner could change everything in it anyway.
+        trusted_users = {0, os.geteuid(), os.fstat(descriptors[0]).st_uid}
         for name in way:
             _require_safe(os.fstat(descriptors[-1]), directory, trusted_users)
             directory /= name

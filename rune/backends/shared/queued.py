@@ -235,6 +235,7 @@ class QueuedExecutable(ABC, Generic[Q]):
             try:
                 has_ended = self.run_steps(turn.concrete, turn.memory)
             finally:
+                # After an error, too: the steps before it are enqueued, and end before the marker.
                 self.backend.work.follow(has_ended or self.backend.marker())
 
     def _shortage(self, error: OutOfMemory, concrete: Concrete) -> OutOfMemory:

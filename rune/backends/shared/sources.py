@@ -76,6 +76,7 @@ def blocks_of(rendered: Rendered, step: ConcreteStep, sizes: Mapping[str, int]) 
 
     Errors: DeviceError if there are no blocks but results have elements.
     """
+    # A launch without blocks would silently leave the results uninitialised.
     blocks = [evaluate(n, sizes) for n in rendered.grid]
     results = [place for place, p in zip(step.places, rendered.params, strict=True) if p.access is Access.WRITE]
     if min(blocks) <= 0 and any(place.bytes for place in results):

@@ -61,9 +61,8 @@ class StepMeter:
         self.plan, self.device = compiled.plan, device
         self._kernels = compiled.kernels
         self._frames = _frames(self.plan)
-        self._costs: dict[
-            int, tuple[Step, StepCost]
-        ] = {}  # by the step's id; the step is kept, so that its id stays its own
+        # By the step's id; the step is kept, so that its id stays its own.
+        self._costs: dict[int, tuple[Step, StepCost]] = {}
         # Vulkan's recordings know kernels by name only, not the steps that launch them.
         self._launches = {s.kernel: s for s in all_steps(self.plan) if isinstance(s, Launch)}
 

@@ -81,8 +81,8 @@ class Work:
             # Ended calls first: a call may begin and end between the two reads, and more calls must
             # not have ended than were submitted.
             ended_calls = value(self._finished) + self._native[1]
-            started = value(self._submitted) + self._native[0]
-            return WorkStats(started + self._over + pending, ended_calls + self._over)
+            calls = value(self._submitted) + self._native[0]
+            return WorkStats(calls + self._over + pending, ended_calls + self._over)
 
     def _ask(self) -> None:
         if not self._pending or not _is_over(self._pending[0]):

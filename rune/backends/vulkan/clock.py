@@ -69,6 +69,7 @@ class Submission:
 def submission(commands: Sequence[object], signals: Clock | None, waits: Clock | None = None) -> Submission:
     """A submission of command buffers, a C array. An empty one delays all later submissions."""
     vk, ffi = api(), api().ffi
+    # A clock has reached 0 from the start, so a wait number that is not set waits for nothing.
     number, wait_number = ffi.new("uint64_t[1]"), ffi.new("uint64_t[1]")
     signaling, waiting = signals is not None, waits is not None
     timeline = struct(

@@ -297,6 +297,7 @@ class _Work:
 
     def entries(self, items: Items, flags: int) -> list[_Entry]:
         """Command buffers in the order of submission, and repetitions that are left to the host."""
+        # An unrolled repetition submits one buffer many times at once.
         reusable = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
         entries: list[_Entry] = []
         for kind, group in itertools.groupby(items, type):

@@ -89,6 +89,7 @@ class _Scheduler:
 
     def put(self, numbers: Sequence[int]) -> Where:
         """The place of new u32 words in the header."""
+        # Two u32 are one word of the table; an odd last one is paired with 0.
         at, words = 8 * len(self.header), [*numbers, 0]
         pairs = zip(words[::2], words[1::2])
         self.header += [low | high << 32 for low, high in pairs]
@@ -163,6 +164,7 @@ class _Scheduler:
         once = tuple(item for step in steps for item in step)
         length = max(1, UNROLLED // _length(once)) if all(map(is_recordable, once)) else 1
         times, remainder = divmod(count, turns * length)
+        # The rounds before end with the last turn, so these begin with the first.
         last_rounds = tuple(item for k in range(remainder) for item in steps[k % turns])
         repeats = (Repeat(once * length, times),) if times else ()
         settle = self.items(loop.settle) if count % turns else ()
@@ -285,6 +287,7 @@ def _weight(steps: Steps) -> float:
             case ConcreteLoop() | ConcreteStep(step=Call()):
                 return math.inf
             case ConcreteBranch(branches=branches):
+                # A gate takes up to two launches of its own.
                 total += sum(_weight(b) + 2 for b in branches)
             case ConcreteStep():
                 total += 1

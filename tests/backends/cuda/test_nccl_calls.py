@@ -113,14 +113,17 @@ def test_a_group_is_left_when_a_call_in_it_fails():
     assert depth == []
 
 
-def test_without_the_library_there_is_a_reason(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("error", "reason"), [(OSError("no such file\nand more"), "OSError: no such file"), (ImportError(), "ImportError")]
+)
+def test_without_the_library_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str):
     def refuse() -> Any:
-        raise OSError("no such file\nand more")
+        raise error
 
     monkeypatch.setattr(library, "_load", refuse)
     library._search.cache_clear()
     try:
-        assert library.find() == "libnccl cannot be loaded (OSError: no such file)"
+        assert library.find() == f"libnccl cannot be loaded ({reason})"
     finally:
         library._search.cache_clear()
 

@@ -96,6 +96,10 @@ def test_a_device_that_builds_no_kernel_is_absent_and_the_reason_names_it(monkey
     assert "builds no kernel for" in why
 
 
+def test_a_compiler_that_fails_without_a_word_gives_no_reason():
+    assert opencl._first_error("\n") == "no reason given"
+
+
 # --- binaries on disk -------------------------------------------------------------------------
 
 

@@ -47,6 +47,7 @@ def _unfit(code: Code) -> Value:
 
 def _call(process: Process, code: Code, instance: Value, argv: Value, count: Value, names: Value) -> Value:
     """The method: tries the cached calls of the instance, then makes the general call."""
+    # Null until a call of the instance has been described.
     calls = process.field(code, instance, "SLOT_CALLS")
 
     def by_settings() -> Value:
@@ -118,6 +119,7 @@ def _settings(process: Process, code: Code) -> Value:
 
 def _general(process: Process, code: Code, instance: Value, argv: Value, count: Value, names: Value) -> Value:
     """The call through the general Python function."""
+    # The values of keyword arguments follow the positional ones in argv.
     total = count + _keyword_count(process, code, names)
     on_stack = partial(_call_from_stack, process, code, instance, argv, count, total, names)
     bound = partial(_call_bound, process, code, instance, argv, count, names)

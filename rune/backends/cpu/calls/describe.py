@@ -263,6 +263,7 @@ def method(owner: Owner) -> object:
     definition = host_abi.MethodDefinition(b"__call__", code.address("call"), flags, document)
     # Never freed: finalisers may call jitted functions until the process ends.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object((code, definition, owner)))
+    # A method descriptor: the interpreter calls it without making a bound method.
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
     return make(owner.cls, ctypes.addressof(definition))
@@ -373,6 +374,7 @@ def _host() -> Process | None:
     numbers = {
         "SIZE": object.__basicsize__,
         "TUPLE_ITEMS": tuple.__basicsize__,
+        # The basic size of bytes includes the NUL at their end.
         "BYTES_DATA": bytes.__basicsize__ - 1,
         "TYPE": abi.type,
         "DATA": abi.data,
@@ -417,6 +419,7 @@ def _new_from_descr() -> int | None:
     try:
         core = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:
+        # Its name before NumPy 2.
         core = importlib.import_module("numpy.core._multiarray_umath")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

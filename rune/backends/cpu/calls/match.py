@@ -293,6 +293,7 @@ def _is_int(node: _Node, object: Value) -> Value:
     """Whether an integer fits: for one that is out of range, the general call raises an error."""
     code = node.code
     overflow = code.variable("i32", 0)
+    # This function sets no error for an exact int: it says by `overflow` what does not fit.
     number = node.process.ask(code, "i64", "INT_VALUE", object, overflow)
     low = number.cast("trunc", "i32")
 
@@ -349,6 +350,7 @@ def _fits(process: Process, code: Code, array: Value, table: Value) -> Value:
         is_dtype = process.field(code, array, "DESCR").equals(code.load("ptr", table))
         ndim = process.field(code, array, "NDIM", "i32").cast("sext", "i64")
         is_rank = ndim.equals(item(code, table, 1))
+        # Rank first: the shape is then as long as the table's.
         return code.where(is_dense & is_dtype & is_rank, lambda: has_shape(ndim))
 
     def has_shape(ndim: Value) -> Value:

@@ -30,6 +30,7 @@ class Process:
 
     def count_reference(self, code: Code, object: Value) -> None:
         """Count one more reference."""
+        # By Python's function, because the counts of immortal objects (3.12) must not change.
         code.tell("void", self.object(code, "INCREF"), object)
 
     def drop_reference(self, code: Code, object: Value) -> None:

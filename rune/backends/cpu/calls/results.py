@@ -104,6 +104,7 @@ def _fill_array(
 ) -> None:
     """Fill the slots of an array, which takes over the reference to its buffer."""
     none_object, type = process.object(code, "NONE"), code.load("ptr", _result(process, code, words, number))
+    # The reference to the buffer is taken over; those to the others are new.
     for object in (none_object, type, place):
         process.count_reference(code, object)
     slots = {"BUFFER": buffer, "COPY": none_object, "TYPE": type, "PLACE": place}
@@ -177,6 +178,7 @@ def _is_lent(process: Process, code: Code, words: Value, number: Value, data: Va
     """Whether a result has the address of its lender."""
     result = _result(process, code, words, number)
     at = item(code, data, process.word(code, words, "W_INPUTS") + number, "ptr")
+    # Its lender may have been refused, in which case it has memory of its own.
     has_lender = item(code, result, 3).compare("ne", 0)
     return code.where(has_lender, lambda: at.equals(item(code, data, item(code, result, 4), "ptr")))
 
@@ -365,6 +367,7 @@ def _fill(
         return (k < length) & code.load("i32", failure).equals(0), k
 
     def step(k: Value) -> None:
+        # Counted first: `put` takes over the child's reference even where it fails.
         code.store(k + 1, number)
         code.store(put(k, node, item(code, children, k, "ptr")), failure)
 

@@ -39,6 +39,7 @@ def _meet(code: Code, seat: Value, number: Value, row: Value) -> Value:
     group, place = (entry(code, get(code, seat, SEAT, name, "ptr"), number, type) for name, type in _MINE)
     lock(code, table)
     code.either(_cannot_meet(code, table, group, seat, number), lambda: _refuse(code, table))
+    # Counted from 1: 0 stands for a device that waits nowhere.
     put(code, seat, SEAT, "at", number + 1)
     rows = get(code, group, GROUP, "rows", "ptr")
     code.store(row, code.item(rows, "i64", place))
@@ -46,6 +47,7 @@ def _meet(code: Code, seat: Value, number: Value, row: Value) -> Value:
     put(code, group, GROUP, "arrived", arrivals)
     message = entry(code, get(code, seat, SEAT, "messages", "ptr"), number)
     is_alone = get(code, message, MESSAGE, "alone").compare("ne", 0)
+    # Read before this device arrives, so the meeting cannot have ended yet.
     end_epoch = word(code, group, GROUP, "ended")
     code.either(
         arrivals.equals(size), lambda: _begin(code, table, group, message, is_alone), lambda: _await(code, table, group)
@@ -62,6 +64,7 @@ def _refuse(code: Code, table: Value) -> None:
     """Return true: this meeting cannot take place."""
     unlock(code, table)
     code.do("ret i1 true")
+    # A block of LLVM ends with its return; nothing reaches the next one.
     code.label(code.name("never"))
 
 
@@ -93,6 +96,7 @@ def _begin(code: Code, table: Value, group: Value, message: Value, is_alone: Val
     """All have arrived: release the others, at once or after doing all work alone."""
     size, zero = get(code, group, GROUP, "size"), code.constant("i64", 0)
     put(code, group, GROUP, "arrived", zero)
+    # All of the group were waiting but this device.
     put(code, table, TABLE, "waiting", get(code, table, TABLE, "waiting") - size + 1)
 
     def do_all() -> None:
@@ -136,6 +140,7 @@ def _do_part(code: Code, table: Value, group: Value, message: Value, place: Valu
     parts_done = code.effect("i64", f"atomicrmw add ptr {at(code, group, GROUP, 'done').text}, i64 1 seq_cst") + 1
 
     def end() -> None:
+        # Before the others are released: the next meeting begins to count from 0.
         code.set_word("i64", at(code, group, GROUP, "done"), 0)
         lock(code, table)
         code.add_to_word(at(code, group, GROUP, "ended"), 1)

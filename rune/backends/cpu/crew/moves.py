@@ -51,6 +51,7 @@ class Move:
 def is_known(call: CollectiveCall, types: Sequence[ArrayType]) -> bool:
     """Whether moves can do a collective on operands of these types."""
     kind = call.primitive.name
+    # Moves are numbers of bytes, which are laid out before the first run.
     if any(t.is_symbolic for t in types):
         return False
     if kind in (*EXTREMES, "psum_scatter"):
@@ -79,6 +80,7 @@ def _in_group(kind: str, params: Params, type: ArrayType, group: Sequence[int], 
         yield _shared(kind, type, group, place)
     elif kind == "psum_scatter":
         outer, inner = _around(shape, axis_of(params, "scatter_axis"), item)
+        # The operand is [outer, count, inner]; a place gets the sum of its [outer, inner].
         rows = Rows(inner, outer, count * inner, inner, origin=place * inner)
         yield _combined("psum", type, SUM, group, rows)
     elif kind == "all_gather":

@@ -147,6 +147,7 @@ def _hand(code: Code, thread: Value, seat: Value) -> None:
     """Give a thread a part to run, or null to say that it has run."""
     word = code.emit("i64", f"ptrtoint ptr {seat.text} to i64")
     lock(code, thread)
+    # Under the mutex, or a thread between its last look and its sleep would miss the wake-up.
     code.set_word("i64", at(code, thread, THREAD, "job"), word)
     unlock(code, thread)
     broadcast(code, at(code, thread, THREAD, "wake"))
@@ -154,6 +155,7 @@ def _hand(code: Code, thread: Value, seat: Value) -> None:
 
 def _start(system: System, code: Code, thread: Value) -> Value:
     """Start the thread of a device; not 0 if that fails."""
+    # 128 bytes: pthread_attr_t has at most 64 in glibc and on macOS.
     null, attributes = Value(code, "ptr", "null"), code.allocate("i64", 16)
     code.tell("i32", "pthread_mutex_init", thread, null)
     code.tell("i32", "pthread_cond_init", at(code, thread, THREAD, "wake"), null)
@@ -185,10 +187,12 @@ def _play(system: System, code: Code, self: Value, argv: Value, count: Value) ->
     abi = system.abi
     seats, threads = (_data(code, entry(code, argv, code.constant("i64", k)), abi) for k in (0, 1))
     one, devices = code.constant("i64", 1), code.load("i64", seats)
+    # Loops of other devices take the interpreter's lock to check signals (pulse.py).
     state = code.ask("ptr", code.at(abi.save_thread))
     caller_seat = entry(code, seats, one)
     table = get(code, caller_seat, SEAT, "table", "ptr")
     code.tell("void", "clear", table)
+    # Before any device begins, as it may end, and be counted, at once.
     put(code, table, TABLE, "running", devices)
 
     def each(visit: Callable[[Value], None]) -> None:

@@ -104,6 +104,7 @@ def _share(code: Code, move: Value, rows: Value, operands: Value, target: Value)
         def give(receiver: Value) -> None:
             row = entry(code, rows, entry(code, field("sources", "ptr"), receiver, "i64"))
             result = moved(code, entry(code, row, field("result")), origin + at)
+            # The sum was written to this place's own result.
             code.either(result.compare("ne", to), lambda: _copy(code, result, to, length))
 
         code.count_up(code.constant("i64", 0), field("count"), 1, give)

@@ -51,6 +51,7 @@ class Crew:
             part.refine()
         self.messages = parts[0].talk.messages
         self._memory = Memory()
+        # Devices that run one plan share the function that checks its arguments.
         entries = {id(plan): _prepare(plan) for plan in (part.plan for part in parts)}
         self._prepare = [entries[id(part.plan)] for part in parts]
         self._words = [self._memory.row([0] * _word_count(part.plan)) for part in parts]

@@ -52,6 +52,7 @@ def _combine(
     dense = bytes.binary("and", bytes, -width)
 
     def step(type: str, at: Value) -> None:
+        # Aligned to elements only: a part of an array may begin at any of them.
         values = [code.load(type, _moved(code, start, at), size) for start in starts]
         code.store(in_tree(partial(_pair, kind), values), _moved(code, target, at), size)
 

@@ -38,7 +38,9 @@ def message_of(step: Call) -> Message | None:
     """The message of a step; None if it is not a collective, or is one that only Python can run."""
     function = function_of(step)
     call = function.call
+    # The last operand may be the token that orders calls; it has no bytes to exchange.
     operands = function.operands[: -1 if function.has_token else None]
+    # The plan has complex operands as pairs of reals: the same bytes.
     if isinstance(call, AsComplex):
         call, operands = call.call, call.operands
     if not isinstance(call, CollectiveCall) or not moves.is_known(call, operands):

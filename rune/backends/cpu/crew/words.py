@@ -77,6 +77,7 @@ def wait(spin: Spin, code: Code, wake: Value, mutex: Value, is_over: Callable[[]
 
     def sleep() -> None:
         lock(code, mutex)
+        # What ends a wait changes under this mutex, so no wake-up is missed after the look.
         code.loop(lambda: (is_over().invert(),), lambda: code.tell("i32", "pthread_cond_wait", wake, mutex))
         unlock(code, mutex)
 

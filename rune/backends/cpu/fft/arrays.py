@@ -24,6 +24,7 @@ def transform(shape: tuple[int, ...], dtype: np.dtype, kind: str, axes: Sequence
     match kind:
         case "rfft":
             half = (*shape[:last], shape[last] // 2 + 1, *shape[last + 1 :])
+            # The real axis first, and last in the inverse: so other axes have half the numbers.
             steps = [_from_reals(shape, dtype, last), *_along(half, WHOLE[dtype], others, inverse=False)]
         case "irfft":
             steps = [*_along(shape, dtype, others, inverse=True), None if odd else _to_reals(shape, dtype, last)]

@@ -79,6 +79,7 @@ def _odd(x: Sequence[Pair]) -> list[Pair]:
         total = add(total, term)
     frequencies = {0: total}
     for q in half:
+        # y[q] = even - i odd, y[n-q] = even + i odd, by the cosines and the sines of q's turns.
         even, odd = x[0], None
         for k, term, difference in zip(half, sums, differences, strict=True):
             angle = 2 * math.pi * (q * k % n) / n

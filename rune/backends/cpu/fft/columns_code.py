@@ -22,7 +22,7 @@ def columns_function(shape: Shape, inverse: bool) -> str:
     The last vector of columns ends with the last column. An inverse exchanges the parts.
     """
     make, lanes = maker(shape), shape.lanes
-    (source, target, work, listed), (outer, n, inner, count) = (
+    (source, target, work, stages), (outer, n, inner, count) = (
         make.pointers("source target work words"),
         make.sizes("outer n inner count"),
     )
@@ -42,8 +42,9 @@ def columns_function(shape: Shape, inverse: bool) -> str:
             put_pairs(make, real, imag, make.at(target, start + k * inner * 2))
 
         make.each(n, take)
+        # The columns are in the second room, as the first stage writes to the first (rows_code.py).
         places = [second, make.at(second, lanes), width, third, make.at(third, lanes), width]
-        make.call("stages", listed, count, *places, first, room)
+        make.call("stages", stages, count, *places, first, room)
         make.each(n, put)
 
     def array(number: Value) -> None:

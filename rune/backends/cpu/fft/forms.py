@@ -31,6 +31,7 @@ from rune.records import dataclass
 
 WORDS = 5  # of a task: real and imaginary parts of source and result, and scratch memory
 LONG = 512  # rows of this many elements or more are split
+# Two parts of f64 are 1 MiB, of the 8 that a worker has (threads.STACK_BYTES).
 MOST_ON_STACK = 1 << 16  # the most elements of a split row whose intermediate values are on a stack
 
 
@@ -239,6 +240,7 @@ def _rows(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
         row = (number * make.shape.lanes).call("smin", form.outer - make.shape.lanes)
         source, target = _places(make, arrays, row * n, n)
         _to_lanes(routine, source, work[0], n)
+        # Only the first stage reads its source, so the second one may write there.
         routine.transform(n, work[0], work[2], (work[1], work[0]))
         _from_lanes(routine, work[2], target, n)
 
@@ -313,6 +315,7 @@ def _pairs(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
     kind = kind_of(form, make.shape.lanes)
     rows = make.shape.lanes if kind is Kind.ROWS else 1
     real, imag = (make.writer.allocate(make.shape.scalar, rows * n) for _ in range(2))
+    # In place: both kinds that pairs may have read all of a group before they write.
     transform = _WRITERS[kind](routine, Form(rows, n, 1), [real, imag, real, imag])
     source, _, target, _ = arrays
     # The inverse is the same with real and imaginary parts exchanged before and after.

@@ -59,9 +59,11 @@ class Library:
 
         Errors: CompileError.
         """
+        # Sorted, so that equal plans get equal text, by which code is found on disk.
         missing = sorted(set(forms) - self.routines.keys(), key=str)
         if not missing:
             return
+        # Pieces first: the routines contain their addresses.
         names = sorted(set[str]().union(*(pieces_of(f, self.shape.lanes) for f in missing)) - self.pieces.keys())
         if names:
             code = self.compiled([_piece_text(self.shape, name) for name in names], self.effort)

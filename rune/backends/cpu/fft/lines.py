@@ -132,4 +132,5 @@ def turned_squares_function(shape: Shape) -> str:
 
 
 def _element(make: Maker, scratch: Value, number: Value) -> Value:
+    # A vector of real parts, then one of imaginary parts.
     return make.at(scratch, number * (2 * make.shape.lanes))

@@ -52,6 +52,7 @@ def _run(name: str, x: np.ndarray, result: np.ndarray, n: int) -> None:
     # As in rows.py, parts are exchanged around an inverse.
     even, odd = (imag, real) if name == "inverse" else (real, imag)
     pointers = source.ctypes.data, result.ctypes.data, even, odd, turns.ctypes.data, real, imag, *places
+    # Folding needs the 1/2 of the formula. Unfolding leaves 2 Z, of n/2 numbers: 1 / (2 n/2).
     factor = 1 / n if name == "inverse" else 0.5
     _entry(name, dtype)(*pointers, length.address, source.size // source.shape[-1], factor)
     del memory  # which was in use until here

@@ -59,6 +59,7 @@ def fold_function(shape: Shape) -> str:
 
     def block(number: Value) -> None:
         first = (number * shape.lanes).call("smin", half + 1 - shape.lanes)
+        # The vector of h - k for the lanes of k, in reverse order.
         last = half - first - (shape.lanes - 1)
         a, b = (make.vector(make.at(part, first)) * factor for part in (real, imag))
         c, d = (_reversed(make, make.vector(make.at(part, last))) * factor for part in (real, imag))

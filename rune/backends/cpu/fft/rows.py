@@ -92,14 +92,14 @@ class Stages:
 
 def stages_of(n: int, dtype: np.dtype) -> Stages:
     """The stages of n numbers, whose functions are compiled where no other length has had them."""
-    done, listed = 1, radices(n)
+    length, stage_radices = 1, radices(n)
     words: list[int] = []
     tables: list[np.ndarray] = []
-    for k, radix in enumerate(listed):
-        runs = n // (radix * done)
+    for k, radix in enumerate(stage_radices):
+        runs = n // (radix * length)
         tables.append(turns_of_stage(radix, runs, dtype))
-        words += [_stage(dtype, radix, k == len(listed) - 1), tables[-1].ctypes.data, runs, done]
-        done *= radix
+        words += [_stage(dtype, radix, k == len(stage_radices) - 1), tables[-1].ctypes.data, runs, length]
+        length *= radix
     return Stages(np.array(words, np.int64), tuple(tables))
 
 
@@ -114,11 +114,11 @@ def length_of(n: int, dtype: np.dtype) -> Length:
     tables = (between, *(table for stages in lists for table in stages.tables))
     step = step_between(factors[1], shape)
     head = [n, *factors, step, between.ctypes.data, *(len(radices(factor)) for factor in factors)]
-    listed = np.concatenate([np.array(head, np.int64), *(stages.words for stages in lists)])
+    words = np.concatenate([np.array(head, np.int64), *(stages.words for stages in lists)])
     # A real transform puts the first number behind the last (reals.py).
     sizes = n + 1, n + 1, 2 * factors[0] * step, 4 * shape.lanes * max(factors)
     places = itertools.accumulate((int(in_lines(size * shape.bytes)) for size in sizes), initial=0)
-    return Length(listed, tables, listed.ctypes.data, tuple(places))
+    return Length(words, tables, words.ctypes.data, tuple(places))
 
 
 def parts_address(dtype: np.dtype) -> int:

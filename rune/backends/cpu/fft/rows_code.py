@@ -45,6 +45,7 @@ def stages_function(shape: Shape) -> str:
 
     def stage(k: Value) -> None:
         is_first, is_last, second = k.equals(0), k.equals(count - 1), k & 1
+        # Stage k writes half k mod 2, so it reads the other one.
         before, after = (make.at(work, room * at) for at in (make.number(1) - second, second))
         source = [make.at(before, part * shape.lanes) for part in (0, 1)]
         target = [make.at(after, part * shape.lanes) for part in (0, 1)]
@@ -65,6 +66,7 @@ def parts_function(shape: Shape) -> str:
     make, lanes = maker(shape), shape.lanes
     writer = make.writer
     real, imag, between, work, words = make.pointers(PARTS)
+    # All of these words are sizes, except the address of the table.
     n, rows, columns, step, turns, downs, alongs = (
         writer.load("ptr" if k == _HEAD - 3 else "i64", make.at(words, k, "i64")) for k in range(_HEAD)
     )

@@ -27,6 +27,7 @@ def turns_between(rows: int, columns: int, dtype: np.dtype) -> Table:
 def half_turns(n: int, dtype: np.dtype) -> Table:
     """exp(-2πi k/n) for k from 0 to n/2: f[2, n/2 + 1], the parts apart, -1 the last."""
     turns = _pairs(np.arange(n // 2 + 1), n, dtype)
+    # Exactly, so that frequency n/2 of a real row is real.
     turns[-1] = -1, 0
     return np.ascontiguousarray(turns.T)
 

@@ -34,7 +34,9 @@ from rune.backends.cpu.gemm.tile import (
 )
 from rune.lowering.codegen.llvm.ir.text import Value
 
-HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is DEPTH
+# A multiple of any vector's lanes, as is DEPTH, and of the rows of any tile: exchanged.py and
+# panels.py write entire squares and tiles to buffers of this many rows.
+HEIGHT = 48  # rows of A in one group
 FIRST_CACHE = 40 << 10  # [B] of B that need no packing: they (nearly) stay in the first-level cache
 EVEN = 16  # panels per core for which one panel more on some core does not matter
 FEW_PANELS = 2  # the most panels of B for which a transposed A is not packed
@@ -65,6 +67,7 @@ def stripes_function(shape: Shape) -> str:
     length = writer.select(by_rows, m, n)
 
     def one_batch(i: Value) -> None:
+        # A task may begin and end in the middle of a product of the batch.
         low = (begin - i * units).call("smax", 0) * unit
         high = least(least(end - i * units, units) * unit, length)
         at = [make.at(w[x], i * size) for x, size in (("a", m * k), ("b", k * n), ("c", m * n))]
@@ -90,6 +93,7 @@ def rows_function(shape: Shape) -> str:
     def several(i: Value, block: Value) -> None:
         j = j0 + block * FEW
         row = make.at(a, i * ars)
+        # Columns beyond the last repeat it, so that reads stay within B; their sums are not stored.
         lines = [make.at(b, least(j1 - 1, j + r) * bcs) for r in range(FEW)]
         slots = [writer.allocate(shape.vector) for _ in lines]
         for slot in slots:
@@ -133,6 +137,7 @@ def block_function(shape: Shape) -> str:
 
         def deep(number: Value) -> None:
             p = number * DEPTH
+            # C is uninitialised: the first block of depth stores to it, and later ones add.
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
             start, lhs, corner = make.at(b, p * brs + j * bcs), make.at(a, p * acs), make.at(c, j)
 
@@ -167,6 +172,7 @@ def groups_function(shape: Shape) -> str:
     writer, lanes, (a, b, c) = make.writer, shape.lanes, make.pointers("a b c")
     i0, i1, n, ars, acs = make.sizes("i0 i1 n ars acs")
     bs, depth, wide, most = make.sizes("bs depth wide most")
+    # One vector more for each row, since rows lie that much further apart (`packed_rows`).
     packed_a = writer.allocate(shape.vector, HEIGHT * (DEPTH // lanes + 1))
 
     def group(number: Value) -> None:
@@ -208,6 +214,7 @@ def tiles_function(shape: Shape) -> str:
         rows, number = make.number(shape.rows(1)), vectors - 1
         for count in range(2, shape.vectors + 1):
             rows = writer.select(vectors.equals(count), shape.rows(count), rows)
+        # For a single row a tile of several rows would compute that row over and over.
         piece = writer.select(alone & vectors.equals(shape.vectors), row, number)
 
         def tile(block: Value) -> None:
@@ -295,6 +302,7 @@ def spread(
         count = batch * m * n * make.shape.bytes
         writer.run("@llvm.memset.p0.i64", Value(writer, "ptr", "%c"), zero, count, no)
 
+    # A sum over no p is 0, and the loops over blocks of depth would leave C as it is.
     writer.either(k.equals(0), clear, lambda: writer.either(total > 0, compute))
 
 

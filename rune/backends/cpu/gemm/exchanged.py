@@ -2,9 +2,9 @@
 
 Packing B for a few rows of A costs more than a tenth of their product: for example patches of
 images for 64 filters, or for their gradient. With exchanged sides A is packed, and B is read in
-place, one
-element for all lanes: one table has the offset of each p, another that of each column. Sums of a
-group of columns are kept in a buffer, transposed by squares, and stored to C or added to it.
+place, one element for all lanes: one table has the offset of each p, another that of each column.
+Sums of a group of columns are kept in a buffer, transposed by squares, and stored to C or added to
+it.
 
 Invariant: the order of the sum depends on DEPTH and BLOCKS alone; up to BLOCKS blocks the bits are
 those of a product that is not exchanged.
@@ -28,6 +28,7 @@ TURNING = 2  # elements that can be packed in the time of transposing and storin
 
 def is_exchanged(shape: Shape, m: int, n: int, k: int) -> bool:
     """Whether a product of these sizes is exchanged; `choice` decides the same at run time."""
+    # With fewer rows than lanes a panel of A would be padding for the most part.
     return m >= shape.lanes and n * k > m * k + m * n * TURNING * -(-k // (BLOCKS * DEPTH))
 
 
@@ -65,6 +66,7 @@ def tile_function(shape: Shape, vectors: int, name: str) -> str:
 def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
     """Store the sums to rows that are a panel apart, or add them to the rows."""
     shape, (c,) = make.shape, make.pointers("c")
+    # Rows that do not exist are stored, too: the buffer has room for them, and none is read.
     for r, row in enumerate(sums):
         for v, slot in enumerate(row):
             value, at = make.writer.load(shape.vector, slot), make.at(c, r * shape.panel + v * shape.lanes)
@@ -136,6 +138,7 @@ def _tiles(make: Maker, operands: tuple[Value, ...], height: Value, vectors: Val
     rows = make.number(shape.rows(1))
     for count in range(2, shape.vectors + 1):
         rows = select(vectors.equals(count), shape.rows(count), rows)
+    # walk1, walk2, ... are neighbours in the table.
     piece = vectors + (shape.pieces.index("walk1") - 1)
 
     def tile(block: Value) -> None:
@@ -151,6 +154,7 @@ def turn_function(shape: Shape) -> str:
     make = maker(shape)
     writer, lanes, (source, c) = make.writer, shape.lanes, make.pointers("from c")
     n, height, wide = make.sizes("n height wide")
+    # The last square may be cut off by `height`, and stays within both buffers (HEIGHT).
     transposed_sums = writer.allocate(shape.vector, HEIGHT * shape.vectors)
     lines = writer.allocate("i64", lanes)
     writer.store(writer.iota(lanes, "i64") * shape.panel, lines)

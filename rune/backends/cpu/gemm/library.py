@@ -61,10 +61,12 @@ class Library:
 
         Errors: CompileError.
         """
+        # Sorted, because the names are part of the key under which code is stored on disk.
         missing = sorted(name for name in names if not self._has(name))
         if self.effort == conventions.HURRY:
             self.need_groups([tuple(missing)])
         else:
+            # A module has one effort, so pieces that direct others are compiled apart from loops.
             by_kind = (tuple(n for n in missing if (n in DIRECTING) == is_directing) for is_directing in (True, False))
             self.need_groups(by_kind)
 
@@ -85,6 +87,7 @@ class Library:
         effort = conventions.LITTLE if self.effort != conventions.HURRY and DIRECTING.issuperset(group) else self.effort
 
         def write() -> str:
+            # Only the module of views writes pieces of both kinds.
             writer = strided() if any(map(is_of_views, group)) else pieces()
             return writer.module_text(self.shape, group, self.cores, self.parallel, effort)
 
@@ -99,6 +102,7 @@ class Library:
     @property
     def words(self) -> tuple[object, ...]:
         """All that the text of pieces depends on besides their names."""
+        # The table has another address in each process, which is bound by its name (`outside`).
         return replace(self.shape, table=0), self.cores
 
     @property

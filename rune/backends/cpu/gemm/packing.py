@@ -46,6 +46,7 @@ def places_function(shape: Shape) -> str:
         writer.store(first, remaining)
 
         def digit(d: Value) -> None:
+            # Word 0 is the count, and words 1 and 2 are the innermost digit, which `run` adds.
             size, step = word(make, role, d * 2 + 3), word(make, role, d * 2 + 4)
             digits_left = writer.load("i64", remaining)
             offset = digits_left.binary("urem", digits_left, size) * step
@@ -53,6 +54,8 @@ def places_function(shape: Shape) -> str:
             writer.store(digits_left.binary("udiv", digits_left, size), remaining)
 
         make.each(word(make, role, 0) - 1, digit)
+        # Within a run only the innermost digit changes, so divisions are made for each run, and not
+        # for each index.
         base, inner, step = writer.load("i64", total), word(make, role, 1), word(make, role, 2)
 
         def put(i: Value) -> None:
@@ -257,6 +260,7 @@ def _gathered(make: Maker, base: Value, places: Value) -> Value:
     writer, shape = make.writer, make.shape
     pointers = f"<{shape.lanes} x ptr>"
     element = f"getelementptr {shape.scalar}, ptr {base.text}, {places.type} {places.text}"
+    # Every lane has a valid place: those of missing columns repeat the first one's.
     pointers_of_lanes = writer.emit(pointers, element)
     name = f"@llvm.masked.gather.{suffix(shape.vector)}.v{shape.lanes}p0"
     arguments = f"{pointers} {pointers_of_lanes.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"

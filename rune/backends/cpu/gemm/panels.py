@@ -21,6 +21,7 @@ def pack_function(shape: Shape) -> str:
     make = maker(shape)
     b, to = make.pointers("b to")
     row_step, column_step, depth, columns = make.sizes("rs cs depth columns")
+    # copy1, copy2, ... are neighbours in the table.
     first_copy = shape.pieces.index("copy1") - 1
 
     def panel(first: Value, wide: Value, vectors: Value) -> None:
@@ -54,6 +55,7 @@ def copy_function(shape: Shape, vectors: int) -> str:
 
         make.each(depth, row)
 
+    # Masks cost nothing here, and the loop is compiled once.
     if shape.masked:
         rows(tail)
     else:
@@ -138,6 +140,7 @@ def transpose(lines: list[Value], parts: int = 1) -> list[Value]:
     count, writer = len(lines), lines[0].writer
     distance = count // 2
     while distance:
+        # A round exchanges the off-diagonal blocks of `distance` rows, in registers alone.
         low = _lanes_of(parts, [k if not k & distance else k - distance + count for k in range(count)])
         high = _lanes_of(parts, [k + distance if not k & distance else k + count for k in range(count)])
         exchanged_lines = list(lines)

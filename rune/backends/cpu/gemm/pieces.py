@@ -30,10 +30,12 @@ def pieces_of_dots(shape: Shape, cores: int, products: Iterable[Product]) -> set
 def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     """The pieces that a dense product may call, besides @dot."""
     m, n, k, ta, tb = product.m, product.n, product.k, product.trans_a, product.trans_b
+    # The tiles depend on the columns, of which the transposed product of one column has m.
     if n is None or (n == 1 and m is None):
         return {name for name in shape.pieces if not is_of_views(name)}
     if n == 1 and m != 1:  # computed as the transposed product (blocks._flipped)
         m, n, ta, tb = n, m, False, not ta
+    # As in blocks.stripes_function, by layouts in place of strides.
     few = is_of_few_rows(m, n, ta, tb)
     if few and m is not None:
         return {"rows"}
@@ -58,9 +60,11 @@ def vector_counts(shape: Shape, cores: int, m: int | None, n: int) -> set[int]:
     """The numbers of vectors that panels of a product may have."""
     by_rows = m is None or is_split_by_rows(shape, cores, m, n)
     most = shape.vectors
+    # Cores that share rows get stripes of other heights than m, for which `widest` may differ.
     mosts = {most - 1, most} if m is None or by_rows else {widest_of(shape, m)}
     remainder = n % shape.panel
     starts = range(0, min(n, shape.width) + 1, shape.panel)
+    # A stripe begins and ends between panels; only the last one has the remainder.
     widths = {w for q in starts for w in (q, q + remainder) if 0 < w <= min(n, shape.width)}
     if m is None or by_rows or m <= ROWS:  # whole vectors may be read in place, others packed
         widths |= {part for w in widths for part in (w - w % shape.lanes, w % shape.lanes) if part}

@@ -33,6 +33,7 @@ class Shape:
     @property
     def pieces(self) -> tuple[str, ...]:
         """The names of the functions that are compiled when a product needs them (library.py)."""
+        # Tiles come first: the number of a tile is its vectors less one (blocks.tiles_function).
         families = [f"{x}{v}" for x in ("tile", "copy", "walk") for v in range(1, self.vectors + 1)]
         return (*families, *PIECES, *VIEWS)
 
@@ -67,6 +68,8 @@ def shape_for(machine: Machine, scalar: str) -> Shape:
     Four vectors of AVX-512 are 64 columns of f32, which divide the usual sizes.
     """
     lanes = machine.vector_bytes // BYTES[scalar]
+    # Besides the sums, the vectors of one row of B and an element of A are in registers at the same
+    # time: 24 + 4 + 1 of 32, 12 + 3 + 1 of 16.
     sums, vectors = {64: (24, 4), 32: (12, 3), 16: (24, 3)}[machine.vector_bytes]
     panel = vectors * lanes
     width = (BLOCK_BYTES // BYTES[scalar]) // panel * panel

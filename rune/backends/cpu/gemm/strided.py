@@ -114,6 +114,7 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
     batch, m, n, k = make.sizes("batch m n k")
     exchanges = exchanged.choice(make, m, n, k)
+    # Cores share rows and columns of Cᵀ if that is what is computed.
     height, width = writer.select(exchanges, n, m), writer.select(exchanges, m, n)
     rows, columns, by_rows = split_of(shape, height, width, cores)
     units = writer.select(by_rows, rows, columns)
@@ -138,6 +139,7 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     """The pieces that one product of views may call, besides @view_dot."""
     m, n, k = product.m, product.n, product.k
     if m is None or n is None or k is None:
+        # Which of both is needed is decided at run time (exchanged.choice).
         return _of_exchanged(shape, product) | _of_others(shape, cores, product)
     if exchanged.is_exchanged(shape, m, n, k):
         return _of_exchanged(shape, product)

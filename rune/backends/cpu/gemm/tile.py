@@ -68,6 +68,7 @@ class Maker:
             name = f"@llvm.masked.load.{suffix(shape.vector)}.p0"
             align = writer.constant("i32", shape.bytes)
             return writer.call(shape.vector, name, at, align, self.mask(count), zero)
+        # Lane by lane: a full vector may cross into a page that is not mapped.
         stack_vector = writer.allocate(shape.vector)
         writer.store(zero, stack_vector)
         self.each(count, lambda k: writer.store(self.scalar(self.at(at, k)), self.at(stack_vector, k)))
@@ -174,6 +175,8 @@ def block_count_of(length: Value, size: Value) -> Value:
 def widest(make: Maker, height: Value) -> Value:
     """Vectors of a panel: one less than the most, if tiles of more rows then waste fewer rows."""
     shape, select = make.shape, make.writer.select
+    # Of 8 rows tiles of six compute 12, and tiles of eight 8. A narrower panel loads more of A for
+    # each product, so it has to save more than a row in sixteen.
     low, high = (shape.rows(shape.vectors - k) for k in (0, 1))
     rows_computed, otherwise = (block_count(height, rows) * rows for rows in (low, high))
     return select(rows_computed * 16 > otherwise * 17, make.number(shape.vectors - 1), shape.vectors)
@@ -188,6 +191,7 @@ def each_panel(make: Maker, columns: Value, body: Callable[[Value, Value, Value]
 
     def panel(number: Value) -> None:
         low, after = (x.binary("udiv", x, count) for x in (number * total, (number + 1) * total))
+        # Evenly: a panel of one vector has too few sums for all multipliers (decision 0038).
         first, vectors = low * lanes, after - low
         body(first, least(columns - first, vectors * lanes), vectors)
 
@@ -218,6 +222,8 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     def steps(number: Value) -> None:
         first = make.at(c, number * ldc * FETCHED)
         writer.either(fetches, partial(_fetch_rows, make, first, min(FETCHED, rows), vectors))
+        # Not unrolled: LLVM moves loads of several steps up until registers overflow. Nor is A
+        # fetched ahead, which won 1 % (decision 0038).
         writer.count_up(number * steps_per_pause, least(number * steps_per_pause + steps_per_pause, depth), 1, step)
 
     make.each(writer.select(fetches, make.number(pauses), 1), steps)
@@ -253,6 +259,7 @@ def _fetch_rows(make: Maker, first: Value, rows: int, vectors: int) -> None:
     """Prefetch rows of the tile's C into the first-level cache, for writing."""
     shape, (ldc,) = make.shape, make.sizes("ldc")
     row_bytes = vectors * shape.lanes * shape.bytes
+    # One line more than the row is long, because it may begin in the middle of a line.
     for row, place in product(range(rows), range(0, row_bytes + 1, LINE_BYTES)):
         at = make.at(make.at(first, ldc * row), place // shape.bytes)
         make.writer.do(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 1, i32 3, i32 1)")
@@ -268,6 +275,7 @@ def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
         for v, slot in enumerate(sums[r]):
             value, at = writer.load(shape.vector, slot), make.at(line, v * shape.lanes)
             _put_sum(make, value, at, v == len(sums[r]) - 1, adds)
+        # Nested, so that one text serves any number of existing rows (decision 0040).
         if r + 1 < len(sums):
             writer.either(height > r + 1, partial(put_rows_from, r + 1))
 

@@ -91,6 +91,7 @@ def load(image: Image, addresses: Sequence[int]) -> Mapped:
     """
     outside = [addresses[x] if isinstance(x, int) else function_address(x) for x in image.outside]
     base = _memory(image.all_bytes)
+    # From here on this object owns the memory, and unmaps it if anything below fails.
     code = Mapped(base, image)
     ctypes.memmove(base, image.memory, len(image.memory))
     for offset, number, addend in image.words:

@@ -71,6 +71,7 @@ class Task:
         def one(k: Value) -> None:
             first = make.at(at, k * parts)
             make.writer.store(nan, first)
+            # As NumPy has it: NaN as a complex number is NaN + 0i.
             if parts > 1:
                 make.writer.store(zero, make.at(first, 1))
 
@@ -102,6 +103,7 @@ def entry_function(routine: str, signature: Signature, shape: Shape) -> str:
     make = maker(shape)
     writer = make.writer
     pointers, sizes = [*make.pointers(signature[0])], [*make.sizes(signature[1])]
+    # The last two pointers of a signature are the pool's function and the watch.
     words, (batch, chunk), task = make.words(len(pointers + sizes), pointers[-1]), sizes[:2], f"{routine}_task"
     for number, value in enumerate([*pointers, *sizes]):
         writer.store(value, make.at(words, number, "i64"))

@@ -109,6 +109,7 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
             of.copied("copied", factor, step, corner, n, width, width)
             _clear_right(of, of.at(corner, width), n, width, height - width)
             last = width - 1
+            # @inverse takes a lower triangle: this upper one is read from its last element on.
             d, v = (of.at(x, last * (block + y)) for x, y in ((triangle, 1), (inverse.at, 0)))
             back = make.number(-block)
             no = Value(writer, "i1", "false")
@@ -117,6 +118,7 @@ def cholesky_function(shape: Shape, numbers: Numbers, block: int) -> str:
 
             def below(first: Value) -> None:
                 count, at = least(n - first, GROUP), of.at(out, first * n + start)
+                # The product is written over its left factor.
                 of.copied("copied", at, n, rows, step, count, width)
                 of.tiles((rows, step, one_step), inverse, (at, n), (count, width, width), False)
 

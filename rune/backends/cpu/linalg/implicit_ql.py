@@ -41,6 +41,7 @@ def powers_of(value: Value) -> tuple[Value, Value]:
     exponent = (value.to_bits() >> digits) & most
     # Kept in a range where both the power and its reciprocal are normal numbers.
     exponent = exponent.call("umax", 1).call("umin", most - 2)
+    # Biased exponents of a power and its reciprocal add up to twice the bias: most - 1.
     inverse = writer.constant(integer, most - 1) - exponent
     return (exponent << digits).from_bits(value.type), (inverse << digits).from_bits(value.type)
 
@@ -189,6 +190,8 @@ def _next_small(block: _Block, k: Value, last: Value, square: Callable[[Value], 
 def _shift(block: _Block, k: Value, off: Value) -> Value:
     """Wilkinson's shift for places k and k + 1, minus d at k."""
     make, writer, scalar = block.make, block.make.writer, block.make.shape.scalar
+    # The shift is d - e² / (δ + sign(δ) √(δ² + e²)) for δ = (d' - d) / 2. Here everything is
+    # divided by e, so that the squares of small elements do not underflow.
     ratio = (make.scalar(block.d_at(k + 1)) - make.scalar(block.d_at(k))) / (off * 2.0)
     # For a huge ratio the 1 under the root is negligible, and the square may overflow.
     is_usual = ratio.abs() < 1 / LEAST[scalar] ** 0.25
@@ -271,6 +274,7 @@ def _root_free_sweep(block: _Block, k: Value, m: Value) -> None:
         following = p.fma(element - shift, -(off * gamma)) / r
         writer.store(gamma + (element - following), block.d_at(i + 1))
         usual = following * following * (r / p)
+        # As in LAPACK's sterf for a cosine of 0; here also for one whose quotient may overflow.
         is_usual = p > r * TINY[scalar]
         after = writer.choose(is_usual, lambda: usual, lambda: c * off)
         for value, slot in zip((following, after, p / r, off / r), slots, strict=True):
@@ -314,6 +318,7 @@ def values_function(shape: Shape) -> str:
             writer.store(m, slot)
 
             def is_large() -> Value:
+                # As in LAPACK's steqr: the product of the elements themselves might underflow.
                 lower, upper = (make.scalar(make.at(d, at)).abs().call("sqrt") for at in (m, m + 1))
                 return make.scalar(make.at(e, m)).abs() > lower * upper * eps
 

@@ -106,6 +106,7 @@ def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
         root = root_of(make, _less_products(task, s, [j], j, n)[0][0])
         zeros = task.constant(0.0)
         task.write((root, *zeros[1:]), s, j * n + j)
+        # One division for the column: the products with it are much faster.
         factor = root.like(1.0) / root
 
         def below(rows: list[Value]) -> None:
@@ -117,6 +118,7 @@ def cholesky_lanes_function(shape: Shape, numbers: Numbers) -> str:
     def group(first: Value) -> None:
         task.load_group(first, task.pointers[0], s, n * n)
         make.each(n, column)
+        # A pivot that failed is NaN, which sums have spread to the last element.
         has_failed = task.read(s, n * n - 1)[0].is_nan()
         nan, zero = task.constant(float("nan"), float("nan")), task.constant(0.0)
 
@@ -160,6 +162,7 @@ def solve_lanes_function(shape: Shape, numbers: Numbers) -> str:
 
     def row(number: Value) -> None:
         i = writer.select(is_lower, number, n - 1 - number)
+        # The unknowns solved so far are those before row i, or those after it.
         low = writer.select(is_lower, make.number(0), i + 1)
         # The diagonal of a unit triangle may contain anything, so it is replaced by 1.
         diagonal = task.select(divides, task.read(matrix, i * n + i), task.constant(1.0))
@@ -195,6 +198,7 @@ def lu_lanes_function(shape: Shape, numbers: Numbers) -> str:
     task = _Lanes(shape, numbers, pointers=4, sizes=2)
     make, writer, (m, n) = task.make, task.writer, task.sizes
     s, count = task.scratch(MOST_SMALL * MOST_SMALL), least(m, n)
+    # As wide as the elements: the mask of a comparison of sizes also selects row numbers.
     pivot_type = f"<{shape.lanes} x i{8 * shape.bytes}>"
 
     def column(first: Value, j: Value) -> None:

@@ -31,6 +31,7 @@ from rune.lowering.codegen.llvm.ir.text import Value
 from rune.ops.complex_numbers import real_dtype
 from rune.records import dataclass
 
+# NumPy's wheels rename the symbols of their OpenBLAS; `_64_` stands for integers of 64 bits.
 _NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_")
 _LETTERS = {dtypes.f32: "s", dtypes.f64: "d", dtypes.c64: "c", dtypes.c128: "z"}
 _VECTOR_BYTES = 32
@@ -134,6 +135,8 @@ def _work_of_eigh(spectrum: Spectrum) -> Work:
     order, question = _integer(spectrum.rows), _integer(-1)
     letters = [bytes([letter]) for letter in (job_of(spectrum), triangle_of(spectrum))]
     reals = [real, question] if is_complex else []
+    # jobz, uplo, n, a, lda, w, work, lwork, (rwork, lrwork,) iwork, liwork, info. A length of -1
+    # asks for the lengths, which are then in the first elements.
     _ask(spectrum, [*letters, order, number, order, real, number, question, *reals, integers, question, info])
     return Work(_whole(number), _whole(real) if is_complex else 1, int(integers[0]))
 
@@ -143,6 +146,7 @@ def _work_of_svd(spectrum: Spectrum) -> Work:
     is_complex, least = spectrum.dtype in dtypes.COMPLEX, spectrum.least
     number, real, integers, info = _answers(spectrum)
     height, width, of_vh = map(_integer, (spectrum.rows, spectrum.columns, spectrum.outer[1]))
+    # m, n, a, lda, s, u, ldu, vt, ldvt, after jobz.
     matrices = [height, width, number, height, real, number, height, number, of_vh]
     reals = [real] if is_complex else []
     _ask(spectrum, [bytes([job_of(spectrum)]), *matrices, number, _integer(-1), *reals, integers, info])
@@ -166,11 +170,13 @@ def _ask(spectrum: Spectrum, arguments: Sequence[bytes | np.ndarray]) -> None:
     letters = sum(isinstance(x, bytes) for x in arguments)
     kinds = [ctypes.c_char_p if isinstance(x, bytes) else ctypes.c_void_p for x in arguments]
     values = [x if isinstance(x, bytes) else x.ctypes.data for x in arguments]
+    # gfortran has passed lengths as size_t since version 8, before as int.
     function = ctypes.CFUNCTYPE(None, *kinds, *[ctypes.c_size_t] * letters)(place)
     function(*values, *[1] * letters)
 
 
 def _whole(answer: np.ndarray) -> int:
+    # f32 represents it exactly: sides are at most 512 (spectra.MOST), so it is less than 2^24.
     return max(1, int(np.real(answer)[0]))
 
 

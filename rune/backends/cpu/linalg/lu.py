@@ -19,6 +19,7 @@ from rune.backends.cpu.linalg.rows import rows_maker
 from rune.lowering.codegen.llvm.ir.names import bits_type, suffix
 from rune.lowering.codegen.llvm.ir.text import Value
 
+# The bits that follow those of infinity.
 _FIRST_NAN = {"i32": 0x7F800001, "i64": 0x7FF0000000000001}
 WIDTH = 64  # the most parts of columns right of a block that are updated at once
 

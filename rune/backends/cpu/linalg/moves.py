@@ -90,6 +90,7 @@ def transposed_function(
         def square(first: Value, length: Value | None) -> None:
             columns = transpose([make.vector(make.at(x, first), length) for x in starts], parts)
             for k, column in enumerate(columns):
+                # `first` counts parts: times ts, numbers from row to row, it is already in parts.
                 line = first * ts + rows.parts_of(ts * k + first_line)
                 make.put(change(column), make.at(target, line))
 
@@ -153,6 +154,8 @@ def inverse_function(shape: Shape, numbers: Numbers, block: int) -> str:
     def row(i: Value) -> None:
         diagonal = writer.splat(rows.parts_of(c0 + i * dc), shape.lanes)
         for k, slot in enumerate(slots):
+            # Row i of the inverse is (row i of the identity - sum of d[i, p] row p of the inverse)
+            # / d[i, i], for p < i.
             is_diagonal = (places + k * shape.lanes).compare("eq", diagonal)
             writer.store(writer.select(is_diagonal, writer.constant(shape.vector, 1.0), 0.0), slot)
 

@@ -137,6 +137,7 @@ class Complexes:
         The reciprocal of an infinite number is zero.
         """
         re, im = (part.abs() for part in x)
+        # 1 / x = conj(x / s) / |x / s|² / s.
         scale = re.writer.select(re > im, re, im)
         p, q = (part / scale for part in x)
         norm, is_infinite = p.fma(p, q * q), scale.equals(float("inf"))
@@ -160,6 +161,7 @@ class Complexes:
     def turns(self, row: Value) -> tuple[Value, ...]:
         """The vector, and i times it."""
         count = row.lanes
+        # i (x + i y) = -y + i x: parts change places, and -y is taken from the second operand.
         return row, row.writer.shuffle(row, -row, [k - 1 if k % 2 else count + k + 1 for k in range(count)])
 
     def conjugates(self, row: Value) -> Value:

@@ -97,6 +97,7 @@ def reflect_function(shape: Shape, numbers: Numbers, block: int) -> str:
     is_done, factor, beta, scale = _scalars(of, tuple(part * inverse for part in head), squares)
     zeros, scale = of.constant(0.0), of.splats(scale)
     of.write(factor, tau)
+    # What is above the head belongs to R, and v has zeros there.
     make.each(j, lambda i: of.write(of.read(of.at(x, i)), of.at(r, j * block + i)))
     of.write((writer.select(is_done, head[0], beta * size), *zeros[1:]), of.at(r, j * (block + 1)))
     make.each(j, lambda i: of.write(zeros, of.at(x, i)))
@@ -207,6 +208,7 @@ def triangle_of_factors_function(shape: Shape, numbers: Numbers, block: int) -> 
                 factors = of.read(of.at(t, i * block + q)), of.read(of.at(products, q))
                 of.write(numbers.less_product(of.read(total), *factors), total)
 
+            # T[:j, j] = -τ T[:j, :j] Vᴴ v, and T is upper triangular: row i begins at i.
             writer.count_up(i, j, 1, less)
             of.write(numbers.product(tau, of.read(total)), of.at(t, i * block + j))
             of.write(zero, of.at(t, j * block + i))
@@ -365,6 +367,7 @@ def _spoilt(of: Rows, at: Value, step: Value, lines: tuple[Value, Value], places
 
 def _columns_of(of: Rows, block: int, most: int) -> tuple[Value, Value]:
     """The step between columns of a block, with room for one more vector each, and their memory."""
+    # A vector of zeros is behind each column, and a transposition writes entire squares.
     step = most + 2 * of.lanes
     return of.make.number(step), of.scratch((block + of.lanes) * step)
 

@@ -47,6 +47,7 @@ def _tiles_of(factor: Factor, task: Task, shape: Shape) -> set[str]:
     columns = factor.sides or factor.columns
     widest = _WIDTHS[task.function] * (factor.parts if task.function == "cholesky" else 1)
     parts = -(-min(columns * factor.parts, widest) // shape.lanes) * shape.lanes
+    # Of all widths up to the widest: the last panel of a matrix may have any.
     counts = {v for w in range(1, parts + 1) for v in pieces.panels_of(shape, w, shape.vectors)}
     return {"tiles", *(f"tile{v}" for v in counts)} | ({"row"} if shape.vectors in counts else set())
 

@@ -216,6 +216,7 @@ def mirrored_function(shape: Shape) -> str:
     factor, zero = writer.splat(inverse, lanes), writer.constant(shape.vector, 0.0)
     pieces(make, n * step, lambda at: make.put(factor * make.vector(make.at(rows, at)), make.at(rows, at)))
     end = make.at(rows, n * step)
+    # The rows of zeros that walks read behind the last one (tridiagonal.py).
     pieces(make, step * TOGETHER, lambda at: make.put(zero, make.at(end, at)))
     return make.text("mirrored(ptr %a, ptr %turned, ptr %rows, ptr %power, i64 %ld, i64 %n, i64 %lower)")
 
@@ -265,6 +266,7 @@ def symmetric_function(shape: Shape) -> str:
     has_vectors = parameters["job"].equals(lapack.VECTORS)
     width = writer.select(has_vectors, n, 0)
     is_lower = parameters["triangle"].equals(lapack.LOWER).cast("zext", "i64")
+    # The rows of `_ROWS`, and then the second matrix.
     d, e, taus, p, x, y, power, other = (make.at(work, step * k) for k in range(8))
     failure = task.reference(make.number(0))
     no = Value(writer, "i1", "false")
@@ -280,6 +282,7 @@ def symmetric_function(shape: Shape) -> str:
             nbytes = (n + TOGETHER) * step * shape.bytes
             writer.run("@llvm.memset.p0.i64", other, Value(writer, "i8", "0"), nbytes, no)
             make.call("product", matrix, taus, other, p, y, step, n)
+            # Transposed, so that a rotation of two vectors changes two rows.
             make.call("transposed", other, step, matrix, step, n, n)
 
         def put() -> None:

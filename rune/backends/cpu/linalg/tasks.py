@@ -37,8 +37,10 @@ def task_of(factor: Factor, shape: Shape) -> Task:
             flags, work = (factor.lower, factor.unit_diagonal), n * n * k // 2
             if few:
                 return Task("solve_lanes", (batch, n, k, *flags), groups, work)
+            # A tile would compute a whole vector of sides.
             if k == 1 and factor.parts == 1:
                 return Task("solve_column", (n, k, *flags), batch, work)
+            # Cores share panels and never a sum, so results do not depend on how many there are.
             panels = -(-k // (PANEL // factor.parts))
             return Task("solve", (n, k, *flags, panels), batch * panels, work // panels)
         case "geqrf":

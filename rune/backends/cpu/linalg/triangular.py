@@ -91,7 +91,7 @@ def solve_function(shape: Shape, numbers: Numbers, block: int, width: int, most:
             of.tiles((inverse, step, make.number(1)), right, out, sizes, False)
             triangle, vectors = (corner, a.rows, a.columns), (right.at, block_at, panel.step)
             make.call("substitute_unless_finite", *triangle, *vectors, height, of.parts_of(panel_width), flag)
-            of.turn(Right(block_at, panel.step, panel.apart), height, panel_width)
+            of.turn(Right(block_at, panel.step, panel.apart), height, panel_width)  # later blocks need i times it
 
         writer.count_up(make.number(0), n, block, make.watched(watch, rows))
         of.copied("negated", panel.at, panel.step, of.at(out.at, first), out.rows, n, columns)

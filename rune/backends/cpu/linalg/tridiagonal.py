@@ -60,6 +60,7 @@ def walk_function(shape: Shape, name: str, is_symmetric: bool) -> str:
     """
     make = maker(shape)
     writer, (rows, v, w, x, y), (step, count) = make.writer, make.pointers("rows v w x y"), make.sizes("ld count")
+    # Rows past the last one are unchanged, because v, w and x are 0 there.
     end, (vectors, lanes) = padded_to(count, TOGETHER), ((shape.vector), shape.lanes)
 
     def columns(first: Value, width: int, together: int) -> None:
@@ -126,6 +127,7 @@ def reflection_function(shape: Shape) -> str:
     writer.either(head.fma(head, total) < LEAST[shape.scalar], enlarge)
     head, total, size = (writer.load(shape.scalar, x) for x in (head_at, total_at, size_at))
     is_done = total.equals(0.0)
+    # Of the opposite sign, so that the difference has no cancellation.
     beta = -(head.fma(head, total).call("sqrt").copysign(head))
     gap = head - beta
     writer.store(writer.select(is_done, head, beta) * size, beta_at)
@@ -184,6 +186,8 @@ def three_diagonals_function(shape: Shape) -> str:
         make.call("walk", rows, before, w, x, y, step, j)
         tau = make.scalar(tau_at)
         along = summed(make, j, lambda at: (make.vector(make.at(x, at)), make.vector(make.at(y, at))))
+        # The matrix reflected is A - v wᵀ - w vᵀ for w = p - (τ pᵀv / 2) v and p = τ A v (§8.3.1).
+        # Here v is in x, and A v in y.
         half = writer.splat(-(tau * tau * along * 0.5), lanes)
         wide = writer.splat(tau, lanes)
 
@@ -214,6 +218,7 @@ def product_function(shape: Shape) -> str:
     def reflect(j: Value) -> None:
         row, tau = make.at(rows, j * step), writer.splat(make.scalar(make.at(taus, j)), shape.lanes)
         pieces(make, step, lambda at: make.put(tau * make.vector(make.at(y, at)), make.at(w, at)))
+        # The next vector is the row after this one; after the last there are rows of zeros.
         make.call("one_sided_walk", out, row, w, make.at(row, step), y, step, j + 1)
 
     make.each(n, reflect)

@@ -174,6 +174,7 @@ def _needed(swap: Swap) -> Swap | None:
 def _gathered(type: ArrayType, axis: int, size: int) -> Part:
     outer, inner = _around(static_shape(type), axis)
     row = inner * type.dtype.itemsize
+    # NCCL gives [size, outer, row]; the result is [outer, size, row].
     return Part((AllGather(outer * row),), after=_needed(Swap(size, outer, row)))
 
 
@@ -181,6 +182,7 @@ def _scattered(type: ArrayType, axis: int) -> Part:
     shape = static_shape(type)
     (outer, _), (_, inner) = _around(shape, axis), _around(shape, axis + 1)
     dtype, numbers_per_element = SUMS[type.dtype]
+    # The operand [outer, n, inner] goes to NCCL as [n, outer, inner]: a place's part is contiguous.
     before = _needed(Swap(outer, shape[axis], inner * type.dtype.itemsize))
     return Part((ReduceScatter(numbers_per_element * outer * inner, dtype),), before)
 
@@ -190,6 +192,8 @@ def _exchanged(type: ArrayType, params: Params, size: int) -> Part:
     shape = static_shape(type)
     shape = (*shape[:split], *shape[split + 1 :])  # the shape of what one place sends to another
     (first, second), (outer, inner) = _around(shape, split), _around(shape, concat)
+    # The operand [first, size, second] is sent as [size, first, second]. What arrives,
+    # [size, outer, inner], becomes [outer, size, inner].
     block = outer * inner * item
     calls = [kind(block, n * block, n) for n in range(size) for kind in (Send, Receive)]
     return Part(tuple(calls), _needed(Swap(first, size, second * item)), _needed(Swap(size, outer, inner * item)))

@@ -102,6 +102,7 @@ class Crew:
         """Take the turns of the devices in `order`, one within the other, then run."""
         if not order:
             return Run(self.grid, self.nccl, [*map(_member, self.parts, turns)]).go()
+        # One within the other: whatever fails, each turn that was begun is ended.
         with self.parts[order[0]].backend.turns.lock:
             turns[order[0]].begin()
             try:
@@ -135,6 +136,7 @@ class Run:
                 if arrival is not None:
                     ready.extend(self._attend(number, arrival))
         finally:
+            # After an error too: what is enqueued may wait for a device that is lost.
             if self.cliques:
                 Exchange.watch([m.part.backend for m in self.members], [*self.cliques], self.nccl)
         if self.waiting:
@@ -198,6 +200,7 @@ class Run:
         try:
             for places in calls.groups(call, len(group)):
                 clique = self.nccl.of([self.members[group[p]].part.backend.number for p in places])
+                # Before its calls: if one is refused, those before it have to be aborted.
                 self.cliques[clique] = None
                 for place, p in enumerate(places):
                     posts += self._posts(group[p], arrivals[group[p]], clique, place)

@@ -138,7 +138,8 @@ def _search() -> Library | str:
         if library.version < OLDEST:
             return f"{library} is older than 2.10"
     except Exception as error:  # finding and loading a library may fail in any way: it is reported
-        return f"libnccl cannot be loaded ({type(error).__name__}: {str(error).splitlines()[0]})"
+        # The message may be empty.
+        return f"libnccl cannot be loaded ({': '.join([type(error).__name__, *str(error).splitlines()[:1]])})"
     return library
 
 

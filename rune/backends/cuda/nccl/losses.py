@@ -72,6 +72,7 @@ class Exchange:
 
     def _lost(self, why: str) -> DeviceError:
         """Mark the waiting devices as lost, and abort their collectives."""
+        # Before the abort, which ends their markers.
         waiting = [d for d in self.devices if d.loss is None and not self.has_ended(d)]
         for clique in self.cliques:
             self.nccl.abort(clique)
