@@ -189,9 +189,9 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
         results.append((out_tree, struct_types))
         return array_leaves("eval_shape", [x if t is None else 0.0 for x, t in zip(outs, struct_types)], out_tree)
 
-    staged = stage(flat, types, function_name(function))
+    closure = stage(flat, types, function_name(function))
     out_tree, struct_types = results[-1]
-    out_types = [traced if t is None else t for traced, t in zip(staged.program.output_types, struct_types)]
+    out_types = [traced_type if t is None else t for traced_type, t in zip(closure.program.output_types, struct_types)]
     return tree.unflatten(out_tree, map(abstract, out_types))
 
 

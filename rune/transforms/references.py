@@ -208,8 +208,8 @@ class Frame:
     ):
         self.owner, self.refs, self.values = owner, refs, values
         self.refuses, self.notes = refuses, notes
-        self._held: list[tuple[Ref, Any, Interpreter, Frame | None]] = []
-        self._noted: dict[int, Ref] = {}
+        self._saved_states: list[tuple[Ref, Any, Interpreter, Frame | None]] = []
+        self._used_refs: dict[int, Ref] = {}
 
     def __enter__(self) -> Frame:
         self._outer = innermost(Frame)
@@ -222,23 +222,23 @@ class Frame:
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         self.values = [ref.value for ref in self.refs]
         # Reversed, so that a reference that was held twice gets its first value back.
-        for ref, content, home, frame in reversed(self._held):
+        for ref, content, home, frame in reversed(self._saved_states):
             ref.value, ref.home, ref.frame = content, home, frame
         put(Frame, self._outer)
-        if error is None and self._noted:
-            raise Written(tuple(self._noted.values()))
+        if error is None and self._used_refs:
+            raise Written(tuple(self._used_refs.values()))
 
     def note(self, ref: Ref, use: str) -> None:
         """Handle the use of an outer reference here."""
         if use in self.refuses:
             ref.refuse(self.owner, use)
-        if use in self.notes and id(ref) not in self._noted:
+        if use in self.notes and id(ref) not in self._used_refs:
             # A write is undone on exit: the body is traced again, and would write once more.
             self._hold(ref)
-            self._noted[id(ref)] = ref
+            self._used_refs[id(ref)] = ref
 
     def _hold(self, ref: Ref) -> None:
-        self._held.append((ref, ref.value, ref.home, ref.frame))
+        self._saved_states.append((ref, ref.value, ref.home, ref.frame))
 
 
 _alive: weakref.WeakSet[Ref] = weakref.WeakSet()
@@ -295,8 +295,8 @@ def threaded(run: Callable[[Sequence[Ref]], R]) -> R:
     while _alive:
         try:
             return run(refs)
-        except Written as written:
-            refs = (*refs, *written.refs)
+        except Written as signal:
+            refs = (*refs, *signal.refs)
     return run(())
 
 

@@ -85,8 +85,8 @@ def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: tree.TreeDef) -> 
             )
 
 
-def _check_slices(elements: Leaves, combined: Leaves, treedef: tree.TreeDef) -> None:
-    for i, (in_type, out_type) in enumerate(zip(map(type_of, elements), map(type_of, combined), strict=True)):
+def _check_slices(elements: Leaves, combinations: Leaves, treedef: tree.TreeDef) -> None:
+    for i, (in_type, out_type) in enumerate(zip(map(type_of, elements), map(type_of, combinations), strict=True)):
         if out_type.shape != in_type.shape:
             raise TransformError(
                 f"associative_scan: cannot combine slices {in_type} of elems{key_path(i, treedef)} into {out_type}",

@@ -214,30 +214,30 @@ def _scanned(
     body = _Body(f, init_tree)
 
     def trace_body(types: Sequence[ArrayType]) -> Traced:
-        traced = trace(Flat(carry.name, body, treedef), [*types, *row_types], is_step=True)
+        body_trace = trace(Flat(carry.name, body, treedef), [*types, *row_types], is_step=True)
         carry.check_tree(body.carry_tree)
-        return traced
+        return body_trace
 
     # A weak first value takes the dtype that the body returns, and the body is traced again.
-    values, traced = settle(trace_body, first)
+    values, body_trace = settle(trace_body, first)
     types = [type_of(v) for v in values]
-    carry.check(types, traced)
-    traced.tell()
+    carry.check(types, body_trace)
+    body_trace.tell()
     # The number of the step is carried only if the body asked for it, as a draw without a key does.
     # It comes before the user's carry.
-    carries = [*traced.counter, *values]
+    carries = [*body_trace.counter, *values]
     outs = scan_primitive(
-        *traced.captured,
+        *body_trace.captured,
         *carries,
         *rows,
-        body=interned(with_carry(traced, types)),
+        body=interned(with_carry(body_trace, types)),
         length=steps,
         reverse=bool(reverse),
         unroll=_written_out(unroll, steps),
-        consts=len(traced.captured),
+        consts=len(body_trace.captured),
         carries=len(carries),
     )
-    last, ys = tree.unflatten(traced.out_tree, weakened(outs[len(traced.counter) :], traced))
+    last, ys = tree.unflatten(body_trace.out_tree, weakened(outs[len(body_trace.counter) :], body_trace))
     # A float0 has no data to stack, so only its shape gets the axis of steps.
     return last, tree.map(lambda y: np.zeros((steps, *y.shape), y.dtype) if is_float0(y) else y, ys)
 

@@ -138,8 +138,8 @@ def _called(
     leaves, treedef = tree.flatten((arguments, references.values_of(refs)))
     leaves = [*map(unshared, value_leaves("checkpoint", leaves, treedef))]
     flat = Flat("checkpoint", beside, treedef)
-    staged = stage(flat, [type_of(x) for x in leaves], name)
-    outs = call_rules.bind_call(checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves])
+    closure = stage(flat, [type_of(x) for x in leaves], name)
+    outs = call_rules.bind_call(checkpoint_primitive, options, closure.program, {}, [*closure.captured, *leaves])
     result, values = tree.unflatten(flat.out_tree, outs)
     references.write_all(refs, values)
     return result

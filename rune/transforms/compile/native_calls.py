@@ -57,20 +57,20 @@ def described(
     args: Sequence[object],
     kwargs: Mapping[str, object],
     is_static: Callable[[int | str], bool],
-    captured: Sequence[Value],
+    captured_values: Sequence[Value],
     executable: object,
     out_types: Sequence[ArrayType],
     out_tree: TreeDef,
     place: Place,
-    donated: tuple[int, ...],
+    donations: tuple[int, ...],
 ) -> Kept | None:
     """The description of this call for native code; None if it cannot be described.
 
-    donated: the leaves that the call deletes (and has deleted), counting captured values
+    donations: the leaves that the call deletes (and has deleted), counting captured values
     """
-    walk = _Walk(place.device, frozenset(donated))
+    walk = _Walk(place.device, frozenset(donations))
     try:
-        for value in captured:
+        for value in captured_values:
             # Closed-over arrays come before the arguments, as in the plan.
             walk.leaf(value, Fetch.CONSTANT, 0, value)
         walk.arguments(args, kwargs, is_static)
@@ -155,11 +155,11 @@ class _Walk:
     """The nodes of arguments, parents before children, and the buffers of their leaves.
 
     device:  where the call runs; None is the CPU
-    donated: numbers of leaves
+    donations: numbers of leaves
     """
 
-    def __init__(self, device: Device | None, donated: frozenset[int]) -> None:
-        self.device, self.donated = device, donated
+    def __init__(self, device: Device | None, donations: frozenset[int]) -> None:
+        self.device, self.donations = device, donations
         self.nodes: list[Node] = []
         self.buffers: list[Buffer] = []
 
@@ -207,7 +207,7 @@ class _Walk:
         """A leaf; `nodes_for` adds the memory that the plan requires."""
         if self.device is not None:
             self.leaf_of_device(self.device, value, fetch, parent, key)
-        elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donated:
+        elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donations:
             self.add(fetch, parent, key, Check.DONATED, value.type)
             # The call has deleted its buffer; native code compares the memory in each call.
             self.buffers.append(Memory(value.type.dtype, static_shape(value.type)))

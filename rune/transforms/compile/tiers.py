@@ -129,14 +129,14 @@ def _specialised(
     """The function of the arrays alone, as compiled code or as a line; None if neither works."""
     jitted = jit(_of_arrays(function, args, kwargs))
     try:
-        traced = jitted.traced(*arrays)
+        trace = jitted.traced(*arrays)
     except RuneError:  # such as a size that depends on values
         return None
-    if traced.needs or any(v.type.size > SMALL_RESULT for e in traced.program.equations for v in e.results):
+    if trace.needs or any(v.type.size > SMALL_RESULT for e in trace.program.equations for v in e.results):
         return None
-    if all(equation.primitive in _VIEWS for equation in traced.program.equations):
-        return _in_line(traced)
-    return jitted if is_exact(traced.program) else _in_pieces(traced)
+    if all(equation.primitive in _VIEWS for equation in trace.program.equations):
+        return _in_line(trace)
+    return jitted if is_exact(trace.program) else _in_pieces(trace)
 
 
 def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, object]) -> Specialised[R]:
@@ -155,31 +155,31 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
     return of_arrays
 
 
-def _in_line(traced: Traced) -> Specialised[R] | None:
+def _in_line(trace: Traced) -> Specialised[R] | None:
     """The function as a line of NumPy functions; None if they cannot compute it."""
-    line = straight_line(traced.program)
-    return None if line is None or len(_captured(traced)) < len(traced.captured) else _on_buffers(line, traced)
+    line = straight_line(trace.program)
+    return None if line is None or len(_captured(trace)) < len(trace.captured) else _on_buffers(line, trace)
 
 
-def _captured(traced: Traced) -> list[Array]:
+def _captured(trace: Traced) -> list[Array]:
     """The captured values, which are CPU arrays."""
-    return [x for x in traced.captured if type(x) is Array and x.place is CPU]
+    return [x for x in trace.captured if type(x) is Array and x.place is CPU]
 
 
-def _in_pieces(traced: Traced) -> Specialised[R] | None:
+def _in_pieces(trace: Traced) -> Specialised[R] | None:
     """Compiled pieces and NumPy's functions; only the latter for arrays in another order."""
-    by_functions: Specialised[R] | None = _in_line(traced)
+    by_functions: Specialised[R] | None = _in_line(trace)
     if by_functions is None:
         return None
-    program = flat(traced.program)
+    program = flat(trace.program)
     parts = pieces_of(program)
     if not any(isinstance(part, Program) for part in parts):
         return by_functions
     line = None if len(parts) == 1 else line_of(program, parts)
     if len(parts) == 1:
-        by_pieces = jit(_of_program(in_order(program), traced))
+        by_pieces = jit(_of_program(in_order(program), trace))
     else:
-        by_pieces = by_functions if line is None else _on_buffers(line, traced)
+        by_pieces = by_functions if line is None else _on_buffers(line, trace)
 
     def call(*arrays: Array) -> R:
         # Pieces were compiled for C order; NumPy's functions read views in any order.
@@ -189,22 +189,22 @@ def _in_pieces(traced: Traced) -> Specialised[R] | None:
     return call
 
 
-def _on_buffers(line: Line, traced: Traced) -> Specialised[R]:
+def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
     """A line as a function of arrays."""
-    before, types = [x.buffer for x in _captured(traced)], traced.out_types
+    before, types = [x.buffer for x in _captured(trace)], trace.out_types
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
-        return traced.out_tree.unflatten([*map(Array, outs, types, repeat(CPU))])
+        return trace.out_tree.unflatten([*map(Array, outs, types, repeat(CPU))])
 
     return call
 
 
-def _of_program(program: Program, traced: Traced) -> Specialised[R]:
+def _of_program(program: Program, trace: Traced) -> Specialised[R]:
     """A program as a function of arrays."""
 
     def of_arrays(*arrays: Array) -> R:
-        return traced.out_tree.unflatten(eval_program(program, [*traced.captured, *arrays]))
+        return trace.out_tree.unflatten(eval_program(program, [*trace.captured, *arrays]))
 
     of_arrays.__name__ = of_arrays.__qualname__ = program.name
     return of_arrays

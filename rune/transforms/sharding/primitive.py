@@ -258,9 +258,9 @@ def _batch(
     return bind(region, lane_program, lane_in_specs, lane_out_specs, args), out_batched
 
 
-def _with_lanes(batched: Sequence[bool], specs: Specs) -> Specs:
+def _with_lanes(batched_values: Sequence[bool], specs: Specs) -> Specs:
     """The specs of values that may have a leading batch axis, which is not split."""
-    return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched, strict=True))
+    return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched_values, strict=True))
 
 
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:

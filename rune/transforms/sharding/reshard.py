@@ -41,13 +41,13 @@ def spec_of(layout: Layout) -> PartitionSpec:
     return PartitionSpec(*layout[: cut[-1] + 1 if cut else 0])
 
 
-def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layout:
+def cut_more(layout: Layout, other: Layout, fixed_axes: Container[int] = ()) -> Layout:
     """The layout, with axes split further as in `other`, except fixed ones: needs no exchange."""
     cuts = list(layout)
     for axis, (names, further) in enumerate(zip(layout, other, strict=True)):
         # A mesh axis can split only one axis of an array.
         names_used = {name for n, axis_names in enumerate(cuts) if n != axis for name in axis_names}
-        if axis not in fixed and further[: len(names)] == names and not names_used.intersection(further):
+        if axis not in fixed_axes and further[: len(names)] == names and not names_used.intersection(further):
             cuts[axis] = further
     return tuple(cuts)
 
