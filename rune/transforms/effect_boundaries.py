@@ -21,6 +21,7 @@ def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> e
     assert isinstance(stage, Stage)
     parent = stage.parent
     assert parent is not None
+    # Handlers outside answer in the parent, so that their work is not written into the program.
     inputs = effects.Inputs(lambda value: new_input(stage, type_of(value)), lambda: use(parent))
     return effects.Recorder(inputs, index)
 

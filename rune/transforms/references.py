@@ -104,6 +104,8 @@ class Ref:
         part = type_of(self.value) if index is Ellipsis else type_of(self.value[index])
         fitting = _fitting(part, value)
         if index is Ellipsis:
+            # A weak value takes the dtype of the array; any other already has it, and replaces the
+            # array.
             _write(self, self.value.at[...].set(fitting) if type_of(fitting).weak else fitting)
         else:
             _write(self, self.value.at[index].set(fitting))
@@ -175,6 +177,7 @@ class Outside(TransformError):
     """A separately traced function has used an outer reference."""
 
 
+# Not an Exception, which code of the user in the body might catch.
 class Written(BaseException):
     """A body has used outer references that it has to carry. Caught by the loop, branch or call."""
 
@@ -257,6 +260,7 @@ def _note(ref: Ref, use: str) -> bool:
 def _write(ref: Ref, value: object) -> None:
     if not _is_around(value, ref.home):
         value = ref.settled(value)
+    # In a body that does not carry the reference yet any value will do: this trace is dropped.
     if not _note(ref, _WRITE) and not _is_around(value, ref.home):
         raise TransformError(
             f"Ref: cannot write {type_of(value)} of an inner transformation (into a reference from outside)", hint=_HINT

@@ -103,6 +103,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
             "use the function of the same name in rune.numpy",
         )
 
+    # A traced value cannot change, so a copy is the value itself, as in JAX.
     def __copy__(self) -> ValueTracer:
         return self
 
@@ -122,4 +123,5 @@ class TracedArray(ValueTracer, StageTracer):
     __slots__ = ()
 
 
+# So that isinstance(x, rune.Array), which users write in tree.map, holds while tracing as well.
 Array.register(ValueTracer)

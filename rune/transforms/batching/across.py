@@ -29,6 +29,8 @@ def over_lanes_of_devices(
     """The result and whether it has lanes, for operands with `size` lanes on each device."""
     if primitive is axis_index:
         return numbers(size, params["axis_name"]), True
+    # The lanes of a group may be on several devices, and those of a device in several groups: the
+    # lanes of one device cannot be combined on their own first.
     if "groups" in params:
         return _by_gathering(primitive, devices, batched_args, size, args, params)
     # A value without lanes is the same on every lane of every device.
@@ -55,4 +57,5 @@ def _by_gathering(
     lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched_args, strict=True)]
     all_lanes = [gathered(x, 0, name, devices) for x in lanes]
     out, has_lanes = primitive.over_lanes((True,) * len(args), size * devices, *all_lanes, **params)
+    # Every device has gathered all lanes, so a result without lanes is the same on each.
     return (part(out, 0, name, devices), True) if has_lanes else (out, False)

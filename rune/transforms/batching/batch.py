@@ -59,6 +59,7 @@ class Batch(Interpreter):
 
     def split(self, value: Value) -> tuple[Value, bool]:
         """(value, is batched)."""
+        # A tracer of an enclosing vmap is here one ordinary value, the same in all lanes.
         if isinstance(value, BatchTracer) and value.interpreter is self:
             return value.value, True
         return value, False

@@ -118,6 +118,8 @@ def _dealt_out(
         return on_one_device(*lanes.leaves)
     in_specs = tuple(_cut_at(axis, name) for axis in lanes.axes)
     out_specs = tree.map(lambda axis: _cut_at(axis, name), out_axes, is_leaf=lambda x: x is None)
+    # Without check_vma each device has gradients of its own, as each lane has under vmap, and psum
+    # is its own transpose (decision 0024); with it a gradient would be a sum over the devices.
     over_mesh = shard_map(
         on_one_device, mesh=Mesh(lane_devices, name), in_specs=in_specs, out_specs=out_specs, check_vma=False
     )

@@ -187,7 +187,8 @@ class _Walk:
         primitive, was_in_while = equation.primitive, self.in_while
         if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)
-        # Other loops run the same number of steps in all lanes.
+        # Other loops run the same number of steps in all lanes. `while` is recognised by its
+        # expansion, since rune.control is above this room.
         self.in_while |= primitive.expand is while_as_loop
         try:
             return primitive.interpret(self.everything, *operands, **params)

@@ -52,6 +52,7 @@ def _compiled(
     reproducible: bool,
     search: float | str,
 ) -> Executable:
+    # `reproducible` and `search` are only part of the memo's key: lowering reads the settings.
     next(counts.compiles)
     if config.current().log_compiles:
         late_modules.compile_log().tell_compilation(program.name, device.name)
@@ -129,6 +130,7 @@ def compiled(
 
 def compiled_on(program: Program) -> list[Device]:
     """The devices for which the program has executables."""
+    # `per_program` stores results under the function that it decorates.
     keys = cast("Iterable[tuple[Device, ...]]", program.derived.get(unwrap(_compiled), ()))
     return [key[0] for key in keys]
 
@@ -165,6 +167,8 @@ def execute(
     """The results of the compiled program. donations: inputs whose memory results may use."""
     device = place.device
     executable = compiled(program, device_for(device), donations, schedules)
+    # First, since the list of buffers would be further references to them, and nothing would be
+    # lent.
     lenders = _lent(args, device, donations) if donations else ()
     buffers = [buffer_on(a, device) for a in args]
     if not lenders:

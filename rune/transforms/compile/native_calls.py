@@ -241,6 +241,7 @@ class _Walk:
 
     def fits(self, memories: Sequence[Memory]) -> bool:
         """Whether the plan takes the leaves without conversion."""
+        # The checks are ordered: from ARRAY on they are those of leaves.
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
         if len(leaves) != len(memories):
             return False
@@ -270,6 +271,7 @@ class _Walk:
                 nodes.append(n)
                 continue
             memory = next(remaining)
+            # Of Python's numbers native code only has to know how many bytes the plan reads.
             is_number = n.check > Check.NUMPY
             extra = memory.dtype.itemsize if is_number else memory
             nodes.append(replace(n, extra=extra))

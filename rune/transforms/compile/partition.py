@@ -324,12 +324,14 @@ def _spent(steps: Sequence[Segment | Transfer], results: Iterable[Result]) -> tu
 
 
 def _lines(partition: Partition) -> Iterator[str]:
+    # In the order of their first use, as programs number their variables.
     numbers: defaultdict[Var, int] = defaultdict(itertools.count().__next__)
 
     def names(atoms: Iterable[Atom]) -> str:
         texts = (f"%{numbers[a]}" if isinstance(a, Var) else str(a.value) for a in atoms)
         return ", ".join(texts)
 
+    # Called only to number these first.
     names(v for v, _ in (*partition.inputs, *partition.constants))
     yield f"partition {partition.name} at home on {partition.home} {{"
     for step in partition.steps:

@@ -37,6 +37,7 @@ Changed = tuple[object, dict[int, Value], dict[int, Value]]  # result, changed a
 Call = Callable[..., Changed]
 
 
+# A protocol, since jit.py, which has the class, imports this module.
 class Compiled(stages.Called, Protocol):
     """The part of what `jit` returns that is used here."""
 
@@ -131,6 +132,7 @@ class Passing:
         Errors: as for a call.
         """
         pure = self._with_values(self.call.trace, args, kwargs)[1]
+        # Of the results of `pure` only the first is the user's; values of references follow it.
         return stages.of_trace(self.compiled_function, args, kwargs, pure.trace, pure.out_tree.children()[0])
 
     def _with_values(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rune.lowering.explain import Lowered as Lowering
 
 
+# A protocol, since jit.py, which has the class, imports this module.
 class Called(Protocol):
     """A jitted function, as its stages see it."""
 
@@ -322,6 +323,7 @@ class Compiled(Lowered):
         full, keywords = with_statics((args, kwargs), self.statics)
         return self.jitted(*full, **keywords)
 
+    # JAX has both spellings.
     call = __call__
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:

@@ -110,6 +110,7 @@ def _next(
     count: int, function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
 ) -> int | Specialised[R] | None:
     """The state of a kind of calls after one more call."""
+    # Asked once: settings and shapes are part of the key, so later calls would get the same answer.
     if count == 0 and not _is_worth_it(arrays):
         return None
     return count + 1 if count < OFTEN else _specialised(function, args, kwargs, arrays)

@@ -72,6 +72,7 @@ class Traced:
         return None if None in values else [v for group in values for v in group or ()]
 
 
+# A protocol, since jit.py, which has the class, imports this module.
 class User(Protocol):
     """A jitted function, as its traces see it."""
 
@@ -94,6 +95,7 @@ class Traces:
 
     def fitting(self, key: Key) -> tuple[Traced, list[Value]] | None:
         """A trace that fits the current handlers and named axes, and its hidden inputs."""
+        # Traces of one key differ in the effect handlers and named axes that they were made for.
         for trace in self.by_key.get(key, ()):
             hidden_values = trace.hidden()
             if hidden_values is not None:
@@ -166,6 +168,7 @@ class _Recent:
 
     def __init__(self) -> None:
         self.lock = locks.reentrant()
+        # Weak on both sides: this list must not keep the traces of a dead function alive.
         self.traces: dict[weakref.ref[Traced], weakref.ref[Traces]] = {}
         # Finalisers run at any time, even under the lock, so they only append to queues.
         self.dead: deque[weakref.ref[Traced]] = deque()
@@ -175,6 +178,7 @@ class _Recent:
     def count(self, thing: object, nbytes: int) -> None:
         """Count these bytes for as long as an object lives."""
         self.changes.append(nbytes)
+        # At exit nobody asks for the total any more.
         weakref.finalize(thing, self.changes.append, -nbytes).atexit = False
 
     def total(self) -> int:
@@ -205,6 +209,7 @@ class _Recent:
         """Drop a share of the traces: those not used since the last eviction, oldest first."""
         alive = [(r(), home()) for r, home in [*self.traces.items()]]
         stored_traces = [(t, home) for t, home in alive if t is not None and home is not None]
+        # The sort is stable, so among those not used the oldest remain first.
         stored_traces.sort(key=lambda pair: pair[0].was_used)
         for trace, home in stored_traces[: -(-len(stored_traces) // EVICTED_SHARE)]:
             home.forget(trace)

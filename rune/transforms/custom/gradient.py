@@ -56,6 +56,7 @@ def custom_gradient(fun: Callable[..., tuple[object, Callable[..., object]]]) ->
         return tuple(cts) if isinstance(cts, tuple | list) else (cts,)
 
     custom = custom_vjp(result)
+    # `result` is a detail of this decorator: tools that unwrap it look for the user's function.
     custom.__wrapped__ = fun  # type: ignore[attr-defined]
     custom.__name__ = custom.name = name  # type: ignore[attr-defined]
     custom.defvjp(forward, backward)

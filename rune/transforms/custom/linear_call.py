@@ -87,6 +87,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
     count = params["residuals"]
     if any(t is not None for t in tangents[:count]):
         raise MissingRule(f"{KIND}: cannot differentiate {params['program'].name} with respect to its residuals")
+    # The equation has an operand for each linear argument, so zeros are written out.
     full_tangents = [
         zeros_of(tangent_type(type_of(p))) if t is None else t
         for p, t in zip(primals[count:], tangents[count:], strict=True)

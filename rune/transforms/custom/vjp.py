@@ -118,6 +118,8 @@ class custom_vjp(CustomFunction[P, R]):
         return tree.unflatten(out_tree, outs)
 
     def _refuse_traced(self, arguments: Arguments) -> None:
+        # The rule outlives the trace of this call, and bwd takes these arguments as they are; a
+        # traced value reaches it as a residual.
         for position, value in arguments.statics:
             if any(isinstance(opened(x), Tracer) for x in tree.leaves(value)):
                 raise TransformError(
@@ -242,6 +244,7 @@ class _Pullback:
                 cts = tree.broadcast_prefix(bwd_result, arguments, is_leaf=lambda x: x is None)
                 types = tree.leaves(arguments)
                 return [ct for ct, t in zip(cts, types, strict=True) if not isinstance(t, references.Ref)]
+        # The tree does not fit; the message below says where.
         except ValueError:
             pass
         difference = mismatch(

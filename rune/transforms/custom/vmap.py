@@ -81,6 +81,7 @@ class custom_vmap(CustomFunction[P, R]):
         if is_evaluating():
             outs = flat(*arguments.leaves)
             return tree.unflatten(flat.out_tree, outs)
+        # Traced under a derivative, too: the equation keeps the rule for a vmap further out.
         closure = stage(flat, [type_of(x) for x in arguments.leaves], self.name)
         program, operands = call_rules.closed_call(closure.program, {}, [*closure.captured, *arguments.leaves])
         rule = _Rule(self, arguments, flat.out_tree, len(operands) - len(arguments.leaves))

@@ -29,6 +29,7 @@ from rune.transforms.derivatives.signatures import (
 from rune.transforms.derivatives.vjp import pull_back
 
 
+# Checkers take the first overload that fits, so the more special come first.
 @overload
 def grad(
     fun: Loss[P, object], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False

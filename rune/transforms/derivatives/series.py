@@ -136,6 +136,7 @@ class Taylor(Interpreter):
         if not self.owns(value) or not is_differentiable(value):
             return None
         first = value.coefficient(1)
+        # The first coefficient of a slope must exist, even if it is zero and a later one is not.
         return Series(
             self,
             [zeros_like(value.first) if first is None else first],
@@ -159,6 +160,7 @@ class Taylor(Interpreter):
         else:
             outs = self.outcomes(primitive, args, params, key)
         if not self.rules:
+            # Every term is known by now, and the entries would only keep operands alive.
             self.under_way.clear()
         return outs if primitive.multiple_results else outs[0]
 

@@ -90,6 +90,8 @@ def filled(primal: Value, tangent: Value | None) -> Value:
 
 def weak_as(type: ArrayType, tangent: Value) -> Value:
     """The tangent, weak if a value of this type is, as for the derivative of a Python number."""
+    # A strong gradient of a Python number would turn a bf16 array into f32 where the two meet
+    # (decision 0089).
     return convert(tangent, dtype=type.dtype, weak=True) if type.weak and not type_of(tangent).weak else tangent
 
 

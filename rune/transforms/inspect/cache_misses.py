@@ -27,6 +27,7 @@ from rune.tree import TreeDef
 Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static values, configuration
 
 
+# A class of its own, since values of the context are found by their class (rune/context.py).
 class Collectors(tuple[list[str], ...]):
     """The lists of all enclosing blocks that collect reasons."""
 

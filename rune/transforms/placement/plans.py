@@ -126,6 +126,7 @@ def plan_sharding(
     ranking = sorted(machines, key=lambda d: round(math.log(alone[d], UNEVEN)))
     guesses = candidates(program, inputs, ranking, record)
     single = next(c for c in guesses if c.mesh.size == 1)
+    # One device always: the reason compares the best mesh with it.
     finalists = dict.fromkeys([*guesses[:FINALISTS], single])
     options = {candidate: _option(candidate, inputs, record) for candidate in finalists}
     best = min(options, key=lambda c: options[c].prediction.seconds)
@@ -151,6 +152,7 @@ def _traced(function: Callable[..., object], avals: tuple[object, ...]) -> tuple
             )
 
     def flat(*values: Value) -> list[Value]:
+        # Draws without a key need an answer, though the program is only looked at.
         with recorder(current()):
             outs, out_tree = tree.flatten(function(*tree.unflatten(treedef, values)))
         return value_leaves("plan_sharding", outs, out_tree)
@@ -174,6 +176,7 @@ def _places(avals: tuple[object, ...], captured_count: int) -> tuple[dict[int, s
 def _alone(program: Program, machines: Sequence[Device], record: Measurements) -> dict[Device, float]:
     """The time of each device for the program alone."""
     lowerings = {d.target.backend: stages(program, d.target, ()) for d in machines}
+    # A program of no steps takes no time, and logarithms and shares need more than 0.
     return {d: computation(lowerings[d.target.backend], record.speed(d.name)).seconds + 1e-9 for d in machines}
 
 

@@ -49,6 +49,7 @@ class Inputs:
         return tuple(n for argument in self.arguments for n in argument)
 
 
+# Compared by identity: candidates are keys, and their cuts, dicts, have no hash.
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A mesh, and how the inputs are split on it."""
@@ -88,6 +89,8 @@ class Candidate:
         slowest = min((record.speed_among(n, len(names)) for n in names), key=lambda s: s.products.rate)
         exchange_time = sum(exchange_seconds(e, self.mesh, record) for e in self.exchanges)
         seconds = record.call_seconds(names) + guessed_seconds(self.local, slowest) + exchange_time
+        # Of candidates that take the same time, the one with the least memory for its inputs comes
+        # first.
         return seconds, sum(map(_bytes, self.local.input_types))
 
 
@@ -109,6 +112,7 @@ def _all(program: Program, inputs: Inputs, machines: Sequence[Device], record: M
                 for model in (models if parts < count else [{}])
                 if len(_divisible(batch, inputs, parts)) == len(batch) and not batch.keys() & model.keys()
             ]
+            # Devices along a model axis that splits nothing would only repeat each other's work.
             options = [c for c in options if parts == count or c.model]
             if options:
                 yield min(options, key=lambda c: c.guess(record))
@@ -159,6 +163,7 @@ def _tensor_cuts(
     """Which axes of the inputs outside the batch are split, chosen on two devices."""
     if len(machines) < 2:
         return {}
+    # On two devices alone: each guess partitions the program, for each axis of each group.
     best = Candidate(program, Mesh(list(machines[:2]), (MODEL,)), {}, {})
     for group in _alike([n for n in inputs.numbers if n not in batch], inputs):
         axes = range(inputs.types[group[0]].ndim)

@@ -92,6 +92,7 @@ def make_array_from_single_device_arrays(
 
 def _local_devices(sharding: NamedSharding) -> tuple[Device, ...]:
     """The devices of this process. Errors: DistributedError if there are none."""
+    # Called for its error.
     spread(sharding)
     return sharding.mesh.local_devices
 
@@ -204,5 +205,7 @@ class _LocalParts:
     def _span(self, axis: int, start: int, stop: int, size: int, local: int) -> slice:
         if local == size:
             return slice(start, stop)
+        # The data has the blocks of this process side by side, without those of others between
+        # them.
         place = self.numbers[axis].index(start // (stop - start)) * (stop - start)
         return slice(place, place + stop - start)

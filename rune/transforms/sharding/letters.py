@@ -63,8 +63,11 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
         case Scalar() | Convert() | Bitcast() | Parts():
             return _elementwise(types)
         case Reduction(combine=combine):
+            # Without a collective that combines parts, as for a product, the reduced axes stay
+            # whole.
             return _reduction(types[0].ndim, params["axes"], UNITED_BY.get(combine))
         case Cumulative():
+            # Each element needs all before it, so the axis of the running sum stays whole.
             axes = tuple(None if axis == params["axis"] else axis for axis in range(types[0].ndim))
             return Letters((axes,), (axes,))
         case Contraction():

@@ -141,6 +141,8 @@ class Localize(Interpreter):
             with use(self.parent):
                 return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
         if primitive.lower is None and primitive.expand is not None:
+            # Not in the parent: the operations of the expansion come back here, to be split one by
+            # one.
             return primitive.expand(*args, **params)
         program = called_once(primitive, args, params)
         if program is not None:

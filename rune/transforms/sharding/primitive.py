@@ -113,6 +113,7 @@ def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_sp
 def _localized(program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> Program:
     params = {"program": program, "region": region, "in_specs": in_specs, "out_specs": out_specs}
     types = [region.whole(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
+    # An interpreter takes equations, so the body is put back into one.
     equation = stage(lambda *args: shard_map_primitive(*args, **params), types, program.name)
     return localized(equation.program, Region(region.mesh, region.mesh.axis_names), in_specs, out_specs)[0]
 

@@ -81,6 +81,7 @@ class MeshProgram:
             with turns(self.mesh.in_order):
                 return self.together(blocks, lenders)
         table = Table(self.mesh.shape, self.mesh.names, crossing)
+        # The table counts the devices of all processes.
         numbers = [n for n, device in enumerate(self.mesh.in_order) if device.is_local]
         devices = self.mesh.local_devices
         try:
@@ -105,6 +106,7 @@ def mesh_program(
 def _mesh_program(
     program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donations: tuple[int, ...], *settings: bool
 ) -> MeshProgram:
+    # `settings` are only part of the memo's key: compiled code depends on them.
     executables = _executables(program, mesh, donations)
     backends = [d.backend for d in mesh.local_devices]
     return MeshProgram(

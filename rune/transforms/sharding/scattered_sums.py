@@ -54,6 +54,7 @@ def _scattered(program: Program) -> Program:
         sums = _sums_before(equation, makers, readers)
         for new in [equation] if sums is None else _of_parts(equation, sums):
             makers.update(dict.fromkeys(new.results, new))
+            # Variables that are new here have this one reader.
             readers.update(a for a in new.operands if a not in readers)
             equations.append(new)
     return program.with_equations(equations, program.outputs)

@@ -163,6 +163,8 @@ def _in_turn(
             del open_candidates[schedule]
             yield schedule
     while True:
+        # The caller adds a duel for each schedule that it gets, so `duels` has grown since the last
+        # batch. Schedules have no order, and are left out of the key.
         ranking = sorted([(1.0, 0, default), *((d.estimate, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
         batch = _batch(open_candidates, [schedule for *_, schedule in ranking[:BEAM]])
         if not batch:
@@ -219,6 +221,7 @@ def _halved(
     for rounds in ROUNDS[1:]:
         remaining = [_rounds(d, baseline, rounds, clock, until) for d in remaining]
         ranking = sorted(remaining, key=lambda d: d.ratio)
+        # Half of the margin is enough here; the verdict, in new rounds, asks for all of it.
         survivors = sum(d.ratio < 1 - MARGIN / 2 for d in ranking)
         remaining = ranking[: min(survivors, math.ceil(len(ranking) / 2))]
         losers += [Loser(d.schedule, f"slower, {_times(d)}") for d in ranking[len(remaining) :]]

@@ -105,6 +105,7 @@ def tune(
 def search_first(program: Program, shapes: Sequence[tuple[Size, ...]], device: Device, schedules: Schedules) -> None:
     """Search the kernels of a program that is about to be compiled, if the settings ask for it."""
     search = config.current().search
+    # Each call would lower the program again only to find that its winners are known.
     searches = program.derived.setdefault(search_first, {})
     if (device, search) not in searches:
         budget = math.inf if search == "full" else float(search)
@@ -138,6 +139,7 @@ def search_program(
                 reports.append(TunedKernel.known(kernel.name, default, winner))
             else:
                 reports.append(_tuned(kernel, default, winner, device, sizes, budget, tell))
+    # A listener of the user's has no line in the terminal.
     if progress is _write:
         sys.stderr.write(CLEAR)
     return Tuned(program.name, device.name, tuple(reports))
