@@ -256,6 +256,13 @@ def fori_loop(
     # A loop of unknown length has no steps to write out while it is traced.
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
+    return _counted_until(lower, upper, body_fun, init_val, reverse)
+
+
+def _counted_until(
+    lower: Operand, upper: Operand, body_fun: Callable[[Any, Any], R], init_val: object, reverse: Policy
+) -> R:
+    """The loop as a while_loop, for bounds that are known only when it runs."""
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
     begin = _bound(lower)
     start, stop = _of_one_dtype(begin, _bound(upper))

@@ -70,10 +70,7 @@ def described(
     """
     walk = _Walk(place.device, frozenset(donations))
     try:
-        for value in captured_values:
-            # Closed-over arrays come before the arguments, as in the plan.
-            walk.leaf(value, Fetch.CONSTANT, 0, value)
-        walk.arguments(args, kwargs, is_static)
+        walk.everything(captured_values, args, kwargs, is_static)
     except _Indescribable:
         return None
     prepare = _of_the_cpu if place.device is None else _of_a_device
@@ -162,6 +159,19 @@ class _Walk:
         self.device, self.donations = device, donations
         self.nodes: list[Node] = []
         self.buffers: list[Buffer] = []
+
+    def everything(
+        self,
+        captured_values: Sequence[Value],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        is_static: Callable[[int | str], bool],
+    ) -> None:
+        """All inputs of the plan. Errors: _Indescribable."""
+        # Closed-over arrays come before the arguments, as in the plan.
+        for value in captured_values:
+            self.leaf(value, Fetch.CONSTANT, 0, value)
+        self.arguments(args, kwargs, is_static)
 
     def arguments(
         self, args: Sequence[object], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]

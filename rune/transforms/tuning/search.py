@@ -142,12 +142,21 @@ def search(
         if not _wins(last):
             losers.append(Loser(last.schedule, f"not surely faster, {_times(last)}"))
             last = None
-    counts = len(candidates), tried_count, tuple(losers), is_complete
-    if last is None:
-        seconds = median(baseline() for _ in range(ROUNDS[0]))
-        return Outcome(default, default, 1.0, seconds, seconds, *counts)
-    times, defaults = zip(*last.pairs, strict=True)
-    return Outcome(default, last.schedule, last.ratio, median(times), median(defaults), *counts)
+    winner = default if last is None else last.schedule
+    times = _default_times(baseline) if last is None else _winner_times(last)
+    return Outcome(default, winner, *times, len(candidates), tried_count, tuple(losers), is_complete)
+
+
+def _default_times(baseline: Run) -> tuple[float, float, float]:
+    """The ratio and the seconds of an outcome where the default wins."""
+    seconds = median(baseline() for _ in range(ROUNDS[0]))
+    return 1.0, seconds, seconds
+
+
+def _winner_times(winner: Duel) -> tuple[float, float, float]:
+    """The ratio and the seconds of an outcome: of the winner, and of the default beside it."""
+    times, defaults = zip(*winner.pairs, strict=True)
+    return winner.ratio, median(times), median(defaults)
 
 
 # --- which next -------------------------------------------------------------------------------
