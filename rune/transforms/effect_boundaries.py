@@ -29,6 +29,7 @@ def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> e
 def lanes(parent: Interpreter, numbers: Callable[[], Value], join: Callable[[Value], Value]) -> effects.Each:
     """The boundary of vmap. `join` turns a value with a leading axis of lanes into a tracer."""
 
+    # Most functions perform no effect, so the numbers are computed when the first one needs them.
     @functools.cache
     def lane() -> Value:
         # Outside the vmap, all lanes together are one array.

@@ -62,8 +62,9 @@ class Ref:
 
     def __init__(self, value: Any):
         self.value = value
+        # Only values of this interpreter, and of those around it, may be written.
         self.home: Interpreter = current()
-        self.frame = innermost(Frame)
+        self.frame = innermost(Frame)  # the body in which it is not an outer reference
         _alive.add(self)
 
     @property

@@ -44,6 +44,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         value = self.known()
         return self._refuse(error, action, hint) if value is None else value
 
+    # The reads below raise JAX's three classes of errors, which users' code may catch one by one.
     def __bool__(self) -> bool:
         return bool(
             self._read(

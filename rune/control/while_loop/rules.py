@@ -143,6 +143,7 @@ def type_rule(*types: ArrayType, **params: object) -> tuple[ArrayType, ...]:
     """The types of the carry, as the body yields it."""
     loop = sized(unpacked(types, params))
     out_types = tuple(type_with_sizes(t, loop.body_sizes) for t in loop.body.output_types)
+    # In the body of a shard_map the condition may vary along axes of the mesh.
     if [t.along(NONE) for t in loop.condition.output_types] != [TRUTH]:
         refuse("while", loop.condition, types)
     if len(out_types) != len(loop.carry) or not all(map(is_layout, out_types, loop.carry)):

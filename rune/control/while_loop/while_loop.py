@@ -166,6 +166,7 @@ def _beside_number(condition: Traced) -> Program:
 
 
 def _check_condition(condition: Traced) -> None:
+    # A condition has no number of the step to fold in, so it would draw the same in each step.
     if condition.needs:
         raise TransformError("while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number")
     result = ", ".join(map(str, condition.out_types))

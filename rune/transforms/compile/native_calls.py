@@ -208,6 +208,7 @@ class _Walk:
             return [(child, child_fetch, number, k) for k, child in enumerate(value)]
         elif type(value) is dict and all(type(k) is str for k in value):
             self.add(fetch, parent, key, Check.DICT, len(value))
+            # As in a tree, whose leaves are in the order of the keys, whatever that of the dict.
             return [(value[k], Fetch.DICT, number, k) for k in sorted(value)]
         else:
             self.leaf(value, fetch, parent, key)
@@ -303,6 +304,8 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
             # Registered classes are built by Python, from a flat list of leaves.
             leaves = [(Build.LEAF, 0, None)] * out_tree.num_leaves
             return (*leaves, (Build.LIST, len(leaves), None)), out_tree.unflatten
+    # Each node was recorded before its parts, the last part first: reversed, parts come first, in
+    # order.
     return tuple(reversed(records)), None
 
 

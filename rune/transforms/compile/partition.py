@@ -285,6 +285,7 @@ class _Writer:
         results = tuple(v for e in group for v in e.results if v in later)
         self.at.update({v: [device] for v in results})
         body = Program(tuple(inputs), tuple(group), results, name=name)
+        # Segments read the values themselves: copies between them take the place of the moves.
         self.steps.append(Segment(device, substitute(body, self.placement.sources, group)))
 
     def _bring(self, value: Var, device: str) -> None:

@@ -113,12 +113,14 @@ def _piece(program: Program, equations: Sequence[Equation], later_equations: Seq
 
 def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
     """The piece as a function of buffers."""
+    # Now, and not in the first call: tiers.py asks for pieces only after many calls.
     executable = compiled(in_order(piece), device_for(None))
 
     def call(*buffers: np.ndarray) -> Sequence[np.ndarray]:
         try:
             return executable(buffers)
         except LayoutError:  # the result of a NumPy function may be a view
+            # Not those of rank 0, which would get an axis.
             return executable([np.ascontiguousarray(x) if x.ndim else x for x in buffers])
 
     return call

@@ -154,6 +154,7 @@ def wheres(name: str, role: str, prefix: object, values: object) -> list[Where |
                 spec alone or one of an AbstractMesh where no mesh is in force.
     """
     places = spread_prefix(name, role, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
+    # A mesh was accepted as a leaf only to be refused here, by a message about meshes.
     for where in places:
         if isinstance(where, Mesh):
             raise ArgumentError(

@@ -83,6 +83,7 @@ def _run_from(
 def needs_stages(program: Program) -> bool:
     """Whether a run of the program is more than its compiled code."""
     settings = config.current()
+    # As if on one device: callers look for a mesh in the place of the call themselves.
     return any(stage.is_needed(program, settings, CPU) for stage in STAGES)
 
 

@@ -177,6 +177,8 @@ class Traced(Stage):
                 hint="jit(f, device=...) chooses the device",
             )
         device = self.jitted.device
+        # Types do not say where arguments are: as for calls with free ones, which go to the default
+        # device.
         place = committed_to(on(device)) if device else default_place()
         where, program = device_for(place.device), self.trace.program
         lowering = None
@@ -205,6 +207,7 @@ def _kinds(
     jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[tree.TreeDef, tuple[ArrayType, ...], Statics]:
     dynamic, statics = jitted.marks.split(args, kwargs)
+    # Only types count, so arguments may be ShapeDtypeStructs.
     leaves, in_tree = tree.flatten(dynamic)
     return in_tree, tuple(leaf_types("jit", leaves, in_tree)), statics
 
@@ -224,6 +227,7 @@ class Lowered(Stage):
         if compiler_options:
             raise ArgumentError(f"compile: cannot use compiler_options={compiler_options!r} (they are those of XLA)")
         executable = None
+        # A program in parts has no code of its own: its parts are compiled when they run.
         if self.lowering is not None:
             executable = compiled(self.trace.program, self.device, self.trace.donations, self.jitted.schedules)
         stage = (self.jitted, self.trace, self.in_tree, self.types, self.statics, self.out_tree)
@@ -256,6 +260,7 @@ class Lowered(Stage):
         Errors: ArgumentError for a function that runs in parts on several devices.
         """
         costs, evaluate = self._costs("cost_analysis"), self._evaluated
+        # The keys are those of XLA, which code written for JAX looks up.
         return {"flops": float(evaluate(costs.flops)), "bytes accessed": float(evaluate(costs.bytes_moved))}
 
     def _costs(self, operation: str) -> Costs:

@@ -20,6 +20,7 @@ Names = int | str | Iterable[int | str] | None
 Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 == True; the value
 
 
+# For both overloads of `jit`, which would otherwise repeat its keywords.
 class Options(TypedDict, total=False):
     """The keywords of `jit`, which documents them."""
 

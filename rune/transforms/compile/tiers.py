@@ -128,11 +128,13 @@ def _specialised(
     function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
 ) -> Specialised[R] | None:
     """The function of the arrays alone, as compiled code or as a line; None if neither works."""
+    # All other arguments are constants: calls with others are of another kind.
     jitted = jit(_of_arrays(function, args, kwargs))
     try:
         trace = jitted.traced(*arrays)
     except RuneError:  # such as a size that depends on values
         return None
+    # A draw without a key, say, needs another answer in each call.
     if trace.needs or any(v.type.size > SMALL_RESULT for e in trace.program.equations for v in e.results):
         return None
     if all(equation.primitive in _VIEWS for equation in trace.program.equations):
@@ -159,6 +161,7 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
 def _in_line(trace: Traced) -> Specialised[R] | None:
     """The function as a line of NumPy functions; None if they cannot compute it."""
     line = straight_line(trace.program)
+    # A captured value that is not an array on the CPU has no buffer for NumPy.
     return None if line is None or len(_captured(trace)) < len(trace.captured) else _on_buffers(line, trace)
 
 

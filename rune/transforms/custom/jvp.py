@@ -309,6 +309,7 @@ def _batch(
     rule: Callable[..., tuple[list, list]],
     hidden: int,
 ) -> Any:
+    # The rule gives every result lanes, even one that is the same on all, so the function has to.
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)

@@ -442,6 +442,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
 def _batch(
     batched: Sequence[bool], size: Size, *args: Value, program: Program, rule: _Rule | _OnLanes, hidden: int
 ) -> Any:
+    # The rule gives every result lanes, even one that is the same on all, so the function has to.
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)

@@ -76,6 +76,7 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced_outputs: t
     forced_outputs: which are unknown even if they could be computed; none by default.
     """
     known_types = [v.type for v, u in zip(program.inputs, unknown, strict=True) if not u]
+    # Filled by `run`, which can return only the values of the known program.
     parts: list[Any] = []
 
     def run(*known: Value) -> list[Array]:

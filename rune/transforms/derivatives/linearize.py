@@ -75,6 +75,7 @@ class Partial(Stage):
         """The number of cheap steps from numbers to a value; None for other values."""
         if primitive.family not in CHEAP or primitive.multiple_results:
             return None
+        # Any other argument counts as DEPTH, which one more step exceeds.
         below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH for a in args]
         depth = 1 + max(below, default=0)
         return depth if depth <= DEPTH else None

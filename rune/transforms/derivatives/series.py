@@ -271,11 +271,14 @@ class _Operation:
 
     def solution(self, n: int) -> Value | None:
         """a v = b, solved for the last coefficient: a_0 v_n = b_n - a_1 v_(n-1) - ... - a_n v_0."""
+        # The operation is linear in the right-hand side b; all other operands are parts of a.
         at, right = self.interpreter.at, frozenset(*self.primitive.linear_in)
         (result,) = self.results
         right_terms = [at(x, n) if i in right else None for i, x in enumerate(self.args)]
         terms = [self.pushed(right_terms, self.outs[0])]
         for j in range(1, n + 1):
+            # The derivative by a in the direction a_j, where the result is v_(n-j), is minus the
+            # solution for a_j v_(n-j): the sign is that of the rule.
             left_terms = [None if i in right else at(x, j) for i, x in enumerate(self.args)]
             terms.append(self.pushed(left_terms, at(result, n - j)))
         return total([t for t in terms if t is not None])

@@ -127,6 +127,7 @@ class LineWriter:
     def line(self, inputs: Sequence[int], outputs: Sequence[Atom]) -> Line:
         """The steps as a function of buffers."""
         results = [*map(self._result, outputs)]
+        # The order in which `_run` has the values in its list.
         order = [*self.start, *inputs, *[number for step in self.steps for number in step.results]]
         places = {number: place for place, number in enumerate(order)}
         steps = [(s.function, _taking([places[n] for n in s.operands]), s.dtypes) for s in self.steps]

@@ -24,6 +24,7 @@ def laid_out(
     """
     if in_shardings is None and out_shardings is None:
         return function
+    # Arguments are a tuple, and a prefix must have the same containers.
     prefix = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
 
     @functools.wraps(function)

@@ -98,6 +98,7 @@ class _Writer:
                 pending += maker.operands
             else:
                 summands.append(self._summand(atom))
+        # By their text: parameters are dicts, which have no hash.
         kinds = {repr(s and s.sums) for s in summands}
         return None if occurrences != 1 or None in summands or len(kinds) != 1 else summands  # type: ignore[return-value]
 

@@ -179,6 +179,7 @@ def _giving_residuals(program: Program, count: int, region: Region) -> tuple[Pro
 
 def _differing(atom: Atom, region: Region) -> tuple[Name, ...]:
     """The axes along which the devices may have different values."""
+    # Without types any value may differ along any axis.
     return tuple(n for n in region.manual if n in atom.type.varying) if region.is_typed else region.manual
 
 
@@ -266,6 +267,7 @@ def _with_lanes(batched_values: Sequence[bool], specs: Specs) -> Specs:
 
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     in_specs, out_specs = equation.params["in_specs"], equation.params["out_specs"]
+    # As `call_rules.dead_code`, but specs go with their operands and results.
     smaller, used_inputs = call_rules.of_results(equation.params["program"], tuple(used_results))
     return replace(
         equation,
@@ -280,6 +282,7 @@ def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
+# No rule to expand it: the programs of devices are made (localize.py) before anything is lowered.
 shard_map_primitive: HigherOrder = HigherOrder(
     "shard_map",
     "program",

@@ -37,6 +37,7 @@ def uncut(ndim: int) -> Layout:
 
 def spec_of(layout: Layout) -> PartitionSpec:
     """The spec of a layout."""
+    # Without names for trailing axes that are not split, so that one layout has one spec.
     cut = [n for n, names in enumerate(layout) if names]
     return PartitionSpec(*layout[: cut[-1] + 1 if cut else 0])
 
@@ -69,6 +70,7 @@ def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value
     for axis, names in enumerate(source):
         for name in reversed(names[common[axis] :]):
             block = gathered(block, axis, name, mesh.shape[name])
+    # Outermost axes first: each device takes its part of the part.
     for axis, names in enumerate(target):
         for name in names[common[axis] :]:
             block = mesh_part(block, axis=axis, axis_name=name, lanes=mesh.shape[name])

@@ -164,6 +164,8 @@ def _sharded(
     function: Callable[..., R], region_here: Callable[[], Region], in_specs: object, out_specs: object
 ) -> Callable[..., R]:
     require_callable("shard_map", function)
+    # A list of specs is accepted, too; but arguments are a tuple, and a prefix has the same
+    # containers.
     over_devices = Sharded(
         function, region_here, tuple(in_specs) if isinstance(in_specs, list) else in_specs, out_specs
     )
