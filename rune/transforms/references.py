@@ -200,7 +200,7 @@ class Frame:
     notes:   the uses after which the body has to carry the reference
     """
 
-    __slots__ = ("_held", "_noted", "_outer", "notes", "owner", "refs", "refuses", "values")
+    __slots__ = ("_outer", "_saved_states", "_used_refs", "notes", "owner", "refs", "refuses", "values")
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ def _stored_or_compiled(program: Program, device: Device, donations: tuple[int, 
 
 
 def _recorded(backend: Backend, plan: Plan) -> Executable:
-    # A draft is compiled in less time, and replaced if it is called often (decision 0095).
+    # A draft is compiled in less time, and replaced once further calls show its worth (0095).
     return backend.draft(plan) if isinstance(backend, Drafts) else backend.record(plan)
 
 

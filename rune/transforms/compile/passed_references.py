@@ -103,7 +103,7 @@ def _beside(
 class Passing:
     """A jitted function as a function of values, and the references that it closes over."""
 
-    __slots__ = ("around", "call", "compiled")
+    __slots__ = ("around", "call", "compiled_function")
 
     def __init__(self, compiled_function: Compiled):
         self.around: tuple[Ref, ...] = ()

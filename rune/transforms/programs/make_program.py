@@ -117,7 +117,7 @@ def program_maker(
 class NamedAxes(Interpreter):
     """Names axes, and leaves all operations to the enclosing interpreter."""
 
-    __slots__ = ("named",)
+    __slots__ = ("axes_by_name",)
 
     def __init__(self, parent: Interpreter, axes_by_name: Mapping[Hashable, Axis]):
         super().__init__(parent)
