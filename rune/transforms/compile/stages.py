@@ -23,6 +23,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
+from rune.ops.arithmetic import convert
 from rune.records import dataclass
 from rune.sharding.shardings import SingleDeviceSharding
 from rune.transforms.arguments import value_leaves
@@ -315,6 +316,17 @@ class Compiled(Lowered):
                 f"compiled: cannot transform {self.fun_name} (it is compiled code, for values)",
                 hint="transform the jitted function instead",
             )
+        types = self._checked_types(leaves, treedef)
+        # Of the right types, arguments lead the jitted function to the same trace and this code.
+        # Weakness, in which they may differ, would lead it to another one.
+        if [t.weak for t in types] != [t.weak for t in self.types]:
+            values = [_of_type(x, a, e) for x, a, e in zip(leaves, types, self.types, strict=True)]
+            args, kwargs = tree.unflatten(treedef, values)
+        full, keywords = with_statics((args, kwargs), self.statics)
+        return self.jitted(*full, **keywords)
+
+    def _checked_types(self, leaves: Sequence[Value], treedef: tree.TreeDef) -> list[ArrayType]:
+        """The types of the leaves. Errors: TransformError for another shape or dtype."""
         # References are checked by their values, but passed on themselves, to be written.
         values = [x.value if isinstance(x, Ref) else x for x in leaves]
         types = [typeof(x) for x in value_leaves("compiled", values, treedef)]
@@ -324,9 +336,7 @@ class Compiled(Lowered):
                 raise TransformError(
                     f"compiled: cannot call {self.fun_name} with {actual} (it was compiled for {expected_type})"
                 )
-        # The jitted function finds the same trace, and so runs this code.
-        full, keywords = with_statics((args, kwargs), self.statics)
-        return self.jitted(*full, **keywords)
+        return types
 
     # JAX has both spellings.
     call = __call__
@@ -370,3 +380,11 @@ class Compiled(Lowered):
     def runtime_executable(self) -> Executable | None:
         """The executable of rune's backend; None for a program that runs in parts."""
         return self.executable
+
+
+def _of_type(value: Value, actual: ArrayType, expected_type: ArrayType) -> Value:
+    """The value, as weak as this type, from which it differs in nothing else."""
+    # A reference keeps its own weakness: it is written, and so passed on itself.
+    if actual.weak == expected_type.weak or isinstance(value, Ref):
+        return value
+    return convert(value, dtype=expected_type.dtype, weak=expected_type.weak)
