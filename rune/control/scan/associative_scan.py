@@ -59,7 +59,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: T, reverse: bool = Fa
     return tree.unflatten(treedef, prefixes)
 
 
-def _combined(fn: Callable[[Any, Any], Any], treedef: tree.TreeDef, a: Leaves, b: Leaves) -> list[Value]:
+def _combined(fn: Callable[..., object], treedef: tree.TreeDef, a: Leaves, b: Leaves) -> list[Value]:
     """The leaves of fn(a, b). Errors: TransformError for another tree, or other shapes."""
     out_leaves, out_tree = tree.flatten(fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))
     if out_tree != treedef:

@@ -260,9 +260,7 @@ def fori_loop(
     return _counted_until(lower, upper, body_fun, init_val, reverse)
 
 
-def _counted_until(
-    lower: Operand, upper: Operand, body_fun: Callable[[Any, Any], R], init_val: object, reverse: Policy
-) -> R:
+def _counted_until(lower: Operand, upper: Operand, body_fun: Callable[..., R], init_val: object, reverse: Policy) -> R:
     """The loop as a while_loop, for bounds that are known only when it runs."""
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
     begin = _bound(lower)
