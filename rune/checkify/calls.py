@@ -146,9 +146,9 @@ def _call_jitted(jitted: Jitted[..., object], args: tuple, kwargs: Mapping[str, 
     """Call a jitted function inside a checked call, and continue with the words it returns."""
     state = innermost(State)
     assert state is not None
-    if jitted.checked is None:
-        jitted.checked = _part_of(jitted)
-    function, part = cast("_Checked", jitted.checked)
+    if jitted.check_parts is None:
+        jitted.check_parts = _part_of(jitted)
+    function, part = cast("_Checked", jitted.check_parts)
     with inside(Callers, replace(callers(), of_jitted=None)):
         words, result = part(*args, **kwargs, **{_WORDS: state[...]})
     state.note(function)
@@ -161,7 +161,7 @@ _Checked = tuple[Part, Jitted[..., tuple[Array, object]]]
 
 def _part_of(jitted: Jitted[..., object]) -> _Checked:
     function = Part(jitted.function)
-    options = jitted.marked, jitted.symbolic, jitted.device, jitted.schedules, (), jitted.inline
+    options = jitted.marks, jitted.symbolic, jitted.device, jitted.schedules, (), jitted.inline
     return function, Jitted(function, *options)
 
 

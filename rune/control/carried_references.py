@@ -57,8 +57,8 @@ def condition(owner: str, f: Function, refs: Refs) -> Function:
             with Frame(f"{owner}: cond_fun", refs, values) as frame:
                 result = f(value)
         # References that the loop does not carry yet: carrying them would not help a condition.
-        except Written as written:
-            raise InCondition from written
+        except Written as signal:
+            raise InCondition from signal
         if any(before is not after for before, after in zip(values, frame.values, strict=True)):
             raise InCondition
         return result

@@ -30,10 +30,10 @@ def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[V
     values = list(init)
     # Ends: a leaf that was promoted is strong, and strong leaves are not promoted again.
     while True:
-        traced = trace_body([type_of(v) for v in values])
-        promoted_values = [_promoted(v, t) for v, t in zip(values, traced.out_types)]
+        body = trace_body([type_of(v) for v in values])
+        promoted_values = [_promoted(v, t) for v, t in zip(values, body.out_types)]
         if all(a is b for a, b in zip(promoted_values, values)):
-            return [_strengthened(v, t) for v, t in zip(values, traced.out_types)], traced
+            return [_strengthened(v, t) for v, t in zip(values, body.out_types)], body
         values = promoted_values  # the dtype of one leaf may change what the body returns for others
 
 

@@ -45,6 +45,7 @@ class Groups(Generic[T]):
         return type(self)(*(_filled(group, following) for group in self._groups()))
 
     def _groups(self) -> list[object]:
+        # Not `astuple`, which would copy the values.
         return [getattr(self, field.name) for field in fields(self)]
 
 

@@ -6,7 +6,6 @@ remains a loop of the program.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsInt
 
@@ -37,7 +36,7 @@ def known_number(value: object) -> int | None:
 def branch(number: object, functions: Sequence[Function]) -> Function | None:
     """The function with this number, clamped to the range; None if the number is traced."""
     position = known_number(number)
-    return None if position is None else functions[builtins.max(0, builtins.min(position, len(functions) - 1))]
+    return None if position is None else functions[max(0, min(position, len(functions) - 1))]
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: object) -> Pair:

@@ -112,15 +112,15 @@ def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
 
 
 @per_program
-def batch_body(body: Program, counts: Counts, batched: Flags, size: Size) -> tuple[Program, Flags, Flags]:
+def batch_body(body: Program, counts: Counts, batched_inputs: Flags, size: Size) -> tuple[Program, Flags, Flags]:
     """The body on all lanes; which carries have lanes, and which rows of results have them."""
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
-        flags = _flags(counts, batched, carries)
+        flags = _flags(counts, batched_inputs, carries)
         return batch_program(body, flags, size, _forced(body, carries))
 
     count = counts[1]
-    carries = fixpoint(_carried(counts, batched), lambda c: rewritten(c)[1][:count])
+    carries = fixpoint(_carried(counts, batched_inputs), lambda c: rewritten(c)[1][:count])
     program, batched_outputs = rewritten(carries)
     return program, carries, batched_outputs[count:]
 
@@ -135,19 +135,20 @@ class SplitBody:
     A residual is a value of the known part that the unknown part reads. Residuals are sorted by how
     often they change: those that no step changes are computed once, before the loop.
 
-    hoisted:  the known consts numbered `hoisted_from` -> residuals that no step changes
-    known:    known consts, carries, rows -> next known carries, rows: known results, then residuals
-    unknown:  residuals that no step changes (the known consts numbered `shared`, then the outputs
-              of `hoisted`), unknown consts, unknown carries, residuals of one step (the rows of
-              `known` numbered `steps`, then the known rows numbered `rows`), unknown rows
-              -> the unknown results
+    preheader:  the known consts numbered `preheader_consts` -> residuals that no step changes
+    known:      known consts, carries, rows -> next known carries, rows: known results, then
+                residuals
+    unknown:    residuals that no step changes (the known consts numbered `shared_consts`, then the
+                outputs of `preheader`), unknown consts, unknown carries, residuals of one step (the
+                rows of `known` numbered `steps`, then the known rows numbered `rows`), unknown rows
+                -> the unknown results
     """
 
-    hoisted: Program
-    hoisted_from: tuple[int, ...]
+    preheader: Program
+    preheader_consts: tuple[int, ...]
     known: Program
     unknown: Program
-    shared: tuple[int, ...]
+    shared_consts: tuple[int, ...]
     steps: tuple[int, ...]
     rows: tuple[int, ...]
     carries: Flags  # which carries are unknown
@@ -198,10 +199,10 @@ def _residuals(
     split: SplitProgram, result_count: int, first_carry: int, first_row: int, invariant: Flags
 ) -> Iterator[_Residual]:
     """The residuals of a split whose known part yields `result_count` results before them."""
-    computed = iter(zip(split.known.outputs[result_count:], invariant, strict=True))
+    computed_residuals = iter(zip(split.known.outputs[result_count:], invariant, strict=True))
     for number, source in enumerate(split.residual_inputs):
         if source is None:
-            atom, is_invariant = next(computed)
+            atom, is_invariant = next(computed_residuals)
             yield _Residual(number, "hoisted" if is_invariant else "step", 0, atom)
         else:
             # A carry that is a residual changes in every step, and no array of its values exists.
@@ -214,7 +215,7 @@ def _sorted(split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags,
     first_carry = unknown[: counts[0]].count(False)
     first_row = first_carry + carries.count(False)
     result_count = sum(split.known_outputs)
-    hoisted, hoisted_from, invariant = _hoist(split.known, first_carry, result_count)
+    preheader, preheader_consts, invariant = _hoist(split.known, first_carry, result_count)
     by_kind: dict[str, list[_Residual]] = {"shared": [], "hoisted": [], "step": [], "row": []}
     for residual in _residuals(split, result_count, first_carry, first_row, invariant):
         by_kind[residual.kind].append(residual)
@@ -238,11 +239,11 @@ def _sorted(split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags,
         *unknown_inputs.rows,
     )
     return SplitBody(
-        hoisted=hoisted,
-        hoisted_from=hoisted_from,
+        preheader=preheader,
+        preheader_consts=preheader_consts,
         known=_tidy(replace(split.known, outputs=(*next_carries, *rows))),
         unknown=arranged(split.unknown, order, tuple(range(len(split.unknown.outputs)))),
-        shared=tuple(r.source for r in by_kind["shared"]),
+        shared_consts=tuple(r.source for r in by_kind["shared"]),
         steps=tuple(rows.index(r.atom) for r in by_kind["step"]),
         rows=tuple(r.source - first_row for r in by_kind["row"]),
         carries=carries,
@@ -312,8 +313,8 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
     const_count = is_linear.consts.count(True)
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
-        forced = (*(False,) * const_count, *carries, *(False,) * is_linear.rows.count(True))
-        return transpose_program(body, linear, (*carries, *row_flags), forced)
+        forced_inputs = (*(False,) * const_count, *carries, *(False,) * is_linear.rows.count(True))
+        return transpose_program(body, linear, (*carries, *row_flags), forced_inputs)
 
     def step(carries: Flags) -> Flags:
         return rewritten(carries)[1][const_count : const_count + counts[1]]

@@ -127,13 +127,13 @@ def with_slots(program: Program, count: int, numbers: Sequence[int], slots: Sequ
 def has_equation(program: Program, predicate: Callable[[Equation], bool]) -> bool:
     """Whether the predicate holds for an equation of the program or of a program inside it."""
     # A program may be called from many equations; visiting it once keeps this linear.
-    pending, visited = [program], {program}
+    pending, visited_programs = [program], {program}
     while pending:
         for equation in pending.pop().equations:
             if predicate(equation):
                 return True
-            inner = set(subprograms(equation)) - visited
-            visited |= inner
+            inner = set(subprograms(equation)) - visited_programs
+            visited_programs |= inner
             pending += inner
     return False
 

@@ -42,26 +42,27 @@ NUMBER = ArrayType((), dtypes.u32)
 class Traced:
     """A program, the values for its leading inputs, and the tree of its results.
 
-    numbered:  whether an effect asked for the number of the step, as draws without a key do. Then
-               the number, a u32[], is a carry before all others, and the program increments it
-    needs:     effects that the program answers itself, from values among the captured ones
+    is_numbered:  whether an effect asked for the number of the step, as draws without a key do.
+                  Then the number, a u32[], is a carry before all others, and the program increments
+                  it
+    needs:        effects that the program answers itself, from values among the captured ones
     """
 
     program: Program
     captured: tuple[Value, ...]
     out_tree: tree.TreeDef
-    numbered: bool
+    is_numbered: bool
     needs: tuple[Need, ...]
 
     @property
     def out_types(self) -> tuple[ArrayType, ...]:
         """Types of the function's results."""
-        return self.program.output_types[self.numbered :]
+        return self.program.output_types[self.is_numbered :]
 
     @property
     def counter(self) -> list[Value]:
         """The number of the first step, if steps are numbered."""
-        return [np.uint32(0)] if self.numbered else []
+        return [np.uint32(0)] if self.is_numbered else []
 
     def tell(self) -> None:
         """Tell outer handlers what the program uses of their answers."""
@@ -93,29 +94,29 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
         recorders.append(recording)
         return [*(add(n, np.uint32(1)) for n in numbers), *outs]
 
-    staged = stage(flat, types, function_name(function.function))
+    closure = stage(flat, types, function_name(function.function))
     # Effects add inputs while the function runs, so theirs follow those of the arguments.
-    argument_vars, added_vars = parts(staged.own_inputs, len(types))
+    argument_vars, added_vars = parts(closure.own_inputs, len(types))
     number_vars = [v for v in added_vars if numbers and v is numbers[0].variable]
     effect_vars = [v for v in added_vars if v not in number_vars]
-    captured = staged.program.inputs[: len(staged.captured)]
+    captured_vars = closure.program.inputs[: len(closure.captured)]
     # A loop counts its inputs from the front: consts first, then what it carries, then rows.
-    inputs = (*captured, *effect_vars, *number_vars, *argument_vars)
+    inputs = (*captured_vars, *effect_vars, *number_vars, *argument_vars)
     return Traced(
-        replace(staged.program, inputs=inputs),
-        (*staged.captured, *recorders[-1].inputs.entered),
+        replace(closure.program, inputs=inputs),
+        (*closure.captured, *recorders[-1].inputs.entered),
         function.out_tree,
         bool(numbers),
         recorders[-1].inputs.needs(),
     )
 
 
-def share_captured(traced: Sequence[Traced]) -> list[Traced]:
+def share_captured(traces: Sequence[Traced]) -> list[Traced]:
     """The same functions, each also taking the values that the others captured."""
     # By identity: `==` on arrays is an operation, and equal values may be different arrays.
-    captured_vars = [dict(zip(_places(t.captured), t.program.inputs)) for t in traced]
+    captured_vars = [dict(zip(_places(t.captured), t.program.inputs)) for t in traces]
     # A value that one function captures twice has two inputs there, so it needs two places.
-    values = {place: v for t in traced for place, v in _places(t.captured).items()}
+    values = {place: v for t in traces for place, v in _places(t.captured).items()}
     types = {place: var.type for variables in captured_vars for place, var in variables.items()}
 
     def widened(t: Traced, variables: Mapping[tuple[int, int], Var]) -> Traced:
@@ -123,7 +124,7 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
         inputs = (*leading, *t.program.inputs[len(t.captured) :])
         return replace(t, program=replace(t.program, inputs=inputs), captured=tuple(values.values()))
 
-    return [widened(t, variables) for t, variables in zip(traced, captured_vars)]
+    return [widened(t, variables) for t, variables in zip(traces, captured_vars)]
 
 
 def _places(values: Sequence[Value]) -> dict[tuple[int, int], Value]:
@@ -136,45 +137,45 @@ def _places(values: Sequence[Value]) -> dict[tuple[int, int], Value]:
     return places
 
 
-def tell_one_of(traced: Sequence[Traced]) -> None:
+def tell_one_of(traces: Sequence[Traced]) -> None:
     """Tell outer handlers the most that any one of the programs uses: only one of them runs."""
     needs: dict[object, Need] = {}
-    for need in (n for t in traced for n in t.needs):
+    for need in (n for t in traces for n in t.needs):
         kind = need.about.kind
         needs[kind] = need.or_else(needs[kind]) if kind in needs else need
     for need in needs.values():
         need.tell()
 
 
-def with_carry(traced: Traced, types: Sequence[ArrayType]) -> Program:
+def with_carry(traced_function: Traced, types: Sequence[ArrayType]) -> Program:
     """The program of a loop's body with carries of these types, which differ in weakness."""
-    return retyped(with_inputs_of(traced, types), types)
+    return retyped(with_inputs_of(traced_function, types), types)
 
 
-def with_inputs_of(traced: Traced, types: Sequence[ArrayType]) -> Traced:
+def with_inputs_of(traced_function: Traced, types: Sequence[ArrayType]) -> Traced:
     """The same function for first arguments of these types, which it converts to the traced types.
 
     before: f(%0: f32*[]) { ... }
     after:  f(%1: f32[]) { %0: f32*[] = convert %1 {dtype=f32, weak=true}; ... }
     """
-    inputs = list(traced.program.inputs)
+    inputs = list(traced_function.program.inputs)
     conversions: list[Equation] = []
     # Along the axes of the traced input: a conversion changes weakness, not variation.
-    for i, target in enumerate(types, len(traced.captured) + len(traced.counter)):
+    for i, target in enumerate(types, len(traced_function.captured) + len(traced_function.counter)):
         var = inputs[i]
         if var.type != target.along(var.type.varying):
             inputs[i] = Var(target.along(var.type.varying))
             conversions.append(
                 Equation(convert, (inputs[i],), {"dtype": var.type.dtype, "weak": var.type.weak}, (var,))
             )
-    program = replace(traced.program, inputs=tuple(inputs))
-    return replace(traced, program=program.with_equations((*conversions, *program.equations), program.outputs))
+    program = replace(traced_function.program, inputs=tuple(inputs))
+    return replace(traced_function, program=program.with_equations((*conversions, *program.equations), program.outputs))
 
 
-def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
+def retyped(traced_function: Traced, types: Sequence[ArrayType]) -> Program:
     """The program with its first results converted to these types, which differ in weakness."""
     # The number of the step, if there is one, leads the outputs and needs no conversion.
-    program, first = traced.program, len(traced.counter)
+    program, first = traced_function.program, len(traced_function.counter)
     outputs = list(program.outputs)
     conversions: list[Equation] = []
     for i, target in enumerate(types, first):

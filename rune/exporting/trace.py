@@ -40,7 +40,7 @@ def exported_function(
         raise ArgumentError("export: cannot give sizes to a jitted function", hint="jit(f, dims=..., in_dims=...)")
     jitted = function if is_jitted else jit(function, dims=dims, in_dims=in_dims)
     traced = jitted.trace(*args, **kwargs)
-    trace = traced.traced
+    trace = traced.trace
     if trace.needs or trace.serves_one_call:
         raise ArgumentError(
             f"export: cannot store {trace.program.name} (it asks for a random key, or for a traced value)",

@@ -139,6 +139,7 @@ def named(wrapper: Callable[..., object], function: Callable[..., object], by: s
         if not hasattr(wrapper, name):
             setattr(wrapper, name, value)
     put_on(wrapper, function)
+    # `put_on` has copied the name of a function that has one; a partial has none to copy.
     if not is_named(function):
         wrapper.__name__ = function_name(function)
     wrapper.name_in_programs = f"{by}({function_name(function)})"  # type: ignore[attr-defined]

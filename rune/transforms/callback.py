@@ -63,6 +63,7 @@ class HostCall:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
+    # Equal calls make equal programs, so a loop with a callback finds its compiled code again.
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, HostCall):
             return NotImplemented

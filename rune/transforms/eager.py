@@ -43,6 +43,8 @@ class Evaluate(Interpreter):
     """Computes at once. Values are Arrays, NumPy arrays and Python scalars."""
 
     __slots__ = ()
+    # Stages are core's, which knows no arithmetic: the outermost interpreter gives their tracers
+    # some.
     stage_tracer = TracedArray
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:

@@ -21,6 +21,7 @@ def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> e
     assert isinstance(stage, Stage)
     parent = stage.parent
     assert parent is not None
+    # Handlers outside answer in the parent, so that their work is not written into the program.
     inputs = effects.Inputs(lambda value: new_input(stage, type_of(value)), lambda: use(parent))
     return effects.Recorder(inputs, index)
 
@@ -28,6 +29,7 @@ def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> e
 def lanes(parent: Interpreter, numbers: Callable[[], Value], join: Callable[[Value], Value]) -> effects.Each:
     """The boundary of vmap. `join` turns a value with a leading axis of lanes into a tracer."""
 
+    # Most functions perform no effect, so the numbers are computed when the first one needs them.
     @functools.cache
     def lane() -> Value:
         # Outside the vmap, all lanes together are one array.

@@ -69,6 +69,7 @@ class ShapeDtypeStruct:
         if not isinstance(sharding, Sharding | None):
             raise ArgumentError(f"ShapeDtypeStruct: cannot use sharding={sharding!r} (a Sharding required)")
         refuse_other("ShapeDtypeStruct", manual_axis_type=(manual_axis_type, None), is_ref=(is_ref, False))
+        # The class is frozen, since structs are parts of keys; so fields are set in this way.
         object.__setattr__(self, "shape", tuple(shape))
         object.__setattr__(self, "dtype", dtypes.public(dtypes.named(dtype)))
         object.__setattr__(self, "weak_type", weak_type)
@@ -118,6 +119,7 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         if not self.shape:
+            # The error that an array without axes raises.
             raise TypeError("len() of a ShapeDtypeStruct without axes")
         return self.shape[0]  # type: ignore[return-value]
 
@@ -189,9 +191,9 @@ def eval_shape(function: Callable[..., object], *args: object, **kwargs: object)
         results.append((out_tree, struct_types))
         return array_leaves("eval_shape", [x if t is None else 0.0 for x, t in zip(outs, struct_types)], out_tree)
 
-    staged = stage(flat, types, function_name(function))
+    closure = stage(flat, types, function_name(function))
     out_tree, struct_types = results[-1]
-    out_types = [traced if t is None else t for traced, t in zip(staged.program.output_types, struct_types)]
+    out_types = [traced_type if t is None else t for traced_type, t in zip(closure.program.output_types, struct_types)]
     return tree.unflatten(out_tree, map(abstract, out_types))
 
 

@@ -20,6 +20,7 @@ class Known(Interpreter):
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The result at once, or the result in the parent."""
         if not any(isinstance(a, Tracer) for a in args):
+            # Not in the parent, which would write the operation down or batch it.
             return EVALUATE.process(primitive, args, params)
         assert self.parent is not None
         return self.parent.process(primitive, args, params)
@@ -43,6 +44,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
     >>> f(2.0)
     Array(12., f32*[], cpu:0)
     """
+    # Nothing is traced here, so every operation runs at once anyway.
     if is_evaluating():
         yield
         return

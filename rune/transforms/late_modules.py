@@ -7,6 +7,9 @@ from types import ModuleType
 
 from rune import locks
 
+# `locks.load` imports under the lock of imports and without collections of garbage. The modules are
+# cached here, since most of these functions are called on the way to every compilation.
+
 
 @functools.cache
 def compiler() -> ModuleType:

@@ -62,8 +62,9 @@ class Ref:
 
     def __init__(self, value: Any):
         self.value = value
+        # Only values of this interpreter, and of those around it, may be written.
         self.home: Interpreter = current()
-        self.frame = innermost(Frame)
+        self.frame = innermost(Frame)  # the body in which it is not an outer reference
         _alive.add(self)
 
     @property
@@ -104,6 +105,8 @@ class Ref:
         part = type_of(self.value) if index is Ellipsis else type_of(self.value[index])
         fitting = _fitting(part, value)
         if index is Ellipsis:
+            # A weak value takes the dtype of the array; any other already has it, and replaces the
+            # array.
             _write(self, self.value.at[...].set(fitting) if type_of(fitting).weak else fitting)
         else:
             _write(self, self.value.at[index].set(fitting))
@@ -175,6 +178,7 @@ class Outside(TransformError):
     """A separately traced function has used an outer reference."""
 
 
+# Not an Exception, which code of the user in the body might catch.
 class Written(BaseException):
     """A body has used outer references that it has to carry. Caught by the loop, branch or call."""
 
@@ -196,7 +200,7 @@ class Frame:
     notes:   the uses after which the body has to carry the reference
     """
 
-    __slots__ = ("_held", "_noted", "_outer", "notes", "owner", "refs", "refuses", "values")
+    __slots__ = ("_outer", "_saved_states", "_used_refs", "notes", "owner", "refs", "refuses", "values")
 
     def __init__(
         self,
@@ -208,8 +212,8 @@ class Frame:
     ):
         self.owner, self.refs, self.values = owner, refs, values
         self.refuses, self.notes = refuses, notes
-        self._held: list[tuple[Ref, Any, Interpreter, Frame | None]] = []
-        self._noted: dict[int, Ref] = {}
+        self._saved_states: list[tuple[Ref, Any, Interpreter, Frame | None]] = []
+        self._used_refs: dict[int, Ref] = {}
 
     def __enter__(self) -> Frame:
         self._outer = innermost(Frame)
@@ -222,23 +226,23 @@ class Frame:
     def __exit__(self, error: object, value: object, traceback: object) -> None:
         self.values = [ref.value for ref in self.refs]
         # Reversed, so that a reference that was held twice gets its first value back.
-        for ref, content, home, frame in reversed(self._held):
+        for ref, content, home, frame in reversed(self._saved_states):
             ref.value, ref.home, ref.frame = content, home, frame
         put(Frame, self._outer)
-        if error is None and self._noted:
-            raise Written(tuple(self._noted.values()))
+        if error is None and self._used_refs:
+            raise Written(tuple(self._used_refs.values()))
 
     def note(self, ref: Ref, use: str) -> None:
         """Handle the use of an outer reference here."""
         if use in self.refuses:
             ref.refuse(self.owner, use)
-        if use in self.notes and id(ref) not in self._noted:
+        if use in self.notes and id(ref) not in self._used_refs:
             # A write is undone on exit: the body is traced again, and would write once more.
             self._hold(ref)
-            self._noted[id(ref)] = ref
+            self._used_refs[id(ref)] = ref
 
     def _hold(self, ref: Ref) -> None:
-        self._held.append((ref, ref.value, ref.home, ref.frame))
+        self._saved_states.append((ref, ref.value, ref.home, ref.frame))
 
 
 _alive: weakref.WeakSet[Ref] = weakref.WeakSet()
@@ -257,6 +261,7 @@ def _note(ref: Ref, use: str) -> bool:
 def _write(ref: Ref, value: object) -> None:
     if not _is_around(value, ref.home):
         value = ref.settled(value)
+    # In a body that does not carry the reference yet any value will do: this trace is dropped.
     if not _note(ref, _WRITE) and not _is_around(value, ref.home):
         raise TransformError(
             f"Ref: cannot write {type_of(value)} of an inner transformation (into a reference from outside)", hint=_HINT
@@ -295,8 +300,8 @@ def threaded(run: Callable[[Sequence[Ref]], R]) -> R:
     while _alive:
         try:
             return run(refs)
-        except Written as written:
-            refs = (*refs, *written.refs)
+        except Written as signal:
+            refs = (*refs, *signal.refs)
     return run(())
 
 

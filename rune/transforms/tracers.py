@@ -44,6 +44,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         value = self.known()
         return self._refuse(error, action, hint) if value is None else value
 
+    # The reads below raise JAX's three classes of errors, which users' code may catch one by one.
     def __bool__(self) -> bool:
         return bool(
             self._read(
@@ -103,6 +104,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
             "use the function of the same name in rune.numpy",
         )
 
+    # A traced value cannot change, so a copy is the value itself, as in JAX.
     def __copy__(self) -> ValueTracer:
         return self
 
@@ -122,4 +124,5 @@ class TracedArray(ValueTracer, StageTracer):
     __slots__ = ()
 
 
+# So that isinstance(x, rune.Array), which users write in tree.map, holds while tracing as well.
 Array.register(ValueTracer)

@@ -25,10 +25,10 @@ def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwi
     return otherwise.format(shown(a), shown(b))
 
 
-def results_differ(expected: TreeDef, actual: TreeDef) -> str:
+def results_differ(expected_tree: TreeDef, actual: TreeDef) -> str:
     """The difference of a rule's results from those of its function, for messages."""
     return mismatch(
-        expected,
+        expected_tree,
         actual,
         "it does not give result{}".format,
         "the function has no result{}".format,

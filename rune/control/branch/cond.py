@@ -223,17 +223,17 @@ def _chosen(
     leaves, treedef = flatten_values(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
-    traced = _once_each(functions, lambda f: trace(Flat(name, f, treedef), types))
-    _check_results(name, labels, traced, of_results)
+    branch_traces = _once_each(functions, lambda f: trace(Flat(name, f, treedef), types))
+    _check_results(name, labels, branch_traces, of_results)
     # All branches of an equation take the same operands and yield the same types.
     # As in JAX, a result is weak if that of the first branch is. A step that either returns a new
     # state or keeps the old one then leaves a Python number weak, so a jitted function around it
     # is traced once.
-    traced, types = share_captured(traced), traced[0].out_types
-    branches = tuple(interned(retyped(t, types)) for t in traced)
-    tell_one_of(traced)
-    outs = cond_primitive(number, *traced[0].captured, *leaves, branches=branches)
-    return tree.unflatten(traced[0].out_tree, outs)
+    branch_traces, types = share_captured(branch_traces), branch_traces[0].out_types
+    branches = tuple(interned(retyped(t, types)) for t in branch_traces)
+    tell_one_of(branch_traces)
+    outs = cond_primitive(number, *branch_traces[0].captured, *leaves, branches=branches)
+    return tree.unflatten(branch_traces[0].out_tree, outs)
 
 
 def _once_each(functions: Sequence[Callable[..., object]], make: Callable[[Callable[..., object]], R]) -> list[R]:
@@ -249,12 +249,12 @@ def _first(outputs: TreeDef) -> TreeDef:
 
 
 def _check_results(
-    name: str, labels: Sequence[str], traced: Sequence[Traced], of_results: Callable[[TreeDef], TreeDef]
+    name: str, labels: Sequence[str], branch_traces: Sequence[Traced], of_results: Callable[[TreeDef], TreeDef]
 ) -> None:
-    first = traced[0]
+    first = branch_traces[0]
     # Messages must not mention values of references, which the user's functions do not return.
     results = of_results(first.out_tree)
-    for label, other in zip(labels, traced):
+    for label, other in zip(labels, branch_traces):
         if other.out_tree != first.out_tree:
             raise TransformError(
                 f"{name}: cannot choose between results of different structures "

@@ -157,14 +157,14 @@ class _Split:
     """Branches split by what is known.
 
     known:    known operands -> known results, residual slots
-    unknown:  residual slots, the known operands `passed`, unknown operands -> unknown results
+    unknown:  residual slots, the `passed_operands`, unknown operands -> unknown results
 
     A residual that is an operand of the equation is passed on, and takes no slot.
     """
 
     known: Branches
     unknown: Branches
-    passed: tuple[int, ...]
+    passed_operands: tuple[int, ...]
     known_outputs: Flags
 
 
@@ -179,19 +179,22 @@ def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
     # The known part yields its results first, and then the residuals that it computed.
     slots, places = slots_for([split.known.output_types[count:] for split in splits])
     # One branch may read an operand as a residual that another does not: all take all of them.
-    passed = sorted({n for split in splits for n in split.residual_inputs if n is not None})
+    passed_operands = sorted({n for split in splits for n in split.residual_inputs if n is not None})
     known_types = omit(first.input_types, unknown)
-    types = (*slots, *(known_types[n] for n in passed), *pick(first.input_types, unknown))
+    types = (*slots, *(known_types[n] for n in passed_operands), *pick(first.input_types, unknown))
     known_branches, unknown_branches = [], []
     for split, branch_slots in zip(splits, places):
         known_branches.append(with_slots(split.known, count, branch_slots, slots))
-        computed = iter(branch_slots)  # residuals that the branch computes, in their order
+        computed_slots = iter(branch_slots)  # residuals that the branch computes, in their order
         first_passed = len(slots)
-        positions = [next(computed) if n is None else first_passed + passed.index(n) for n in split.residual_inputs]
-        positions += range(first_passed + len(passed), len(types))
+        positions = [
+            next(computed_slots) if n is None else first_passed + passed_operands.index(n)
+            for n in split.residual_inputs
+        ]
+        positions += range(first_passed + len(passed_operands), len(types))
         unknown_branches.append(with_inputs(split.unknown, tuple(positions), types))
     known_outputs = tuple(not f for f in unknown_results)
-    return _Split(tuple(known_branches), tuple(unknown_branches), tuple(passed), known_outputs)
+    return _Split(tuple(known_branches), tuple(unknown_branches), tuple(passed_operands), known_outputs)
 
 
 def _partial(
@@ -210,8 +213,8 @@ def _partial(
     # Slots follow the known results in every branch.
     values, residuals = parts(outs, sum(split.known_outputs))
     unknown_branches, leading = closed_together(split.unknown, sizes)
-    passed = [known_args[n] for n in split.passed]
-    arguments = [number, *leading, *residuals, *passed, *pick(operands, unknown_operands)]
+    passed_values = [known_args[n] for n in split.passed_operands]
+    arguments = [number, *leading, *residuals, *passed_values, *pick(operands, unknown_operands)]
     unknown_values = partial.write(cond, arguments, {"branches": unknown_branches})
     return merge(split.known_outputs, values, unknown_values)
 
@@ -243,10 +246,10 @@ def _transpose(
 
 
 @per_program
-def _batch_branches(first: Program, others: Branches, batched: Flags, size: Size) -> tuple[Branches, Flags]:
+def _batch_branches(first: Program, others: Branches, batched_operands: Flags, size: Size) -> tuple[Branches, Flags]:
     branches = (first, *others)
-    batched_results = union(*(batch_program(b, batched, size)[1] for b in branches))
-    batched_branches = (batch_program(b, batched, size, batched_results)[0] for b in branches)
+    batched_results = union(*(batch_program(b, batched_operands, size)[1] for b in branches))
+    batched_branches = (batch_program(b, batched_operands, size, batched_results)[0] for b in branches)
     return tuple(batched_branches), batched_results
 
 
@@ -279,7 +282,7 @@ def _split_off(first: Program, others: Branches) -> tuple[tuple[int | None, ...]
 
 
 def _every_branch(
-    batched: Sequence[bool], size: Size, number: Value, operands: Sequence[Value], branches: Branches
+    batched_operands: Sequence[bool], size: Size, number: Value, operands: Sequence[Value], branches: Branches
 ) -> Sequence[Value]:
     """All branches run, and each lane selects the results of its own."""
     refuse_io("cond", branches)  # every branch would print, whether selected or not
@@ -290,7 +293,7 @@ def _every_branch(
         is_selected = eq(number, np.int32(i))
         # On operands that its author never intended, a loop might never end.
         run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
-        results = run(is_selected, b, batched, size, operands)
+        results = run(is_selected, b, batched_operands, size, operands)
         outs = [select_lanes(is_selected, n, o) for n, o in zip(results, outs)] if i else results
     return outs
 
@@ -301,23 +304,23 @@ def _is_loop(equation: Equation) -> bool:
 
 
 def _on_every_lane(
-    is_selected: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
+    is_selected: Value, branch: Program, batched_operands: Sequence[bool], size: Size, operands: Sequence[Value]
 ) -> Sequence[Value]:
-    guarded_operands = [guarded(is_selected, x, lanes, size) for x, lanes in zip(operands, batched)]
+    guarded_operands = [guarded(is_selected, x, lanes, size) for x, lanes in zip(operands, batched_operands)]
     flags = tuple(lanes for _, lanes in guarded_operands)
-    forced = (True,) * len(branch.outputs)
-    rewritten, _ = batch_program(branch, flags, own_size(size, branch), forced)
+    forced_outputs = (True,) * len(branch.outputs)
+    rewritten, _ = batch_program(branch, flags, own_size(size, branch), forced_outputs)
     return eval_program(rewritten, [x for x, _ in guarded_operands])
 
 
 def _if_chosen(
-    is_selected: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
+    is_selected: Value, branch: Program, batched_operands: Sequence[bool], size: Size, operands: Sequence[Value]
 ) -> Sequence[Value]:
     """The branch, if any lane selected it; the other lanes borrow the operands of one that did."""
     # `_zeros` must yield the same types, so every result has lanes.
-    forced = (True,) * len(branch.outputs)
-    rewritten, _ = batch_program(branch, tuple(batched), own_size(size, branch), forced)
-    borrowed_operands = borrowed(is_selected, operands, batched)
+    forced_outputs = (True,) * len(branch.outputs)
+    rewritten, _ = batch_program(branch, tuple(batched_operands), own_size(size, branch), forced_outputs)
+    borrowed_operands = borrowed(is_selected, operands, batched_operands)
     # A branch again, now with one number for all lanes: 0 runs the program of zeros.
     any_lane = convert(reduce_or(is_selected, axes=(0,)), dtype=dtypes.i32)
     return _bind(any_lane, (_zeros(rewritten), rewritten), [{}, {}], borrowed_operands)

@@ -24,16 +24,16 @@ def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Re
         return None
     if not any(a.equations for _, a, _ in splits):  # everything inside is saved
         return Replay(equation, None, equation.results)
-    slots, places = slots_for([types_of(saved) for _, _, saved in splits])
+    slots, places = slots_for([types_of(saved_variables) for _, _, saved_variables in splits])
     count, operands = len(equation.results), len(branches[0].inputs)
     forward, recomputation = [], []
-    for (forward_part, replay_part, saved), branch_slots in zip(splits, places, strict=True):
+    for (forward_part, replay_part, saved_variables), branch_slots in zip(splits, places, strict=True):
         forward.append(with_slots(forward_part, count, branch_slots, slots))
         replay_types = (*replay_part.input_types[:operands], *slots)
         # Every replayed branch takes all slots, and reads its own.
         input_positions = (*range(operands), *(operands + i for i in branch_slots))
         recomputation.append(with_inputs(replay_part, input_positions, replay_types))
-        assert len(saved) == len(branch_slots)
+        assert len(saved_variables) == len(branch_slots)
     slot_vars = tuple(Var(_outside(i, t, places, sizes)) for i, t in enumerate(slots))
     return Replay(
         replace(equation, results=(*equation.results, *slot_vars), params={"branches": tuple(forward)}),

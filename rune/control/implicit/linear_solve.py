@@ -83,20 +83,20 @@ def custom_linear_solve(
     # The transpose of the transpose is the operator itself, so four programs serve any order.
     functions += [] if solve_back is None else [vecmat, lambda v: solve_back(vecmat, v)]
     flats = [Flat("custom_linear_solve", f, argument_tree) for f in functions]
-    traced = share_captured([trace(f, types) for f in flats])
-    _check(traced, types, has_aux)
-    tell_one_of(traced)
+    traces = share_captured([trace(f, types) for f in flats])
+    _check(traces, types, has_aux)
+    tell_one_of(traces)
     # In the order of `functions`: A x, the solver, and the same two for the transpose, if given.
-    operator, program, *transposed_programs = (interned(t.program) for t in traced)
+    operator, program, *transposed_programs = (interned(t.program) for t in traces)
     outs = linear_solve(
-        *traced[0].captured,
+        *traces[0].captured,
         *b_values,
-        consts=len(traced[0].captured),
+        consts=len(traces[0].captured),
         operator=operator,
         program=program,
         transposed=tuple(transposed_programs),
     )
-    return tree.unflatten(traced[1].out_tree, outs)
+    return tree.unflatten(traces[1].out_tree, outs)
 
 
 def _transposed(matvec: Callable[[Any], Any], like: object) -> Callable[[Any], Any]:
@@ -104,10 +104,10 @@ def _transposed(matvec: Callable[[Any], Any], like: object) -> Callable[[Any], A
     return lambda v: linear_transpose(matvec, like)(v)[0]
 
 
-def _check(traced: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) -> None:
+def _check(traces: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) -> None:
     # Only solvers may return auxiliary results; products with A and Aᵀ have none.
     names = ("matvec(x)", "solve(matvec, b)", "its transpose", "transpose_solve(vecmat, b)")
-    for name, function, is_solution in zip(names, traced, (False, True, False, True), strict=False):
+    for name, function, is_solution in zip(names, traces, (False, True, False, True), strict=False):
         outs = function.out_types[: len(types)] if has_aux and is_solution else function.out_types
         if len(outs) != len(types) or not all(map(is_layout, outs, types)):
             out_types = ", ".join(map(str, outs))

@@ -56,10 +56,10 @@ def custom_root(
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
     # A custom rule gets tangents of arguments only, so closed-over values become arguments.
-    converted, of_f = closure_convert(f, initial_guess)
+    pure_f, of_f = closure_convert(f, initial_guess)
 
     def at(values: Sequence[Value]) -> Function:
-        return lambda x: converted(x, *values)
+        return lambda x: pure_f(x, *values)
 
     solver, of_solve = closure_convert(lambda x, values: solve(at(values), x), initial_guess, of_f)
     # The solver may return a wider dtype than the guess, so its result is the example of x.

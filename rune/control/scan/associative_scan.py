@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from rune import tree
@@ -50,24 +51,26 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: T, reverse: bool = Fa
     if not leaves:
         return elems
 
-    def combine(a: Leaves, b: Leaves) -> list[Value]:
-        out = fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b))
-        out_leaves, out_tree = tree.flatten(out)
-        if out_tree != treedef:
-            raise TransformError(
-                "associative_scan: cannot combine elements into another structure "
-                f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
-                hint="return the same containers and keys as the elements",
-            )
-        values = array_leaves("associative_scan", out_leaves, out_tree)
-        _check_slices(a, values, treedef)
-        return values
-
+    combine = partial(_combined, fn, treedef)
     elements = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves
     prefixes = _prefixes(combine, list(elements), axes)
     if reverse:
         prefixes = [reversed_axes(x, axes=(a,)) for x, a in zip(prefixes, axes)]
     return tree.unflatten(treedef, prefixes)
+
+
+def _combined(fn: Callable[..., object], treedef: tree.TreeDef, a: Leaves, b: Leaves) -> list[Value]:
+    """The leaves of fn(a, b). Errors: TransformError for another tree, or other shapes."""
+    out_leaves, out_tree = tree.flatten(fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))
+    if out_tree != treedef:
+        raise TransformError(
+            "associative_scan: cannot combine elements into another structure "
+            f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
+            hint="return the same containers and keys as the elements",
+        )
+    values = array_leaves("associative_scan", out_leaves, out_tree)
+    _check_slices(a, values, treedef)
+    return values
 
 
 def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: tree.TreeDef) -> None:
@@ -85,8 +88,8 @@ def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: tree.TreeDef) -> 
             )
 
 
-def _check_slices(elements: Leaves, combined: Leaves, treedef: tree.TreeDef) -> None:
-    for i, (in_type, out_type) in enumerate(zip(map(type_of, elements), map(type_of, combined), strict=True)):
+def _check_slices(elements: Leaves, combinations: Leaves, treedef: tree.TreeDef) -> None:
+    for i, (in_type, out_type) in enumerate(zip(map(type_of, elements), map(type_of, combinations), strict=True)):
         if out_type.shape != in_type.shape:
             raise TransformError(
                 f"associative_scan: cannot combine slices {in_type} of elems{key_path(i, treedef)} into {out_type}",

@@ -69,16 +69,16 @@ class Deferred:
 @per_program
 def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
     """The rewritten body of a scan of cotangents, whose last `sums` carries are sums."""
-    shared, state, totals, rows = parts(body.inputs, consts, carries, sums)
+    const_inputs, state, totals, rows = parts(body.inputs, consts, carries, sums)
     next_carries, next_totals, yields = parts(body.outputs, carries, sums)
     producers = {v: e for e in body.equations for v in e.results}
-    factor_rows = _Rows(list(rows), set(shared), producers)
+    factor_rows = _Rows(list(rows), set(const_inputs), producers)
     products = tuple(factor_rows.products(t, a) for t, a in zip(totals, next_totals, strict=True))
     # A deferred total is no longer a carry: its factors leave the loop as rows, and one product
     # after the loop adds up all steps.
     is_deferred = tuple(p is not None for p in products)
     factors = factor_rows.rows[len(rows) :]
-    inputs = (*shared, *state, *omit(totals, is_deferred), *rows)
+    inputs = (*const_inputs, *state, *omit(totals, is_deferred), *rows)
     outputs = (*next_carries, *omit(next_totals, is_deferred), *yields, *factors)
     small, _ = prune(replace(body, outputs=outputs), [True] * len(outputs))
     return Deferred(replace(small, inputs=inputs), products, len(factors))
@@ -89,7 +89,7 @@ class _Rows:
     """The rows that products may read: those of the body, and the factors collected so far."""
 
     rows: list[Var]
-    shared: set[Var]
+    consts: set[Var]
     made_by: Mapping[Var, Equation]
 
     def products(self, total: Var, outcome: Atom) -> tuple[Product, ...] | None:
@@ -129,7 +129,7 @@ class _Rows:
             return None
         if not (isinstance(lhs, Var) and isinstance(rhs, Var)):
             return None
-        if lhs in self.shared or rhs in self.shared:  # a const of the loop has no rows
+        if lhs in self.consts or rhs in self.consts:  # a const of the loop has no rows
             return None
         return lhs, rhs, equation.params["dimension_numbers"], tuple(permutations)
 

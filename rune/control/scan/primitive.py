@@ -215,9 +215,9 @@ def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitSc
 
 def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Value]) -> list[Value]:
     """The residuals that no step changes: known consts, and values computed from these, once."""
-    program, leading = closed(split.hoisted, sizes)
-    hoisted = eval_program(program, [*leading, *(consts[n] for n in split.hoisted_from)])
-    return [*(consts[n] for n in split.shared), *hoisted]
+    program, leading = closed(split.preheader, sizes)
+    preheader_values = eval_program(program, [*leading, *(consts[n] for n in split.preheader_consts)])
+    return [*(consts[n] for n in split.shared_consts), *preheader_values]
 
 
 def _transpose_scan(cts: Sequence[Value], args: Sequence[Any], params: Params) -> BodyGroups[Array | None]:
@@ -309,8 +309,8 @@ def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     counts = params["consts"], params["carries"]
     # Rows of unused results go, but a carry remains if a used carry or row depends on it.
     body, needed_inputs, carries = prune_body(params["body"], counts, tuple(used_results))
-    changed = {"body": body, "consts": sum(needed_inputs[: counts[0]]), "carries": sum(carries)}
-    return narrowed(equation, needed_inputs, (*carries, *used_results[counts[1] :]), **changed)
+    new_params = {"body": body, "consts": sum(needed_inputs[: counts[0]]), "carries": sum(carries)}
+    return narrowed(equation, needed_inputs, (*carries, *used_results[counts[1] :]), **new_params)
 
 
 def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:

@@ -19,7 +19,7 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
 def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | None:
     """The rule of scan. sizes: the values of the sizes of its body."""
     params = equation.params
-    forward, recomputation, saved = split_kept(params["body"], keeps)
+    forward, recomputation, saved_variables = split_kept(params["body"], keeps)
     if forward.equations == recomputation.equations:  # nothing inside is saved
         return None
     if not recomputation.equations:  # everything computed inside is saved, so the results are too
@@ -28,16 +28,16 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
     count, carries = len(recomputation.outputs), params["carries"]
     # A saved value that is also a row of a result is stacked once.
     result_vars = dict(zip(recomputation.outputs[carries:], equation.results[carries:], strict=True))
-    extra = [v for v in saved if v not in result_vars]
+    extra = [v for v in saved_variables if v not in result_vars]
     rows = [Var(_stacked(type_with_sizes(v.type, sizes), params["length"])) for v in extra]
     stacked_vars = {**result_vars, **dict(zip(extra, rows, strict=True))}
-    saved_rows = tuple(stacked_vars[v] for v in saved)
+    saved_rows = tuple(stacked_vars[v] for v in saved_variables)
     saving = replace(
         equation,
         results=(*equation.results, *rows),
         params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *extra))},
     )
-    is_saved = tuple(i >= carries and a in saved for i, a in enumerate(recomputation.outputs))
+    is_saved = tuple(i >= carries and a in saved_variables for i, a in enumerate(recomputation.outputs))
     # The replayed loop does not compute saved results: the first loop has returned them.
     replay = replace(
         equation,

@@ -20,6 +20,7 @@ from rune.control.scan.primitive import scan as scan_primitive
 from rune.control.tracing import Traced, trace, with_carry
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError
 from rune.ops import concatenate, reshape, slice_
@@ -209,37 +210,43 @@ def _scanned(
     if in_python.is_asked_for() and isinstance(steps, int) and steps:
         order = range(steps)[::-1] if reverse else range(steps)
         return in_python.scan(f, init, rows, rows_tree, order)
+    arguments_tree = flatten_values((init, xs))[1]
     row_types = [row_type(type_of(x)) for x in rows]
-    _, treedef = flatten_values((init, xs))
-    body = _Body(f, init_tree)
-
-    def trace_body(types: Sequence[ArrayType]) -> Traced:
-        traced = trace(Flat(carry.name, body, treedef), [*types, *row_types], is_step=True)
-        carry.check_tree(body.carry_tree)
-        return traced
-
-    # A weak first value takes the dtype that the body returns, and the body is traced again.
-    values, traced = settle(trace_body, first)
-    types = [type_of(v) for v in values]
-    carry.check(types, traced)
-    traced.tell()
+    values, body_trace = _traced_body(carry, _Body(f, init_tree), arguments_tree, first, row_types)
     # The number of the step is carried only if the body asked for it, as a draw without a key does.
     # It comes before the user's carry.
-    carries = [*traced.counter, *values]
+    carries = [*body_trace.counter, *values]
     outs = scan_primitive(
-        *traced.captured,
+        *body_trace.captured,
         *carries,
         *rows,
-        body=interned(with_carry(traced, types)),
+        body=interned(with_carry(body_trace, [type_of(v) for v in values])),
         length=steps,
         reverse=bool(reverse),
         unroll=_written_out(unroll, steps),
-        consts=len(traced.captured),
+        consts=len(body_trace.captured),
         carries=len(carries),
     )
-    last, ys = tree.unflatten(traced.out_tree, weakened(outs[len(traced.counter) :], traced))
+    last, ys = tree.unflatten(body_trace.out_tree, weakened(outs[len(body_trace.counter) :], body_trace))
     # A float0 has no data to stack, so only its shape gets the axis of steps.
     return last, tree.map(lambda y: np.zeros((steps, *y.shape), y.dtype) if is_float0(y) else y, ys)
+
+
+def _traced_body(
+    carry: Carry, body: _Body, arguments_tree: TreeDef, first: Sequence[Value], row_types: Sequence[ArrayType]
+) -> tuple[list[Value], Traced]:
+    """The first values, with the types that the carry keeps, and the body traced for them."""
+
+    def trace_body(types: Sequence[ArrayType]) -> Traced:
+        body_trace = trace(Flat(carry.name, body, arguments_tree), [*types, *row_types], is_step=True)
+        carry.check_tree(body.carry_tree)
+        return body_trace
+
+    # A weak first value takes the dtype that the body returns, and the body is traced again.
+    values, body_trace = settle(trace_body, first)
+    carry.check([type_of(v) for v in values], body_trace)
+    body_trace.tell()
+    return values, body_trace
 
 
 def _without_voids(name: str, xs: object, length: Size | None) -> tuple[object, Size | None]:

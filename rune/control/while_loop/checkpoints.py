@@ -116,8 +116,8 @@ def slot(position: Value, count: int) -> Any:
     """
     mask, total = np.int32(count - 1), None
     for shift in range(0, BITS, _log2(count)):
-        shifted = shr(position, np.int32(shift)) if shift else position
-        digit = logical_and(shifted, mask)
+        quotient = shr(position, np.int32(shift)) if shift else position
+        digit = logical_and(quotient, mask)
         total = digit if total is None else add(total, digit)
     return total
 

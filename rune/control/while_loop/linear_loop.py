@@ -136,13 +136,13 @@ def program_sizes(operands: Sequence[object], params: Params) -> Sizes:
 
 def calls(*args: Any, step: Program, linear_step: Program, **counts: object) -> tuple[Calls, ...]:
     """`step` reads a row of each array of checkpoints, `linear_step` the residuals of `step`."""
-    grouped = LinearOperands.of(args, counts)
-    carry = tuple(None for _ in grouped.checkpoints)
-    linear_operands = (*grouped.shared, *grouped.linear_consts, *grouped.linear_carry)
+    groups = LinearOperands.of(args, counts)
+    carry = tuple(None for _ in groups.checkpoints)
+    linear_operands = (*groups.shared, *groups.linear_consts, *groups.linear_carry)
     # Neither a row of checkpoints nor a residual is an operand of the equation.
     residuals = tuple(None for _ in step.outputs[len(carry) :])
     return (
-        Calls(step, (*grouped.step_consts, *carry), Runs.LOOP),
+        Calls(step, (*groups.step_consts, *carry), Runs.LOOP),
         Calls(linear_step, (*linear_operands, *residuals), Runs.LOOP),
     )
 
@@ -192,17 +192,17 @@ class _ForwardInputs(Groups[T]):
 
 def expand(while_: Primitive, *operands: Value, **params: Any) -> list[Value]:
     """A loop that takes the steps again together with the linear steps."""
-    grouped = LinearOperands.of(operands, params)
+    groups = LinearOperands.of(operands, params)
     # Row 0 is always the first carry: position 0 is a multiple of every stride.
-    first_carry: list[Value] = [row_at(rows, ZERO) for rows in grouped.checkpoints]
-    start: _ForwardState[Value] = _ForwardState(ZERO, first_carry, grouped.linear_carry)
+    first_carry: list[Value] = [row_at(rows, ZERO) for rows in groups.checkpoints]
+    start: _ForwardState[Value] = _ForwardState(ZERO, first_carry, groups.linear_carry)
     counts = params["consts"], params["shared"], params["linear_consts"]
     body = _forward(params["step"], params["linear_step"], counts)
-    consts = [*grouped.step_consts, *grouped.shared, *grouped.linear_consts]
+    consts = [*groups.step_consts, *groups.shared, *groups.linear_consts]
     # The loop has run: it takes the same number of steps again, and needs no condition of the user.
     condition = below(tuple(body.input_types[len(consts) :]))
     sizes = program_sizes(operands, params)
-    loop = Loop(condition, body, sizes, sizes, [grouped.steps], consts, start.flat(), params["reverse"])
+    loop = Loop(condition, body, sizes, sizes, [groups.steps], consts, start.flat(), params["reverse"])
     return start.filled(loop.bind(while_)).linear_carry
 
 
@@ -215,10 +215,10 @@ def below(types: tuple[ArrayType, ...]) -> Program:
 @per_program
 def _forward(step: Program, linear: Program, counts: tuple[int, int, int]) -> Program:
     """The body that takes one step of the loop, and then the linear step with its residuals."""
-    consts, shared, linear_consts = counts
+    consts, shared_count, linear_consts = counts
     const_types, carry_types = parts(step.input_types, consts)
     shared_types, linear_const_types, linear_carry_types, _ = parts(
-        linear.input_types, shared, linear_consts, len(linear.outputs)
+        linear.input_types, shared_count, linear_consts, len(linear.outputs)
     )
 
     def run(inputs: _ForwardInputs[Value]) -> list[Array]:
@@ -312,38 +312,40 @@ class _Pruned:
 
     step: Program
     linear_step: Program
-    needed: LinearOperands[bool]
+    needed_operands: LinearOperands[bool]
 
 
 @per_program
 def _pruned(step: Program, linear: Program, counts: tuple[int, int, int, int], used_outputs: Flags) -> _Pruned:
-    consts, shared, checkpoints, linear_consts = counts
-    linear_counts = shared + linear_consts, len(linear.outputs)
+    consts, shared_count, checkpoints, linear_consts = counts
+    linear_counts = shared_count + linear_consts, len(linear.outputs)
     small_linear, linear_inputs, carries = prune_body(linear, linear_counts, used_outputs)
-    need_shared, need_linear_consts, _, residuals = parts(linear_inputs, shared, linear_consts, len(linear.outputs))
+    need_shared, need_linear_consts, _, residuals = parts(
+        linear_inputs, shared_count, linear_consts, len(linear.outputs)
+    )
     # The step needs to yield only the residuals that are still read.
     small_step, step_inputs, _ = prune_body(step, (consts, checkpoints), (*(False,) * checkpoints, *residuals))
     need_step_consts, need_checkpoints = parts(step_inputs, consts)
-    needed: LinearOperands[bool] = LinearOperands(
+    needed_operands: LinearOperands[bool] = LinearOperands(
         True, need_step_consts, need_shared, need_checkpoints, need_linear_consts, list(carries)
     )
-    return _Pruned(small_step, small_linear, needed)
+    return _Pruned(small_step, small_linear, needed_operands)
 
 
 def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The equation with only those linear carries that used results need."""
     params = equation.params
     counts = LinearOperands.of(equation.operands, params).counts
-    pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(used_results))
-    needed = pruned.needed
+    pruned_loop = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(used_results))
+    needed_operands = pruned_loop.needed_operands
     return narrowed(
         equation,
-        needed.flat(),
-        needed.linear_carry,
-        step=pruned.step,
-        linear_step=pruned.linear_step,
-        consts=sum(needed.step_consts),
-        shared=sum(needed.shared),
-        checkpoints=sum(needed.checkpoints),
-        linear_consts=sum(needed.linear_consts),
+        needed_operands.flat(),
+        needed_operands.linear_carry,
+        step=pruned_loop.step,
+        linear_step=pruned_loop.linear_step,
+        consts=sum(needed_operands.step_consts),
+        shared=sum(needed_operands.shared),
+        checkpoints=sum(needed_operands.checkpoints),
+        linear_consts=sum(needed_operands.linear_consts),
     )

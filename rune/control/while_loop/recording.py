@@ -106,15 +106,15 @@ def recording(body: Program, count: int, consts: int, slots: int, recorded_carri
 class KnownStep:
     """One step of the known part, as the way back repeats it, and the recording it starts from.
 
-    program:       the flagged consts and carries -> the same carries after the step, then the
-                   residuals that the linear part of the step reads
-    consts:        which known consts it takes
-    checkpointed:  which known carries it takes: those that a residual depends on
+    program:               the flagged consts and carries -> the same carries after the step, then
+                           the residuals that the linear part of the step reads
+    consts:                which known consts it takes
+    checkpointed_carries:  which known carries it takes: those that a residual depends on
     """
 
     program: Program
     consts: Flags
-    checkpointed: Flags
+    checkpointed_carries: Flags
     recording: Recording
 
 
@@ -126,8 +126,10 @@ def known_step(body: Program, count: int, consts: int, slots: int) -> KnownStep:
     """
     # A carry on which no residual depends is not recomputed on the way back, so not recorded.
     residuals = (True,) * (len(body.outputs) - count)
-    step, inputs, checkpointed = prune_body(body, (consts, count), (*(False,) * count, *residuals))
-    return KnownStep(step, inputs[:consts], checkpointed, recording(body, count, consts, slots, checkpointed))
+    step, inputs, checkpointed_carries = prune_body(body, (consts, count), (*(False,) * count, *residuals))
+    return KnownStep(
+        step, inputs[:consts], checkpointed_carries, recording(body, count, consts, slots, checkpointed_carries)
+    )
 
 
 def run_recording(

@@ -143,6 +143,7 @@ def type_rule(*types: ArrayType, **params: object) -> tuple[ArrayType, ...]:
     """The types of the carry, as the body yields it."""
     loop = sized(unpacked(types, params))
     out_types = tuple(type_with_sizes(t, loop.body_sizes) for t in loop.body.output_types)
+    # In the body of a shard_map the condition may vary along axes of the mesh.
     if [t.along(NONE) for t in loop.condition.output_types] != [TRUTH]:
         refuse("while", loop.condition, types)
     if len(out_types) != len(loop.carry) or not all(map(is_layout, out_types, loop.carry)):
@@ -263,7 +264,7 @@ def batch(
 
 
 def _consts_of_freezing(
-    loop: Loop, lanes: _Batched, batched: LoopOperands[bool], carry: Sequence[Value]
+    loop: Loop, lanes: _Batched, batched_operands: LoopOperands[bool], carry: Sequence[Value]
 ) -> list[Value]:
     """Consts of the condition, consts of the body, and the first carry.
 
@@ -271,7 +272,7 @@ def _consts_of_freezing(
     """
     # On the values of a lane that takes no step, a loop within the body might never end.
     (is_going,) = eval_program(lanes.lane_condition, [*loop.condition_consts, *carry])
-    flags = [*batched.body_consts, *lanes.carries]
+    flags = [*batched_operands.body_consts, *lanes.carries]
     # Consts too: an inner loop may read a const that makes sense only in lanes that take a step.
     lane_values = borrowed(is_going, [*loop.body_consts, *carry], flags)
     return [*loop.condition_consts, *lane_values]
@@ -292,10 +293,12 @@ class _Batched:
 
 
 @per_program
-def _batched(body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Size) -> _Batched:
+def _batched(
+    body: Program, condition: Program, counts: tuple[int, int, int], batched_operands: Flags, size: Size
+) -> _Batched:
     condition_consts, consts, count = counts
     # First as if all lanes took the same steps; the condition then shows whether they do.
-    condition_flags, body_flags = batched[:condition_consts], batched[condition_consts:]
+    condition_flags, body_flags = batched_operands[:condition_consts], batched_operands[condition_consts:]
     lane_body, carries, _ = batch_body(body, (consts, count), body_flags, size)
     lane_condition, (differ,) = batch_program(condition, (*condition_flags, *carries), size)
     if not differ:
@@ -361,7 +364,7 @@ class _Pruned:
 
     condition: Program
     body: Program
-    needed: LoopOperands[bool]
+    needed_operands: LoopOperands[bool]
 
 
 @per_program
@@ -383,14 +386,14 @@ def dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     """The loop with only those carries that used results and the condition need."""
     params = equation.params
     counts = params["condition_consts"], params["body_consts"], len(equation.results)
-    pruned = _pruned(params["body"], params["condition"], counts, tuple(used_results))
-    needed = pruned.needed
+    pruned_loop = _pruned(params["body"], params["condition"], counts, tuple(used_results))
+    needed_operands = pruned_loop.needed_operands
     return narrowed(
         equation,
-        needed.flat(),
-        needed.carry,
-        body=pruned.body,
-        condition=pruned.condition,
-        condition_consts=sum(needed.condition_consts),
-        body_consts=sum(needed.body_consts),
+        needed_operands.flat(),
+        needed_operands.carry,
+        body=pruned_loop.body,
+        condition=pruned_loop.condition,
+        condition_consts=sum(needed_operands.condition_consts),
+        body_consts=sum(needed_operands.body_consts),
     )

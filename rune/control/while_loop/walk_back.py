@@ -128,17 +128,17 @@ def _walk(
     while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program, cts: list[Value]
 ) -> list[Value]:
     """The cotangents after the transposes of all steps were applied to them, last step first."""
-    grouped, capacity = LinearOperands.of(operands, params), params["reverse"].count
+    groups, capacity = LinearOperands.of(operands, params), params["reverse"].count
     counts = params["consts"], params["shared"]
     body = _walk_body(params["step"], while_, transposed_step, counts, capacity)
     stack: CarryStack[Value] | None = None
-    if grouped.checkpoints:
-        types = _stack_types(grouped.carry_types, capacity)
+    if groups.checkpoints:
+        types = _stack_types(groups.carry_types, capacity)
         stack = CarryStack(ZERO, zeros_of(types.positions), [*map(zeros_of, types.carries)])
-    first_state: _WalkState[Value] = _WalkState(grouped.steps, stack, cts)
+    first_state: _WalkState[Value] = _WalkState(groups.steps, stack, cts)
     # The stride in force at the last step tells which checkpoints were not overwritten.
-    spacing = stride(sub(grouped.steps, ONE), capacity)
-    consts = [spacing, *grouped.step_consts, *grouped.shared, *grouped.checkpoints]
+    spacing = stride(sub(groups.steps, ONE), capacity)
+    consts = [spacing, *groups.step_consts, *groups.shared, *groups.checkpoints]
     sizes = program_sizes(operands, params)
     condition = above_zero(tuple(body.input_types[len(consts) :]))
     loop = Loop(condition, body, sizes, sizes, [], consts, first_state.flat(), SECOND_ORDER)
@@ -160,7 +160,7 @@ def _walk_body(
     step:             step_consts, carry -> next carry, residuals
     transposed_step:  shared, cts, residuals -> cts
     """
-    consts, shared = counts
+    consts, shared_count = counts
     const_types, carry_types = parts(step.input_types, consts)
     # Steps forward need no residuals, and the target step needs only residuals.
     is_carry = tuple(i < len(carry_types) for i in range(len(step.outputs)))
@@ -177,7 +177,7 @@ def _walk_body(
         cts = eval_program(transposed_step, [*inputs.shared, *state.cts, *residuals])
         return _WalkState(number, stack, cts).flat()
 
-    shared_types, ct_types, _ = parts(transposed_step.input_types, shared, len(transposed_step.outputs))
+    shared_types, ct_types, _ = parts(transposed_step.input_types, shared_count, len(transposed_step.outputs))
     stack_types = _stack_types(carry_types, capacity)
     types = _WalkInputs(
         spacing=COUNTER,
@@ -228,8 +228,8 @@ def _carry_before(
     # Carries on the stack are later than the last checkpoint, so its top is nearer.
     position = select(is_filled, row_at(stack.positions, top), checkpoint)
     carry = [
-        select(is_filled, row_at(pushed, top), row_at(recorded, row))
-        for pushed, recorded in zip(stack.carries, inputs.checkpoints)
+        select(is_filled, row_at(pushed_rows, top), row_at(recorded_rows, row))
+        for pushed_rows, recorded_rows in zip(stack.carries, inputs.checkpoints)
     ]
     next_push = _next_push(position, number, stack.depth, capacity)
     first_state = _AdvanceState(position, next_push, stack, carry)

@@ -131,9 +131,9 @@ def _looped(
     _, args_tree = flatten_values((init_val,))
 
     def trace_body(types: Sequence[ArrayType]) -> Traced:
-        traced = trace(Flat(carry.name, body_fun, args_tree), types, is_step=True)
-        carry.check_tree(traced.out_tree)
-        return traced
+        body_trace = trace(Flat(carry.name, body_fun, args_tree), types, is_step=True)
+        carry.check_tree(body_trace.out_tree)
+        return body_trace
 
     values, body = settle(trace_body, first)
     # The types of the carry are settled only now: the condition is traced for those of the body.
@@ -149,7 +149,7 @@ def _looped(
         *body.captured,
         *body.counter,
         *values,
-        condition=interned(_beside_number(condition) if body.numbered else condition.program),
+        condition=interned(_beside_number(condition) if body.is_numbered else condition.program),
         body=interned(with_carry(body, types)),
         condition_consts=len(condition.captured),
         body_consts=len(body.captured),
@@ -165,12 +165,15 @@ def _beside_number(condition: Traced) -> Program:
     return with_inputs(condition.program, positions, (*input_types[:consts], NUMBER, *input_types[consts:]))
 
 
-def _check_condition(traced: Traced) -> None:
-    if traced.needs:
+def _check_condition(condition: Traced) -> None:
+    # A condition has no number of the step to fold in, so it would draw the same in each step.
+    if condition.needs:
         raise TransformError("while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number")
-    result = ", ".join(map(str, traced.out_types))
-    if traced.out_tree.num_nodes != 1 or [t.along(NONE) for t in traced.out_types] != [ArrayType((), dtypes.bool_)]:
-        result = result or shown(traced.out_tree)
+    result = ", ".join(map(str, condition.out_types))
+    if condition.out_tree.num_nodes != 1 or [t.along(NONE) for t in condition.out_types] != [
+        ArrayType((), dtypes.bool_)
+    ]:
+        result = result or shown(condition.out_tree)
         raise TransformError(
             f"while_loop: cannot go on while cond_fun gives ({result}) (one bool[] required)",
             hint="compare, as in x > 0, and reduce with rune.numpy.any or all",
@@ -254,6 +257,11 @@ def fori_loop(
     # A loop of unknown length has no steps to write out while it is traced.
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
+    return _counted_until(lower, upper, body_fun, init_val, reverse)
+
+
+def _counted_until(lower: Operand, upper: Operand, body_fun: Callable[..., R], init_val: object, reverse: Policy) -> R:
+    """The loop as a while_loop, for bounds that are known only when it runs."""
     # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
     begin = _bound(lower)
     start, stop = _of_one_dtype(begin, _bound(upper))

@@ -24,20 +24,22 @@ Params = Mapping[str, Hashable]
 
 
 def over_lanes_of_devices(
-    primitive: Collective, devices: int, batched: Sequence[bool], size: Size, args: Sequence[Value], params: Params
+    primitive: Collective, devices: int, batched_args: Sequence[bool], size: Size, args: Sequence[Value], params: Params
 ) -> tuple[Value, bool]:
     """The result and whether it has lanes, for operands with `size` lanes on each device."""
     if primitive is axis_index:
         return numbers(size, params["axis_name"]), True
+    # The lanes of a group may be on several devices, and those of a device in several groups: the
+    # lanes of one device cannot be combined on their own first.
     if "groups" in params:
-        return _by_gathering(primitive, devices, batched, size, args, params)
+        return _by_gathering(primitive, devices, batched_args, size, args, params)
     # A value without lanes is the same on every lane of every device.
-    if primitive is psum and not batched[0]:
+    if primitive is psum and not batched_args[0]:
         return ops.mul(args[0], literal_like(size * devices, args[0])), False
     if primitive in (psum, pmax, pmin):
-        out, _ = primitive.over_lanes(batched, size, *args, **params)
+        out, _ = primitive.over_lanes(batched_args, size, *args, **params)
         return primitive(out, **params), False
-    return _by_gathering(primitive, devices, batched, size, args, params)
+    return _by_gathering(primitive, devices, batched_args, size, args, params)
 
 
 def numbers(size: Size, axis_name: Hashable) -> Array:
@@ -48,11 +50,12 @@ def numbers(size: Size, axis_name: Hashable) -> Array:
 
 
 def _by_gathering(
-    primitive: Collective, devices: int, batched: Sequence[bool], size: Size, args: Sequence[Value], params: Params
+    primitive: Collective, devices: int, batched_args: Sequence[bool], size: Size, args: Sequence[Value], params: Params
 ) -> tuple[Value, bool]:
     """The collective applied to all lanes, and the part of its results for this device."""
     name = params["axis_name"]
-    lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched, strict=True)]
+    lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched_args, strict=True)]
     all_lanes = [gathered(x, 0, name, devices) for x in lanes]
     out, has_lanes = primitive.over_lanes((True,) * len(args), size * devices, *all_lanes, **params)
+    # Every device has gathered all lanes, so a result without lanes is the same on each.
     return (part(out, 0, name, devices), True) if has_lanes else (out, False)

@@ -59,27 +59,28 @@ class Batch(Interpreter):
 
     def split(self, value: Value) -> tuple[Value, bool]:
         """(value, is batched)."""
+        # A tracer of an enclosing vmap is here one ordinary value, the same in all lanes.
         if isinstance(value, BatchTracer) and value.interpreter is self:
             return value.value, True
         return value, False
 
-    def join(self, value: Value, batched: bool) -> Any:
+    def join(self, value: Value, is_batched: bool) -> Any:
         """A tracer where there are lanes."""
-        return BatchTracer(self, value) if batched else value
+        return BatchTracer(self, value) if is_batched else value
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The primitive's batch rule, in the parent."""
-        values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
+        values, batched_args = zip(*map(self.split, args), strict=True) if args else ((), ())
         parent = self.parent
         assert parent is not None
         # A collective over this axis is computed here even if no operand has lanes: a psum of a
         # constant is the constant times the number of lanes.
         mentions_axis = self.axis is not None and self.axis.name in axes.mentioned(primitive, args, params)
-        if not (any(batched) or mentions_axis):
+        if not (any(batched_args) or mentions_axis):
             return parent.process(primitive, values, params)
         # In the parent, all lanes together are ordinary arrays.
         with use(parent), axes.batching(self.axis):
-            out, is_batched = _rule(self, primitive, mentions_axis)(batched, self.size, *values, **params)
+            out, is_batched = _rule(self, primitive, mentions_axis)(batched_args, self.size, *values, **params)
         if primitive.multiple_results:
             return [self.join(o, b) for o, b in zip(out, is_batched, strict=True)]
         return self.join(out, is_batched)
@@ -96,12 +97,12 @@ def _rule(batch: Batch, primitive: Primitive, mentions_axis: bool) -> Rule:
 
 
 def _over_lanes(
-    batch: Batch, primitive: Collective, batched: Sequence[bool], size: Size, *values: Value, **params: Hashable
+    batch: Batch, primitive: Collective, batched_args: Sequence[bool], size: Size, *values: Value, **params: Hashable
 ) -> tuple[Value, bool]:
     """A collective over the axis of the lanes."""
     if batch.axis is None or batch.axis.devices == 1:
-        return primitive.over_lanes(batched, size, *values, **params)
-    return over_lanes_of_devices(primitive, batch.axis.devices, batched, size, values, params)
+        return primitive.over_lanes(batched_args, size, *values, **params)
+    return over_lanes_of_devices(primitive, batch.axis.devices, batched_args, size, values, params)
 
 
 def lane_numbers(batch: Batch) -> Value:
@@ -115,45 +116,50 @@ def batch_flat(
     function: Callable[..., Sequence[Value]],
     size: Size,
     args: Sequence[Value],
-    batched: Sequence[bool],
+    batched_args: Sequence[bool],
     axis: axes.LaneAxis | None = None,
 ) -> tuple[list[Any], list[bool]]:
     """Outputs with leading batch axes, and which of them have one."""
     # A new interpreter for each call: nested vmaps must not mistake each other's tracers.
     interpreter = Batch(current(), size, axis)
-    tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
+    tracers = [interpreter.join(a, b) for a, b in zip(args, batched_args, strict=True)]
     pairs = interpreter.trace(lambda: [interpreter.split(o) for o in function(*tracers)])
     return [v for v, _ in pairs], [b for _, b in pairs]
 
 
 def batch_program(
-    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...] = ()
+    program: Program, batched_inputs: tuple[bool, ...], size: Size, forced_outputs: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
     """The program on all lanes, and which outputs have lanes.
 
-    forced: which outputs have lanes even if all lanes are equal; none by default.
+    forced_outputs: which have lanes even if all lanes are equal; none by default.
     """
     # The axis is part of the memo's key only if the program mentions it.
-    return _batch_program(program, batched, size, forced, axes.batched_axis(program))
+    return _batch_program(program, batched_inputs, size, forced_outputs, axes.batched_axis(program))
 
 
 @per_program
 def _batch_program(
-    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...], axis: axes.LaneAxis | None
+    program: Program,
+    batched_inputs: tuple[bool, ...],
+    size: Size,
+    forced_outputs: tuple[bool, ...],
+    axis: axes.LaneAxis | None,
 ) -> tuple[Program, tuple[bool, ...]]:
     out_batched: list[bool] = []
     types = [
-        v.type.with_shape((size, *v.type.shape)) if b else v.type for v, b in zip(program.inputs, batched, strict=True)
+        v.type.with_shape((size, *v.type.shape)) if b else v.type
+        for v, b in zip(program.inputs, batched_inputs, strict=True)
     ]
 
     def run(*args: Value) -> list[Array]:
-        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis)
-        for i, is_forced in enumerate(forced):
+        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched_inputs, axis)
+        for i, is_forced in enumerate(forced_outputs):
             if is_forced and not is_batched[i]:
                 # A carry must have the same type in every step, so a loop forces it to have lanes.
                 outs[i], is_batched[i] = repeat_lane(outs[i], size), True
         out_batched.extend(is_batched)
         return outs
 
-    staged = stage(run, types, f"vmap_{program.name}")
-    return staged.closed(), tuple(out_batched)
+    lane_program = stage(run, types, f"vmap_{program.name}")
+    return lane_program.closed(), tuple(out_batched)

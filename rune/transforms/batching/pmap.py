@@ -80,22 +80,26 @@ def pmap(
     name = _Unnamed() if axis_name is None else axis_name
 
     def all_lanes(*args: object, **kwargs: object) -> R:
-        # By position, since `one` inserts the values among the static ones again.
-        dynamic = [i for i in range(len(args)) if i not in static]
-
         # Static arguments do not pass through vmap, which would take them for arrays.
-        def one(*values: object, **keywords: object) -> R:
-            full_args = list(args)
-            for i, value in zip(dynamic, values, strict=True):
-                full_args[i] = value
-            return fun(*full_args, **keywords)
-
+        dynamic = [i for i in range(len(args)) if i not in static]
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
         lanes = lanes_of(axes, [args[i] for i in dynamic], kwargs, axis_size)
-        return _dealt_out(one, lanes, out_axes, name, devices, backend_devices)
+        return _dealt_out(_of_dynamic(fun, args, dynamic), lanes, out_axes, name, devices, backend_devices)
 
     named(all_lanes, fun, "pmap")
     return jit(all_lanes, static_argnums=static_broadcasted_argnums, donate_argnums=donate_argnums)
+
+
+def _of_dynamic(function: Callable[..., R], args: Sequence[object], dynamic: Sequence[int]) -> Callable[..., R]:
+    """The function of the arguments at these positions; the others are those of `args`."""
+
+    def call(*values: object, **keywords: object) -> R:
+        full_args = list(args)
+        for i, value in zip(dynamic, values, strict=True):
+            full_args[i] = value
+        return function(*full_args, **keywords)
+
+    return call
 
 
 def _dealt_out(
@@ -118,6 +122,8 @@ def _dealt_out(
         return on_one_device(*lanes.leaves)
     in_specs = tuple(_cut_at(axis, name) for axis in lanes.axes)
     out_specs = tree.map(lambda axis: _cut_at(axis, name), out_axes, is_leaf=lambda x: x is None)
+    # Without check_vma each device has gradients of its own, as each lane has under vmap, and psum
+    # is its own transpose (decision 0024); with it a gradient would be a sum over the devices.
     over_mesh = shard_map(
         on_one_device, mesh=Mesh(lane_devices, name), in_specs=in_specs, out_specs=out_specs, check_vma=False
     )

@@ -238,10 +238,10 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
     return sizes[0]
 
 
-def _place(value: Value, batched: bool, axis: int | None, size: Size) -> Any:
+def _place(value: Value, is_batched: bool, axis: int | None, size: Size) -> Any:
     if axis is None:
         # Which lane to return is not defined.
-        if batched:
+        if is_batched:
             lane = type_of(value).with_shape(type_of(value).shape[1:])
             raise AxisError(
                 f"vmap: cannot return a batched result where out_axes is None (each lane has its own {lane})",
@@ -249,7 +249,7 @@ def _place(value: Value, batched: bool, axis: int | None, size: Size) -> Any:
             )
         return value
     # A result that does not depend on the lane is the same in all of them.
-    batch = value if batched else repeat_lane(value, size)
+    batch = value if is_batched else repeat_lane(value, size)
     ndim = type_of(batch).ndim
     if not -ndim <= axis < ndim:
         raise AxisError(f"vmap: cannot put the batch axis at {axis} of {type_of(batch)}")

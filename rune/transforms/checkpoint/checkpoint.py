@@ -135,11 +135,12 @@ def _called(
         references.require_none("checkpoint", result)
         return result, frame.values
 
+    # The values of references are arguments too, so that derivatives pass through them.
     leaves, treedef = tree.flatten((arguments, references.values_of(refs)))
     leaves = [*map(unshared, value_leaves("checkpoint", leaves, treedef))]
     flat = Flat("checkpoint", beside, treedef)
-    staged = stage(flat, [type_of(x) for x in leaves], name)
-    outs = call_rules.bind_call(checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves])
+    closure = stage(flat, [type_of(x) for x in leaves], name)
+    outs = call_rules.bind_call(checkpoint_primitive, options, closure.program, {}, [*closure.captured, *leaves])
     result, values = tree.unflatten(flat.out_tree, outs)
     references.write_all(refs, values)
     return result
@@ -258,7 +259,9 @@ def _expand(*args: Value, program: Program, policy: Policy, prevent_cse: bool, r
     return eval_program(program, args)
 
 
-# The recomputation as a step separate from the forward pass, which no pass merges with it.
+# The recomputation as a step separate from the forward pass, which no pass merges with it. Only
+# `_expand` writes it, when all derivatives have been taken, so it has no rules for them.
+# Written by `_expand` alone, when all derivatives have been taken: it needs no rules for these.
 apart = HigherOrder(
     "apart",
     "program",

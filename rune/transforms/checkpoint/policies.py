@@ -258,4 +258,5 @@ __all__ = [
     "save_only_these_names",
 ]
 
+# This module is `rune.checkpoint_policies`: its users see the policies, not the imports.
 __dir__ = _names(globals())

@@ -72,6 +72,7 @@ def _described(program: Program, names: Sequence[str]) -> list[Residual]:
     inputs = zip(program.inputs, names, strict=True)
     arguments = [(v.type, f"from the argument {name}") for v, name in inputs if v in outputs]
     results = [(v.type, _source(e)) for e in program.equations for v in e.results if v in outputs]
+    # The order and the words of jax.ad_checkpoint.print_saved_residuals.
     return [*literals, *constants, *arguments, *results]
 
 

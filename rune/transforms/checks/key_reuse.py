@@ -149,7 +149,7 @@ class _Walk:
         return [_value(a, env) for a in program.outputs]
 
     def _run(
-        self, program: Program, args: Sequence[Value], frame: Frame | None, needed: frozenset[Var] | None
+        self, program: Program, args: Sequence[Value], frame: Frame | None, needed_variables: frozenset[Var] | None
     ) -> dict[Var, Value]:
         env: dict[Var, Value] = dict(program.constants)
         env.update((v, a) for v, a in zip(program.inputs, args, strict=True) if a is not None)
@@ -162,7 +162,7 @@ class _Walk:
             # A sampler is traced once for all its callers, so its line numbers mean nothing.
             is_own = frame is None and equation.primitive not in NOTED
             self.frame = frame or (equation.frame if is_own else user_frame())
-            is_wanted = needed is None or any(v in needed for v in equation.results)
+            is_wanted = needed_variables is None or any(v in needed_variables for v in equation.results)
             params = params_with_sizes(equation.params, sizes)
             self._step(equation, params, env, is_wanted)
         return env
@@ -187,7 +187,8 @@ class _Walk:
         primitive, was_in_while = equation.primitive, self.in_while
         if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)
-        # Other loops run the same number of steps in all lanes.
+        # Other loops run the same number of steps in all lanes. `while` is recognised by its
+        # expansion, since rune.control is above this room.
         self.in_while |= primitive.expand is while_as_loop
         try:
             return primitive.interpret(self.everything, *operands, **params)

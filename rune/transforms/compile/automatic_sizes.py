@@ -43,6 +43,7 @@ KEPT = 4096  # the most calls whose form is stored
 ATTEMPTS = 8  # symbolic traces to try before giving up on a form
 
 
+# Protocols, since trace_cache.py, which has the traces, imports this module.
 class Trace(Protocol):
     """The attributes of a trace that are used here."""
 
@@ -135,6 +136,7 @@ class Automatic:
 
     def _first(self, key: Key, family: Family, traces: Traces) -> Entry:
         """The trace for types that fit no form: that of a new form, or an exact one."""
+        # Ends: an attempt that fails makes at least one of these axes exact for good.
         while names := self._names(key, family):
             # The user's function may raise anything for a symbolic size, as for `int(n)`.
             try:

@@ -44,14 +44,14 @@ class SymbolicAxes:
     _known: dict[Any, tuple[ArrayType, ...]] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(declared: object, in_dims: object) -> SymbolicAxes | None:
+    def of(declaration: object, in_dims: object) -> SymbolicAxes | None:
         """The checked declaration; None if nothing is declared.
 
         Errors: ArgumentError if a range or a pattern cannot be read, or no axes are named.
         """
-        if declared is None and in_dims is None:
+        if declaration is None and in_dims is None:
             return None
-        sizes = _declared_sizes(_checked_ranges(declared))
+        sizes = _declared_sizes(_checked_ranges(declaration))
         if in_dims is None and len(sizes) != 1:
             raise ArgumentError(
                 f"jit: cannot tell which axes have the sizes {', '.join(sizes)}",
@@ -202,26 +202,27 @@ def _checked_range(name: str, bounds: object) -> tuple[Bound, Bound | None]:
 
 
 def _is_bound(bound: object) -> bool:
+    # To Python a bool is an integer, but True is no size.
     return isinstance(bound, int | str) and not isinstance(bound, bool)
 
 
-def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[str, Dim]:
+def _declared_sizes(declared_ranges: Mapping[str, tuple[Bound, Bound | None]]) -> dict[str, Dim]:
     """The sizes by name, in their order in `dims`; a bound may mention any other size."""
     # A size may be bounded by one that is declared after it, so there are several rounds.
     sizes: dict[str, Dim] = {}
     count = -1
     # Ends when all sizes are read, or when a round has added none, as for bounds in a circle.
-    while count < len(sizes) < len(declared):
+    while count < len(sizes) < len(declared_ranges):
         count = len(sizes)
-        for name, (lowest, highest) in declared.items():
+        for name, (lowest, highest) in declared_ranges.items():
             low, high = _bound(lowest, sizes), _bound(highest, sizes)
             if name not in sizes and low is not None and (high is not None or highest is None):
                 sizes[name] = _declared(name, low, high)
-    missing = {name: bounds for name, bounds in declared.items() if name not in sizes}
+    missing = {name: bounds for name, bounds in declared_ranges.items() if name not in sizes}
     if missing:
         known = ", ".join(sizes) or "none"
         raise ArgumentError(f"jit: cannot read the ranges of {missing} (sizes known: {known})", hint=RANGES)
-    return {name: sizes[name] for name in declared}
+    return {name: sizes[name] for name in declared_ranges}
 
 
 def _bound(bound: Bound | None, sizes: Mapping[str, Dim]) -> Size | None:
@@ -244,18 +245,22 @@ def _declared(name: str, low: Size, high: Size | None) -> Dim:
     return dims.symbol(name, low, high)
 
 
-def _check_fit(action: str, declared: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: tree.TreeDef) -> None:
-    sources = size_sources(declared)
+def _check_fit(
+    action: str, declared_types: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: tree.TreeDef
+) -> None:
+    sources = size_sources(declared_types)
     # The compiled program reads each size from one axis, so some axis must determine it alone.
-    missing = dims.symbols_within(*(d for t in declared for d in t.shape)).keys()
+    missing = dims.symbols_within(*(d for t in declared_types for d in t.shape)).keys()
     missing = missing - {s.name for s in sources}
     if missing:
-        type_texts = ", ".join(str(t) for t in declared if t.is_symbolic)
+        type_texts = ", ".join(str(t) for t in declared_types if t.is_symbolic)
         raise ArgumentError(
             f"{action} (the axes of {type_texts} do not tell {', '.join(sorted(missing))})",
             hint="an axis tells a size n if it is n, or a*n + b with a and b known",
         )
-    arguments = Arguments(action, declared, [t.shape for t in types], lambda k: f"argument{leaf_path(k, treedef)}")
+    arguments = Arguments(
+        action, declared_types, [t.shape for t in types], lambda k: f"argument{leaf_path(k, treedef)}"
+    )
     read_sizes(arguments, sources)
 
 

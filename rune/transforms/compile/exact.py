@@ -15,9 +15,12 @@ from rune.ops import LIBRARY, PRIMITIVES
 
 _MOVES = frozenset({"movement", "creation", "selection", "comparison", "bits", "conversion", "identity"})
 _ROUNDS_ONCE = frozenset({"arithmetic", "rounding", "sorting"})
+# IEEE 754 rounds a root once; the others select an element, the same in any order.
 _BY_NAME = frozenset("sqrt argmax argmin reduce_and reduce_or reduce_max reduce_min cummax cummin".split())
+# These move elements, or their real and imaginary parts; conj flips a sign bit.
 _PLACES = frozenset("gather dynamic_slice dynamic_update_slice real imag complex conj".split())
 _INTEGERS_ALONE = frozenset("reduce_sum reduce_prod cumsum cumprod integer_pow scatter_add dot_general".split())
+# No operations of users: whether their two meanings agree to the bit is not known.
 _PLAIN = {p for p in (*PRIMITIVES, *LIBRARY) if p.effect is None}
 _REAL = frozenset({dtypes.f32, dtypes.f64, dtypes.bool_}) | dtypes.INTEGER
 

@@ -45,27 +45,28 @@ _lock = locks.reentrant()
 def _compiled(
     program: Program,
     device: Device,
-    donated: tuple[int, ...],
+    donations: tuple[int, ...],
     schedules: Schedules,
     check: bool,
     profile: bool,
     reproducible: bool,
     search: float | str,
 ) -> Executable:
+    # `reproducible` and `search` are only part of the memo's key: lowering reads the settings.
     next(counts.compiles)
     if config.current().log_compiles:
         late_modules.compile_log().tell_compilation(program.name, device.name)
     with profiling.span(f"compile {program.name}", profiling.Kind.COMPILE, device=device.name):
         # Checks and profiles need the plan, which a stored executable does not have.
         if not check and not profile and not schedules:
-            return _stored_or_compiled(program, device, donated)
-        lowered = lowered_by(program, device, donated, schedules, check=check)
+            return _stored_or_compiled(program, device, donations)
+        lowering = lowered_by(program, device, donations, schedules, check=check)
         if check:
-            late_modules.plan_check().check_plan(lowered.plan)
+            late_modules.plan_check().check_plan(lowering.plan)
         if profile:
-            executable = late_modules.timing().record(lowered, device.name, device.backend)
+            executable = late_modules.timing().record(lowering, device.name, device.backend)
         else:
-            executable = _recorded(device.backend, lowered.plan)
+            executable = _recorded(device.backend, lowering.plan)
     return _counted(program, executable)
 
 
@@ -75,14 +76,14 @@ def _counted(program: Program, executable: Executable) -> Executable:
     return executable
 
 
-def _stored_or_compiled(program: Program, device: Device, donated: tuple[int, ...]) -> Executable:
+def _stored_or_compiled(program: Program, device: Device, donations: tuple[int, ...]) -> Executable:
     """The executable stored by an earlier process, or a new one, stored for the next."""
-    backend, key, settings = device.backend, key_of(program, device, donated), config.current()
+    backend, key, settings = device.backend, key_of(program, device, donations), config.current()
 
     # The backend may lower later, when other settings may be in force.
     def lower() -> Plan:
         with config.setting(reproducible=settings.reproducible, search=settings.search):
-            return lowered_by(program, device, donated, ()).plan
+            return lowered_by(program, device, donations, ()).plan
 
     if key is None or not isinstance(backend, KeepsCode):
         return _counted(program, _recorded(backend, lower()))
@@ -96,31 +97,41 @@ def _stored_or_compiled(program: Program, device: Device, donated: tuple[int, ..
 
 
 def _recorded(backend: Backend, plan: Plan) -> Executable:
+    # A draft is compiled in less time, and replaced once further calls show its worth (0095).
     return backend.draft(plan) if isinstance(backend, Drafts) else backend.record(plan)
 
 
 def lowered_by(
-    program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, *, check: bool = False
+    program: Program, device: Device, donations: tuple[int, ...], schedules: Schedules, *, check: bool = False
 ) -> Lowered:
     """Every stage, with these schedules, or winners of searches if they apply, or defaults."""
-    stages, stored = late_modules.compiler().stages, late_modules.winners().stored(device.target)
+    stages, stored_schedules = late_modules.compiler().stages, late_modules.winners().stored(device.target)
     reproducible, choices = config.current().reproducible, dict(schedules)
     return stages(
-        program, device.target, donated, schedules=choices, stored=stored, check=check, reproducible=reproducible
+        program,
+        device.target,
+        donations,
+        schedules=choices,
+        stored=stored_schedules,
+        check=check,
+        reproducible=reproducible,
     )
 
 
-def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), schedules: Schedules = ()) -> Executable:
+def compiled(
+    program: Program, device: Device, donations: tuple[int, ...] = (), schedules: Schedules = ()
+) -> Executable:
     """The executable of `program` on `device`, compiled on first use."""
     settings = config.current()
     # Under a lock, so that two threads do not compile the same program.
     with _lock:
         options = settings.check_stages, settings.profile, settings.reproducible, settings.search
-        return _compiled(program, device, donated, schedules, *options)
+        return _compiled(program, device, donations, schedules, *options)
 
 
 def compiled_on(program: Program) -> list[Device]:
     """The devices for which the program has executables."""
+    # `per_program` stores results under the function that it decorates.
     keys = cast("Iterable[tuple[Device, ...]]", program.derived.get(unwrap(_compiled), ()))
     return [key[0] for key in keys]
 
@@ -152,12 +163,14 @@ def buffer_on(value: Value, device: Device | None) -> Any:
 
 
 def execute(
-    program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = (), schedules: Schedules = ()
+    program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...] = (), schedules: Schedules = ()
 ) -> list[Array]:
-    """The results of the compiled program. donated: inputs whose memory results may use."""
+    """The results of the compiled program. donations: inputs whose memory results may use."""
     device = place.device
-    executable = compiled(program, device_for(device), donated, schedules)
-    lenders = _lent(args, device, donated) if donated else ()
+    executable = compiled(program, device_for(device), donations, schedules)
+    # First, since the list of buffers would be further references to them, and nothing would be
+    # lent.
+    lenders = _lent(args, device, donations) if donations else ()
     buffers = [buffer_on(a, device) for a in args]
     if not lenders:
         return run_executable(executable, program.output_types, buffers, place)
@@ -165,11 +178,11 @@ def execute(
         return run_executable(executable, program.output_types, buffers, place, lenders)
 
 
-def _lent(args: Sequence[Value], device: Device | None, donated: Sequence[int]) -> tuple[int, ...]:
+def _lent(args: Sequence[Value], device: Device | None, donations: Sequence[int]) -> tuple[int, ...]:
     """The donated arguments whose memory results may use."""
     # An array that is passed twice would be written through one argument and read through another.
     uses = Counter(map(id, args))
-    return tuple([n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n], device)])
+    return tuple([n for n in donations if uses[id(args[n])] == 1 and _may_lend(args[n], device)])
 
 
 def _may_lend(value: Value, device: Device | None) -> bool:
@@ -182,10 +195,10 @@ def run_executable(
     types: Sequence[ArrayType],
     buffers: Sequence[Any],
     place: Place = CPU,
-    donated: tuple[int, ...] = (),
+    donations: tuple[int, ...] = (),
 ) -> list[Array]:
     """The results, of these types, of compiled code on buffers of its device."""
-    results = executable(buffers, donated)
+    results = executable(buffers, donations)
     next(counts.runs)
     return [*map(Array, results, sized(types, results), repeat(place))]
 

@@ -71,7 +71,7 @@ class Jitted(Generic[P, R]):
     def __init__(
         self,
         function: Callable[P, R],
-        marked: Marked,
+        marks: Marked,
         symbolic: SymbolicAxes | None,
         device: str | Device | None,
         schedules: Schedules,
@@ -79,14 +79,14 @@ class Jitted(Generic[P, R]):
         inline: bool = False,
     ):
         self.function: Callable[..., R] = function
-        self.symbolic, self.device, self.marked, self.schedules = symbolic, device, marked, schedules
+        self.symbolic, self.device, self.marks, self.schedules = symbolic, device, marks, schedules
         self.inline, self.options = inline, options
         self.passing: Passing | None = None  # once a call has references
-        self.checked: tuple[Callable[..., object], ...] | None = None  # what checkify calls instead
+        self.check_parts: tuple[Callable[..., object], ...] | None = None  # what checkify calls instead
         # Calls whose key is more than the types of positional arguments.
-        self.general = bool(marked.static or symbolic or device or inline)
-        self._shared = traces_of(function, options, function_name(function))
-        self._shared.users.add(self)
+        self.general = bool(marks.static or symbolic or device or inline)
+        self._trace_cache = traces_of(function, options, function_name(function))
+        self._trace_cache.users.add(self)
         self._plain: dict[Hashable, Traced] = {}  # traces of calls with only positional arrays
         self._home = COMMITTED_CPU if device else CPU
         self._native_calls: tuple[Kept, ...] = ()
@@ -94,7 +94,7 @@ class Jitted(Generic[P, R]):
 
     @property
     def _traces(self) -> dict[Key, list[Traced]]:
-        return self._shared.by_key
+        return self._trace_cache.by_key
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing and compiling if need be."""
@@ -109,54 +109,54 @@ class Jitted(Generic[P, R]):
                 return self._call_general(args, kwargs)
         # The least key that determines a plain call; the full key is only built for a miss.
         key = (treedef, config.current(), *types)
-        traced = self._plain.get(key)
-        if traced is not None:
-            return self._run_again(traced, leaves, args, kwargs)
+        trace = self._plain.get(key)
+        if trace is not None:
+            return self._run_again(trace, leaves, args, kwargs)
         if key[1].disable_jit or references.are_there():
             return self._call_general(args, kwargs)
         # Not `args` again: another thread may have changed a container in the meantime.
         call_args = args if treedef is None else tree.unflatten(treedef, leaves)
         full, full_tree = tree.flatten((call_args, kwargs))
-        traced, leaves = self._find(full, full_tree, ())
-        if not (traced.serves_one_call or traced.needs or traced.axes):
+        trace, leaves = self._find(full, full_tree, ())
+        if not (trace.serves_one_call or trace.needs or trace.axes):
             if len(self._plain) >= automatic_sizes.KEPT:
                 self._plain.clear()
-            self._plain[(treedef and treedef.settled(), *key[1:])] = traced
-        return self._finish(traced, leaves)
+            self._plain[(treedef and treedef.settled(), *key[1:])] = trace
+        return self._finish(trace, leaves)
 
     def _call_general(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
         if config.current().disable_jit:
             return self.function(*args, **kwargs)
         if self.inline and not is_evaluating():
-            return call_inline(self.function, self.marked, args, kwargs)
+            return call_inline(self.function, self.marks, args, kwargs)
         if references.are_there():
             return call_beside(self, args, kwargs)
         return self.call_with_arrays(args, kwargs)
 
     def call_with_arrays(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
         """A call without references."""
-        traced, leaves = self._lookup(args, kwargs)
-        if traced.on_cpu is None and traced.place is None:
-            return self._finish(traced, leaves)
-        return self._run_again(traced, leaves, args, kwargs)
+        trace, leaves = self._lookup(args, kwargs)
+        if trace.on_cpu is None and trace.place is None:
+            return self._finish(trace, leaves)
+        return self._run_again(trace, leaves, args, kwargs)
 
     def alike(self, function: Callable[..., S]) -> Jitted[..., S]:
         """Another function with the same parameters, compiled in the same way."""
-        return Jitted(function, self.marked, self.symbolic, self.device, self.schedules, self.options, self.inline)
+        return Jitted(function, self.marks, self.symbolic, self.device, self.schedules, self.options, self.inline)
 
-    def _run_again(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
-        result = self._finish(traced, leaves)
-        if traced.descriptions < NATIVE_CALLS:
-            self._describe(traced, leaves, args, kwargs)
+    def _run_again(self, trace: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
+        result = self._finish(trace, leaves)
+        if trace.descriptions < NATIVE_CALLS:
+            self._describe(trace, leaves, args, kwargs)
         return result
 
-    def _finish(self, traced: Traced, leaves: Sequence[Operand]) -> Any:
-        for need in traced.needs:
+    def _finish(self, trace: Traced, leaves: Sequence[Operand]) -> Any:
+        for need in trace.needs:
             need.tell()
-        return traced.out_tree.unflatten(self._run(traced, leaves))
+        return trace.out_tree.unflatten(self._run(trace, leaves))
 
     def _lookup(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Traced, list[Value]]:
-        dynamic, statics = self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
+        dynamic, statics = self.marks.split(args, kwargs) if self.marks.static else ((args, kwargs), ())
         leaves, treedef = flatten_values(dynamic)
         leaves = value_leaves("jit", leaves, treedef)
         return self._find(leaves, treedef, statics)
@@ -167,8 +167,8 @@ class Jitted(Generic[P, R]):
 
     def inputs(self, *args: object, **kwargs: object) -> list[Value]:
         """The values of the program's inputs for these arguments."""
-        traced, leaves = self._lookup(args, kwargs)
-        return [*traced.captured, *leaves]
+        trace, leaves = self._lookup(args, kwargs)
+        return [*trace.captured, *leaves]
 
     def program(self, *args: object, **kwargs: object) -> Program:
         """The program traced for these arguments, captured values leading the inputs."""
@@ -206,7 +206,7 @@ class Jitted(Generic[P, R]):
 
     def clear_cache(self) -> None:
         """Drop all traces of the function with these options, and their compiled code."""
-        self._shared.clear()
+        self._trace_cache.clear()
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -218,52 +218,52 @@ class Jitted(Generic[P, R]):
 
     # --- calls by native code ---------------------------------------------------------------
 
-    def _describe(self, traced: Traced, leaves: Sequence[Operand], args: tuple, kwargs: Mapping[str, object]) -> None:
+    def _describe(self, trace: Traced, leaves: Sequence[Operand], args: tuple, kwargs: Mapping[str, object]) -> None:
         """Let native code make calls like this one from now on, if it can."""
-        run_info = self._ran(traced) if is_evaluating() else None
+        run_info = self._ran(trace) if is_evaluating() else None
         if run_info is None:
             return
         # Static values that are new objects in every call would make a new kind for each call.
-        if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:
+        if self.symbolic is None and trace.descriptions >= DESCRIPTIONS:
             return
-        traced.descriptions += 1
-        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced, run_info[1]):
+        trace.descriptions += 1
+        if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(trace, run_info[1]):
             return
         # Other threads may have changed the containers in the meantime, and may do so again while
         # they are read here.
-        dynamic, statics = self.marked.split(args, kwargs)
+        dynamic, statics = self.marks.split(args, kwargs)
         dynamic_leaves, treedef = tree.flatten(dynamic)
-        if treedef != traced.key[0] or [*map(id, dynamic_leaves)] != [*map(id, leaves)]:
+        if treedef != trace.key[0] or [*map(id, dynamic_leaves)] != [*map(id, leaves)]:
             return
         positional, keywords = with_statics(tree.unflatten(treedef, dynamic_leaves), statics)
         keywords = {name: keywords[name] for name in kwargs}
         description = late_modules.native_calls().described(
             positional,
             keywords,
-            self.marked.static_test(len(args)),
-            traced.captured,
+            self.marks.static_test(len(args)),
+            trace.captured,
             run_info[0],
-            traced.out_types,
-            traced.out_tree,
+            trace.out_types,
+            trace.out_tree,
             run_info[1],
-            traced.donated,
+            trace.donations,
         )
         native = _natively_called() if description is not None else None
         if description is not None and native is not None:
             self._native_calls = (*self._native_calls, description)
             self.__class__ = native  # type: ignore[assignment]
 
-    def _ran(self, traced: Traced) -> tuple[Executable, Place] | None:
+    def _ran(self, trace: Traced) -> tuple[Executable, Place] | None:
         """The executable of the last run of the trace, and its place; None without native calls."""
-        place = traced.place
+        place = trace.place
         if place is not None:
-            return compiled(traced.program, device_for(place.device), (), self.schedules), place
-        return None if traced.on_cpu is None else (traced.on_cpu, self._home)
+            return compiled(trace.program, device_for(place.device), (), self.schedules), place
+        return None if trace.on_cpu is None else (trace.on_cpu, self._home)
 
-    def _is_describable(self, traced: Traced, place: Place) -> bool:
+    def _is_describable(self, trace: Traced, place: Place) -> bool:
         """Whether a description can express everything that the trace and its run depend on."""
-        is_special = traced.serves_one_call or traced.needs or traced.axes
-        return not is_special and self._is_plain(traced, place)
+        is_special = trace.serves_one_call or trace.needs or trace.axes
+        return not is_special and self._is_plain(trace, place)
 
     def forget_calls(self) -> None:
         """Drop the calls stored here, since one of their traces is being dropped."""
@@ -274,8 +274,8 @@ class Jitted(Generic[P, R]):
 
     def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
-        traced, hidden = self.fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
-        return traced, [*leaves, *hidden]
+        trace, hidden_values = self.fitting(tuple([type_of(x) for x in leaves]), treedef, statics)
+        return trace, [*leaves, *hidden_values]
 
     def fitting(self, types: tuple[ArrayType, ...], treedef: TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for arguments of these types, and its hidden inputs."""
@@ -285,19 +285,19 @@ class Jitted(Generic[P, R]):
             types = self.symbolic.generalise(types, treedef, positions, name)
         key = (treedef, types, statics, config.for_traces(config.current()))
         # Only one thread at a time may trace a function; the look-up needs no lock.
-        shared = self._shared
-        entry = shared.fitting(key)
+        cache = self._trace_cache
+        entry = cache.fitting(key)
         if entry is None:
-            with shared.lock:
+            with cache.lock:
                 if self.symbolic is None and automatic_sizes.applies(types):
-                    traces = automatic_sizes.Traces(shared.fitting, self._get, self._make, self._keep)
-                    entry = shared.automatic.find(key, traces)
+                    traces = automatic_sizes.Traces(cache.fitting, self._get, self._make, self._keep)
+                    entry = cache.automatic.find(key, traces)
                 else:
                     entry = self._get(key)
         return entry
 
     def _get(self, key: Key) -> tuple[Traced, list[Value]]:
-        entry = self._shared.fitting(key)
+        entry = self._trace_cache.fitting(key)
         if entry is None:
             entry = self._make(key)
             self._keep(key, entry)
@@ -312,7 +312,7 @@ class Jitted(Generic[P, R]):
         return entry
 
     def _keep(self, key: Key, entry: tuple[Traced, list[Value]]) -> None:
-        self._shared.keep(key, entry[0])
+        self._trace_cache.keep(key, entry[0])
 
     def _trace(self, types: Sequence[ArrayType], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         next(counts.traces)
@@ -334,93 +334,93 @@ class Jitted(Generic[P, R]):
             return value_leaves("jit", outs, out_tree)
 
         with self.symbolic.explaining() if self.symbolic else nullcontext():
-            staged = stage(flat, list(types), function_name(self.function))
+            closure = stage(flat, list(types), function_name(self.function))
         # Witnesses carry the sizes that the function closes over.
-        program, witnesses = with_witnesses(staged.program, {})
-        captured = (*witnesses, *staged.captured)
-        donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
+        program, witnesses = with_witnesses(closure.program, {})
+        captures = (*witnesses, *closure.captured)
+        donations = self.marks.donated_leaves(treedef, len(captures)) if self.marks.donations else ()
         needs, leaks = recorders[-1].inputs.needs(), recorders[-1].leaks
-        traced = Traced(program, captured, out_trees[-1], donated, program.output_types, needs, leaks, staged.axes)
-        return traced, recorders[-1].inputs.entered
+        trace = Traced(program, captures, out_trees[-1], donations, program.output_types, needs, leaks, closure.axes)
+        return trace, recorders[-1].inputs.entered
 
     # --- running it -------------------------------------------------------------------------
 
-    def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Array]:
-        values = [*traced.captured, *leaves] if traced.captured else leaves
+    def _run(self, trace: Traced, leaves: Sequence[Any]) -> list[Array]:
+        values = [*trace.captured, *leaves] if trace.captured else leaves
         # Donation needs the general way, which deletes the arguments.
-        if traced.on_cpu is not None and not traced.donated and is_evaluating():
-            outs = run_on_cpu(traced.on_cpu, traced, values, self._home)
+        if trace.on_cpu is not None and not trace.donations and is_evaluating():
+            outs = run_on_cpu(trace.on_cpu, trace, values, self._home)
             if outs is not None:
-                traced.place = None
+                trace.place = None
                 return outs
         try:
             # Under a transformation a call is one equation, with the program as its parameter.
             if not is_evaluating():
                 device = {"device": device_of(self.device).name} if self.device else {}
-                return jit_primitive(*values, program=traced.program, **device)
-            return self._run_first(traced, values)
+                return jit_primitive(*values, program=trace.program, **device)
+            return self._run_first(trace, values)
         except (ShapeError, DimensionError) as error:  # a form may fail where exact sizes succeed
-            return self._run_exact(traced, leaves, error)
+            return self._run_exact(trace, leaves, error)
 
-    def _run_exact(self, traced: Traced, leaves: Sequence[Value], error: ShapeError | DimensionError) -> list[Array]:
+    def _run_exact(self, trace: Traced, leaves: Sequence[Value], error: ShapeError | DimensionError) -> list[Array]:
         """Run the exact trace in place of a form that failed to compile or to be transformed.
 
         The form is dropped, unless the exact trace fails too. Errors of other traces are genuine.
         """
-        treedef, form_types, *_ = form = traced.key
+        treedef, form_types, *_ = form = trace.key
         dynamic_leaves = leaves[: treedef.num_leaves]
         types = tuple(map(type_of, dynamic_leaves))
         if self.symbolic is not None or types == form_types:
             raise error
-        with self._shared.lock:
-            exact, hidden = self._get(automatic_sizes.with_types(form, types))
+        with self._trace_cache.lock:
+            exact, hidden_values = self._get(automatic_sizes.with_types(form, types))
         # Raises if the exact trace fails too: then the form is not to blame, and stays.
-        outs = self._run(exact, [*dynamic_leaves, *hidden])
-        self._shared.forget(traced)
-        self._shared.automatic.withdraw(form, error)
+        outs = self._run(exact, [*dynamic_leaves, *hidden_values])
+        self._trace_cache.forget(trace)
+        self._trace_cache.automatic.withdraw(form, error)
         return outs
 
-    def _run_first(self, traced: Traced, values: Sequence[Value]) -> list[Array]:
+    def _run_first(self, trace: Traced, values: Sequence[Value]) -> list[Array]:
         """The general call: any device, donation, checks. Prepares plain calls on the CPU."""
         if self.device:
             place = committed_to(on(self.device))
         else:
-            place = place_of_call("jit", traced.program, values)
+            place = place_of_call("jit", trace.program, values)
         if config.current().search not in WITHOUT_SEARCH:
-            self._search(traced, values, place)
+            self._search(trace, values, place)
         try:
-            outs = run_program(traced.program, values, place, traced.donated, self.schedules)
+            outs = run_program(trace.program, values, place, trace.donations, self.schedules)
         except NaNError as error:
-            name_result(error, traced.out_tree)
+            name_result(error, trace.out_tree)
             raise
-        self._note_run(traced, place)
+        self._note_run(trace, place)
         # Donated arguments are unusable after the call, whether or not their memory was used.
-        for number in traced.donated:
+        for number in trace.donations:
             release(values[number], place.device)
         return outs
 
-    def _search(self, traced: Traced, values: Sequence[Value], place: Place) -> None:
+    def _search(self, trace: Traced, values: Sequence[Value], place: Place) -> None:
         """Search for the fastest loops, if the settings ask for it and a call is one program."""
-        if not needs_stages(traced.program) and not isinstance(place.device, Spread):
+        if not needs_stages(trace.program) and not isinstance(place.device, Spread):
             shapes = [type_of(v).shape for v in values]
-            late_modules.tune().search_first(traced.program, shapes, device_for(place.device), self.schedules)
+            late_modules.tune().search_first(trace.program, shapes, device_for(place.device), self.schedules)
 
-    def _note_run(self, traced: Traced, place: Place) -> None:
+    def _note_run(self, trace: Traced, place: Place) -> None:
         """Record that a run was compiled code and nothing else, for similar calls."""
-        is_plain = self._is_plain(traced, place)
+        is_plain = self._is_plain(trace, place)
         if place.device is None and is_plain:
-            traced.on_cpu = compiled(traced.program, device_for(None), traced.donated, self.schedules)
-        native_place = place if is_plain and type(place.device) is Device and not traced.donated else None
-        before, traced.place = traced.place, native_place
+            trace.on_cpu = compiled(trace.program, device_for(None), trace.donations, self.schedules)
+        native_place = place if is_plain and type(place.device) is Device and not trace.donations else None
+        before, trace.place = trace.place, native_place
         if (before and before.device) is not (native_place and native_place.device):
-            traced.descriptions = 0  # earlier descriptions were of calls on another device
+            trace.descriptions = 0  # earlier descriptions were of calls on another device
 
-    def _is_plain(self, traced: Traced, place: Place) -> bool:
+    def _is_plain(self, trace: Traced, place: Place) -> bool:
         """Whether a run at this place is compiled code and nothing else."""
         # Free arguments would follow to the default device, which a look-up by type does not see.
         if place.device is None and self.device is None and default_place() is not CPU:
             return False
-        return not needs_stages(traced.program)
+        return not needs_stages(trace.program)
 
 
 @functools.cache
@@ -482,14 +482,14 @@ def jit(
     if compiler_options:
         raise ArgumentError(f"jit: cannot use compiler_options={compiler_options!r} (they are those of XLA)")
     place = device or platform_name(backend)
-    static, donated = as_set(static_argnums, static_argnames), as_set(donate_argnums, donate_argnames)
+    static, donations = as_set(static_argnums, static_argnames), as_set(donate_argnums, donate_argnames)
     schedules = tuple((name, str(text)) for name, text in (schedule or {}).items())
     symbolic, options = SymbolicAxes.of(dims, in_dims), (_as_key(dims, in_dims), schedules, inline)
 
     def jitted(f: Callable[P, R]) -> Jitted[P, R]:
-        marked = Marked.of(f, static, donated)
-        target = laid_out(f, in_shardings, out_shardings, marked)
-        return Jitted(target, marked, symbolic, place, schedules, (static, donated, place, *options), inline)
+        marks = Marked.of(f, static, donations)
+        target = laid_out(f, in_shardings, out_shardings, marks)
+        return Jitted(target, marks, symbolic, place, schedules, (static, donations, place, *options), inline)
 
     return jitted if function is None else jitted(function)
 

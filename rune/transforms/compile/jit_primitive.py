@@ -70,6 +70,7 @@ jit_primitive = HigherOrder(
     jax_names={
         "jaxpr": "program",
         "name": Translation(lambda params: params["program"].name, lambda name, params: {}),
+        # What was inlined has left no equation, and keep_unused is without effect.
         "inline": ignored(False),
         "keep_unused": ignored(False),
     },

@@ -14,13 +14,13 @@ _BEFORE_A_RUN = (DimensionError, LayoutError, OutOfMemory, ShapeError)
 
 
 @contextmanager
-def lending(args: Sequence[Value], lent: Sequence[int]) -> Iterator[None]:
+def lending(args: Sequence[Value], lender_numbers: Sequence[int]) -> Iterator[None]:
     """A run that may write to the memory of some arguments, which are deleted before it.
 
     So no other thread reads memory while it is written, and no code reads the partial results of an
     interrupted run. If nothing has run, the arguments get their memory back.
     """
-    lenders = [x for x in (args[n] for n in lent) if type(x) is Array]
+    lenders = [x for x in (args[n] for n in lender_numbers) if type(x) is Array]
     buffers = [x.buffer for x in lenders]
     for lender in lenders:
         lender.delete()

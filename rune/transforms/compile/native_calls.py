@@ -57,23 +57,20 @@ def described(
     args: Sequence[object],
     kwargs: Mapping[str, object],
     is_static: Callable[[int | str], bool],
-    captured: Sequence[Value],
+    captured_values: Sequence[Value],
     executable: object,
     out_types: Sequence[ArrayType],
     out_tree: TreeDef,
     place: Place,
-    donated: tuple[int, ...],
+    donations: tuple[int, ...],
 ) -> Kept | None:
     """The description of this call for native code; None if it cannot be described.
 
-    donated: the leaves that the call deletes (and has deleted), counting captured values
+    donations: the leaves that the call deletes (and has deleted), counting captured values
     """
-    walk = _Walk(place.device, frozenset(donated))
+    walk = _Walk(place.device, frozenset(donations))
     try:
-        for value in captured:
-            # Closed-over arrays come before the arguments, as in the plan.
-            walk.leaf(value, Fetch.CONSTANT, 0, value)
-        walk.arguments(args, kwargs, is_static)
+        walk.everything(captured_values, args, kwargs, is_static)
     except _Indescribable:
         return None
     prepare = _of_the_cpu if place.device is None else _of_a_device
@@ -155,13 +152,26 @@ class _Walk:
     """The nodes of arguments, parents before children, and the buffers of their leaves.
 
     device:  where the call runs; None is the CPU
-    donated: numbers of leaves
+    donations: numbers of leaves
     """
 
-    def __init__(self, device: Device | None, donated: frozenset[int]) -> None:
-        self.device, self.donated = device, donated
+    def __init__(self, device: Device | None, donations: frozenset[int]) -> None:
+        self.device, self.donations = device, donations
         self.nodes: list[Node] = []
         self.buffers: list[Buffer] = []
+
+    def everything(
+        self,
+        captured_values: Sequence[Value],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        is_static: Callable[[int | str], bool],
+    ) -> None:
+        """All inputs of the plan. Errors: _Indescribable."""
+        # Closed-over arrays come before the arguments, as in the plan.
+        for value in captured_values:
+            self.leaf(value, Fetch.CONSTANT, 0, value)
+        self.arguments(args, kwargs, is_static)
 
     def arguments(
         self, args: Sequence[object], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]
@@ -198,6 +208,7 @@ class _Walk:
             return [(child, child_fetch, number, k) for k, child in enumerate(value)]
         elif type(value) is dict and all(type(k) is str for k in value):
             self.add(fetch, parent, key, Check.DICT, len(value))
+            # As in a tree, whose leaves are in the order of the keys, whatever that of the dict.
             return [(value[k], Fetch.DICT, number, k) for k in sorted(value)]
         else:
             self.leaf(value, fetch, parent, key)
@@ -207,7 +218,7 @@ class _Walk:
         """A leaf; `nodes_for` adds the memory that the plan requires."""
         if self.device is not None:
             self.leaf_of_device(self.device, value, fetch, parent, key)
-        elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donated:
+        elif type(value) is Array and value.place.device is None and len(self.buffers) in self.donations:
             self.add(fetch, parent, key, Check.DONATED, value.type)
             # The call has deleted its buffer; native code compares the memory in each call.
             self.buffers.append(Memory(value.type.dtype, static_shape(value.type)))
@@ -241,6 +252,7 @@ class _Walk:
 
     def fits(self, memories: Sequence[Memory]) -> bool:
         """Whether the plan takes the leaves without conversion."""
+        # The checks are ordered: from ARRAY on they are those of leaves.
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
         if len(leaves) != len(memories):
             return False
@@ -270,6 +282,7 @@ class _Walk:
                 nodes.append(n)
                 continue
             memory = next(remaining)
+            # Of Python's numbers native code only has to know how many bytes the plan reads.
             is_number = n.check > Check.NUMPY
             extra = memory.dtype.itemsize if is_number else memory
             nodes.append(replace(n, extra=extra))
@@ -291,6 +304,8 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
             # Registered classes are built by Python, from a flat list of leaves.
             leaves = [(Build.LEAF, 0, None)] * out_tree.num_leaves
             return (*leaves, (Build.LIST, len(leaves), None)), out_tree.unflatten
+    # Each node was recorded before its parts, the last part first: reversed, parts come first, in
+    # order.
     return tuple(reversed(records)), None
 
 

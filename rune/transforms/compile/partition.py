@@ -65,7 +65,7 @@ class Result:
 
     atom: Atom
     device: str
-    committed: bool
+    is_committed: bool
 
 
 Copy = tuple[Var, str]  # a value on a device
@@ -75,8 +75,8 @@ Copy = tuple[Var, str]  # a value on a device
 class Partition:
     """Steps in order.
 
-    inputs: the inputs of the program, with the devices where they arrive.
-    spent:  for each step, the values that no later step reads.
+    inputs:     the inputs of the program, with the devices where they arrive.
+    last_reads: for each step, the values that no later step reads.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Partition:
     inputs: tuple[Copy, ...]
     constants: tuple[tuple[Var, Value], ...]
     steps: tuple[Segment | Transfer, ...]
-    spent: tuple[tuple[Copy, ...], ...]
+    last_reads: tuple[tuple[Copy, ...], ...]
     results: tuple[Result, ...]
 
     @property
@@ -97,14 +97,14 @@ class Partition:
 
 
 @per_program
-def partition(program: Program, home: str, committed: tuple[str | None, ...]) -> Partition:
+def partition(program: Program, home: str, committed_devices: tuple[str | None, ...]) -> Partition:
     """The partition of a program for inputs that are committed to these devices; None: free.
 
     Errors: DeviceError for an equation whose operands are on different devices, and for a move
     inside a loop or branch.
     """
     flat = restaged(program, _Inline(home))
-    return _Writer(flat, _Placement(flat, home, committed)).partition()
+    return _Writer(flat, _Placement(flat, home, committed_devices)).partition()
 
 
 # --- one flat program -------------------------------------------------------------------------
@@ -152,28 +152,28 @@ class _Inline(Stage):
 class _Placement:
     """The devices of a flat program's values and equations."""
 
-    def __init__(self, program: Program, home: str, committed: Sequence[str | None]):
+    def __init__(self, program: Program, home: str, committed_devices: Sequence[str | None]):
         self.home = home
-        self.committed: dict[Var, str | None] = dict.fromkeys(v for v, _ in program.constants)
-        self.committed.update(zip(program.inputs, committed, strict=True))
+        self.committed_devices: dict[Var, str | None] = dict.fromkeys(v for v, _ in program.constants)
+        self.committed_devices.update(zip(program.inputs, committed_devices, strict=True))
         self.sources: dict[Var, Atom] = {}  # the result of a move, and what it moves
         self.devices = [self._place(e) for e in program.equations]  # None: a move
 
     def _place(self, equation: Equation) -> str | None:
         if equation.primitive is to_device:
             (operand,), (result,) = equation.operands, equation.results
-            self.committed[result] = equation.params["device"]
+            self.committed_devices[result] = equation.params["device"]
             self.sources[result] = self.origin(operand)
             return None
         device = self._common(equation)
-        self.committed.update(dict.fromkeys(equation.results, device))
+        self.committed_devices.update(dict.fromkeys(equation.results, device))
         return device or self.home
 
     def _common(self, equation: Equation) -> str | None:
         """The device that the operands are committed to. Errors: DeviceError for several."""
         operand_on: dict[str, Var] = {}
         for atom in equation.operands:
-            device = self.committed[atom] if isinstance(atom, Var) else None
+            device = self.committed_devices[atom] if isinstance(atom, Var) else None
             if device is not None and isinstance(atom, Var):
                 operand_on.setdefault(device, atom)
         if len(operand_on) > 1:
@@ -191,7 +191,7 @@ class _Placement:
 
     def device(self, atom: Atom) -> str:
         """The device on which a value ends up."""
-        return (self.committed[atom] if isinstance(atom, Var) else None) or self.home
+        return (self.committed_devices[atom] if isinstance(atom, Var) else None) or self.home
 
 
 # --- segments ---------------------------------------------------------------------------------
@@ -246,35 +246,35 @@ def _needs(program: Program, placement: _Placement) -> dict[int, set[int]]:
 class _Writer:
     """Writes the steps, with a copy wherever a value is not yet where it is read."""
 
-    def __init__(self, program: Program, placed: _Placement):
-        self.program, self.placed = program, placed
+    def __init__(self, program: Program, placement: _Placement):
+        self.program, self.placement = program, placement
         self.steps: list[Segment | Transfer] = []
-        pairs = zip(program.inputs, map(placed.device, program.inputs), strict=True)
+        pairs = zip(program.inputs, map(placement.device, program.inputs), strict=True)
         self.inputs = tuple(pairs)
         # The devices on which each value is so far; the first one computed it.
         self.at: dict[Var, list[str]] = {v: [device] for v, device in self.inputs}
-        self.at.update({v: [placed.home] for v, _ in program.constants})
+        self.at.update({v: [placement.home] for v, _ in program.constants})
 
     def partition(self) -> Partition:
         """The partition of the program."""
-        program, placed = self.program, self.placed
-        groups = list(_segments(program, placed))
+        program, placement = self.program, self.placement
+        groups = list(_segments(program, placement))
         readers = [self._read(group) for _, group in groups]
-        outputs = {placed.origin(a) for a in program.outputs}
+        outputs = {placement.origin(a) for a in program.outputs}
         # A segment returns only values that a later segment or the caller reads.
         reads = [set(r) for r in readers]
         for number, (device, group) in enumerate(groups):
             later = outputs.union(*reads[number + 1 :])
             self._segment(f"{program.name}.{number}", device, group, readers[number], later)
         results = tuple(map(self._result, program.outputs))
-        steps, spent = tuple(self.steps), _spent(self.steps, results)
+        steps, last_reads = tuple(self.steps), _spent(self.steps, results)
         constants = program.constants
-        return Partition(program.name, placed.home, self.inputs, constants, steps, spent, results)
+        return Partition(program.name, placement.home, self.inputs, constants, steps, last_reads, results)
 
     def _read(self, group: Sequence[Equation]) -> list[Var]:
         """The values that a group takes from outside, in order of their first use."""
         results = {v for e in group for v in e.results}
-        atoms = (self.placed.origin(a) for e in group for a in e.operands)
+        atoms = (self.placement.origin(a) for e in group for a in e.operands)
         return list(dict.fromkeys(a for a in atoms if isinstance(a, Var) and a not in results))
 
     def _segment(
@@ -285,7 +285,8 @@ class _Writer:
         results = tuple(v for e in group for v in e.results if v in later)
         self.at.update({v: [device] for v in results})
         body = Program(tuple(inputs), tuple(group), results, name=name)
-        self.steps.append(Segment(device, substitute(body, self.placed.sources, group)))
+        # Segments read the values themselves: copies between them take the place of the moves.
+        self.steps.append(Segment(device, substitute(body, self.placement.sources, group)))
 
     def _bring(self, value: Var, device: str) -> None:
         places = self.at[value]
@@ -294,12 +295,12 @@ class _Writer:
             places.append(device)
 
     def _result(self, atom: Atom) -> Result:
-        device = self.placed.device(atom)
-        committed = isinstance(atom, Var) and self.placed.committed[atom] is not None
-        origin = self.placed.origin(atom)
+        device = self.placement.device(atom)
+        is_committed = isinstance(atom, Var) and self.placement.committed_devices[atom] is not None
+        origin = self.placement.origin(atom)
         if isinstance(origin, Var):
             self._bring(origin, device)
-        return Result(origin, device, committed)
+        return Result(origin, device, is_committed)
 
 
 def _spent(steps: Sequence[Segment | Transfer], results: Iterable[Result]) -> tuple[tuple[Copy, ...], ...]:
@@ -313,23 +314,25 @@ def _spent(steps: Sequence[Segment | Transfer], results: Iterable[Result]) -> tu
                 variables = (*program.inputs, *step.results)
                 last.update({(v, device): number for v in variables})
     result_copies = {(r.atom, r.device) for r in results}
-    spent: list[list[Copy]] = [[] for _ in steps]
+    last_reads: list[list[Copy]] = [[] for _ in steps]
     for copy, number in last.items():
         if copy not in result_copies:
-            spent[number].append(copy)
-    return tuple(map(tuple, spent))
+            last_reads[number].append(copy)
+    return tuple(map(tuple, last_reads))
 
 
 # --- text -------------------------------------------------------------------------------------
 
 
 def _lines(partition: Partition) -> Iterator[str]:
+    # In the order of their first use, as programs number their variables.
     numbers: defaultdict[Var, int] = defaultdict(itertools.count().__next__)
 
     def names(atoms: Iterable[Atom]) -> str:
         texts = (f"%{numbers[a]}" if isinstance(a, Var) else str(a.value) for a in atoms)
         return ", ".join(texts)
 
+    # Called only to number these first.
     names(v for v, _ in (*partition.inputs, *partition.constants))
     yield f"partition {partition.name} at home on {partition.home} {{"
     for step in partition.steps:

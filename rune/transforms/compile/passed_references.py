@@ -37,6 +37,7 @@ Changed = tuple[object, dict[int, Value], dict[int, Value]]  # result, changed a
 Call = Callable[..., Changed]
 
 
+# A protocol, since jit.py, which has the class, imports this module.
 class Compiled(stages.Called, Protocol):
     """The part of what `jit` returns that is used here."""
 
@@ -68,52 +69,52 @@ class CompiledCall(Protocol):
         ...
 
 
-def call_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
+def call_beside(compiled_function: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """A call where there are references, among the arguments or around the function."""
     # An override, such as checkify, passes references in its own way.
     if (call := callers().of_jitted) is not None:
-        return call(compiled, args, kwargs)
-    return _beside(compiled, args, kwargs, compiled.call_with_arrays, lambda passing: passing)
+        return call(compiled_function, args, kwargs)
+    return _beside(compiled_function, args, kwargs, compiled_function.call_with_arrays, lambda passing: passing)
 
 
-def trace_beside(compiled: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> stages.Traced:
+def trace_beside(compiled_function: Compiled, args: tuple[object, ...], kwargs: Mapping[str, object]) -> stages.Traced:
     """A function traced where there are references, among the arguments or around it."""
-    plain = functools.partial(stages.trace, compiled)
-    return _beside(compiled, args, kwargs, plain, lambda passing: passing.trace)
+    plain = functools.partial(stages.trace, compiled_function)
+    return _beside(compiled_function, args, kwargs, plain, lambda passing: passing.trace)
 
 
 def _beside(
-    compiled: Compiled,
+    compiled_function: Compiled,
     args: tuple[object, ...],
     kwargs: Mapping[str, object],
     plain: Callable[[tuple[object, ...], Mapping[str, object]], R],
     with_references: Callable[[Passing], Callable[[tuple[object, ...], Mapping[str, object]], R]],
 ) -> R:
     try:
-        if compiled.passing is None and not any(isinstance(x, Ref) for x in tree.leaves((args, dict(kwargs)))):
+        if compiled_function.passing is None and not any(isinstance(x, Ref) for x in tree.leaves((args, dict(kwargs)))):
             return plain(args, kwargs)
     except Outside:
         pass  # it closes over references: from now on they are passed to it
-    if compiled.passing is None:
-        compiled.passing = Passing(compiled)
-    return with_references(compiled.passing)(args, kwargs)
+    if compiled_function.passing is None:
+        compiled_function.passing = Passing(compiled_function)
+    return with_references(compiled_function.passing)(args, kwargs)
 
 
 class Passing:
     """A jitted function as a function of values, and the references that it closes over."""
 
-    __slots__ = ("around", "call", "compiled")
+    __slots__ = ("around", "call", "compiled_function")
 
-    def __init__(self, compiled: Compiled):
+    def __init__(self, compiled_function: Compiled):
         self.around: tuple[Ref, ...] = ()
-        self.compiled = compiled
+        self.compiled_function = compiled_function
 
         def pure(*args: object, **kwargs: object) -> Changed:
             return self.pure(*args, **kwargs)
 
         # The program has the name of the user's function, not of this wrapper.
-        pure.__name__ = function_name(compiled.function)
-        self.call = compiled.alike(pure)
+        pure.__name__ = function_name(compiled_function.function)
+        self.call = compiled_function.alike(pure)
 
     def __call__(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Call the function, and write the values that it has changed.
@@ -131,20 +132,21 @@ class Passing:
         Errors: as for a call.
         """
         pure = self._with_values(self.call.trace, args, kwargs)[1]
-        return stages.of_trace(self.compiled, args, kwargs, pure.traced, pure.out_tree.children()[0])
+        # Of the results of `pure` only the first is the user's; values of references follow it.
+        return stages.of_trace(self.compiled_function, args, kwargs, pure.trace, pure.out_tree.children()[0])
 
     def _with_values(
         self, use: Callable[..., R], args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> tuple[list[Ref], R]:
         """use(arguments with values in place of references), and the references among them."""
-        (boxes, named), refs = boxed("jit", (args, dict(kwargs)))
+        (boxes, named_boxes), refs = boxed("jit", (args, dict(kwargs)))
         # Ends: each round adds references to `around`, of which a function closes over few.
         while True:
             _require_apart(refs, self.around)
             try:
-                return refs, use(*boxes, **named, **{_AROUND: values_of(self.around)})
-            except Written as written:
-                self.around = (*self.around, *written.refs)
+                return refs, use(*boxes, **named_boxes, **{_AROUND: values_of(self.around)})
+            except Written as signal:
+                self.around = (*self.around, *signal.refs)
 
     def pure(self, *args: object, **kwargs: object) -> Changed:
         """The function that is compiled."""
@@ -153,7 +155,7 @@ class Passing:
         with surroundings("jit", self.around, values) as frame:
             (args, kwargs), refs = unboxed((args, kwargs))
             before = [ref.value for ref in refs]
-            result = self.compiled.function(*args, **kwargs)
+            result = self.compiled_function.function(*args, **kwargs)
             require_none("jit", result)
             after = [ref.value for ref in refs]
         return result, _changed(before, after), _changed(values, frame.values)

@@ -114,6 +114,7 @@ def _piece(program: Program, equations: Sequence[Equation], later_equations: Seq
 
 def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
     """The piece as a function of buffers."""
+    # Now, and not in the first call: tiers.py asks for pieces only after many calls.
     executable = compiled(in_order(piece), device_for(None))
     assert isinstance(executable, CpuExecutable)
     executable.refine()  # a draft's entry is slow, and this piece is called often
@@ -122,6 +123,7 @@ def _compiled(piece: Program) -> Callable[..., Sequence[np.ndarray]]:
         try:
             return executable(buffers)
         except LayoutError:  # the result of a NumPy function may be a view
+            # Not those of rank 0, which would get an axis.
             return executable([np.ascontiguousarray(x) if x.ndim else x for x in buffers])
 
     return call

@@ -67,10 +67,10 @@ def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
     return default_place() if has_moves(program) else placement(name, args)
 
 
-def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
+def _several_devices(name: str, committed_arrays: Sequence[Array]) -> DeviceError:
     # One array for each device is enough to show the conflict.
     types: dict[str, ArrayType] = {}
-    for array in committed:
+    for array in committed_arrays:
         types.setdefault(array.device.name, array.type)
     type_texts = ", ".join(f"{type} on {device}" for device, type in types.items())
     return DeviceError(
@@ -154,6 +154,7 @@ def wheres(name: str, role: str, prefix: object, values: object) -> list[Where |
                 spec alone or one of an AbstractMesh where no mesh is in force.
     """
     places = spread_prefix(name, role, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
+    # A mesh was accepted as a leaf only to be refused here, by a message about meshes.
     for where in places:
         if isinstance(where, Mesh):
             raise ArgumentError(

@@ -38,7 +38,7 @@ from rune.transforms.sharding.refusal import require_there
 from rune.transforms.sharding.run import MeshProgram, mesh_program
 from rune.transforms.sharding.watched import run_watched
 
-Run = Callable[..., list[Array]]  # (program, args, place, donated=()) -> results
+Run = Callable[..., list[Array]]  # (program, args, place, donations=()) -> results
 
 
 class Stage(NamedTuple):
@@ -52,13 +52,13 @@ class Stage(NamedTuple):
 
 
 def run_program(
-    program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = (), schedules: Schedules = ()
+    program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...] = (), schedules: Schedules = ()
 ) -> list[Array]:
     """The results of the program on concrete arguments.
 
     schedules: for its kernels. A stage runs other programs, with other kernels.
     """
-    return _run_from(0, program, args, place, donated, schedules)
+    return _run_from(0, program, args, place, donations, schedules)
 
 
 def _run_from(
@@ -66,7 +66,7 @@ def _run_from(
     program: Program,
     args: Sequence[Value],
     place: Place,
-    donated: tuple[int, ...] = (),
+    donations: tuple[int, ...] = (),
     schedules: Schedules = (),
 ) -> list[Array]:
     """The results by the stages from this number on."""
@@ -76,21 +76,22 @@ def _run_from(
         number += 1
         if stage.is_needed(program, settings, place):
             later = functools.partial(_run_from, number)
-            return stage.run(later, program, args, place, donated)
-    return execute(program, args, place, donated, schedules)
+            return stage.run(later, program, args, place, donations)
+    return execute(program, args, place, donations, schedules)
 
 
 def needs_stages(program: Program) -> bool:
     """Whether a run of the program is more than its compiled code."""
     settings = config.current()
+    # As if on one device: callers look for a mesh in the place of the call themselves.
     return any(stage.is_needed(program, settings, CPU) for stage in STAGES)
 
 
 def _note_keys(
-    later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
+    later: Run, program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...]
 ) -> list[Array]:
     note_program(program, args)
-    return later(program, args, place, donated)
+    return later(program, args, place, donations)
 
 
 def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
@@ -98,7 +99,7 @@ def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
 
 
 def _on_mesh(
-    later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
+    later: Run, program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...]
 ) -> list[Array]:
     """The devices of the mesh run their parts, and no later stage."""
     # The faults that a later stage would look for are checked here, on each device.
@@ -107,8 +108,8 @@ def _on_mesh(
     if is_watching(settings):
         mesh, local, in_specs, out_specs = _for_places(program, places)
         return run_watched(local, mesh, in_specs, out_specs, args)
-    on_devices = _program_on_mesh(program, places, donated, settings.check_stages, settings.profile)
-    return on_devices(args, donated)
+    on_devices = _program_on_mesh(program, places, donations, settings.check_stages, settings.profile)
+    return on_devices(args, donations)
 
 
 class OnMesh(NamedTuple):
@@ -130,12 +131,12 @@ def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
 
 @per_program
 def _program_on_mesh(
-    program: Program, places: tuple[Place, ...], donated: tuple[int, ...], *settings: bool
+    program: Program, places: tuple[Place, ...], donations: tuple[int, ...], *settings: bool
 ) -> MeshProgram:
     """The program of the devices for arguments at these places."""
     # The settings are only part of the memo's key: compiled code depends on them.
     mesh, local, in_specs, out_specs = _for_places(program, places)
-    return mesh_program(local, mesh, in_specs, out_specs, donated)
+    return mesh_program(local, mesh, in_specs, out_specs, donations)
 
 
 @per_program
@@ -166,9 +167,11 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, spec: PartitionSpec) -> 
     return spec
 
 
-def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:
+def _watch(
+    later: Run, program: Program, args: Sequence[Value], place: Place, donations: tuple[int, ...]
+) -> list[Array]:
     watched_run = watched_program(program)
-    *results, site, index = later(watched_run.program, args, place, donated)
+    *results, site, index = later(watched_run.program, args, place, donations)
     return without_faults(watched_run.sites, results, int(site), int(index))
 
 

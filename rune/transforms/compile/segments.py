@@ -38,7 +38,7 @@ def run_segments(
     program: Program,
     args: Sequence[Value],
     place: Place,
-    donated: tuple[int, ...],
+    donations: tuple[int, ...],
 ) -> list[Array]:
     """The results of a program that moves values; `run` runs each segment. Nothing is donated."""
     parts = partitioned(program, args, place)
@@ -53,7 +53,7 @@ def run_segments(
         # An argument may become a result, so it must not be memory that the user can write to.
         value = unshared(value)
         env[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
-    for step, spent in zip(parts.steps, parts.spent, strict=True):
+    for step, last_reads in zip(parts.steps, parts.last_reads, strict=True):
         match step:
             case Transfer(value=value, source=source, target=target):
                 array = env[value, source]
@@ -64,14 +64,14 @@ def run_segments(
                 inputs = [env[var, name] for var in step.program.inputs]
                 outs = run(closed_program, [*witnesses, *inputs], committed_to(on(name)))
                 env.update(zip(((v, name) for v in step.results), outs, strict=True))
-        for copy in spent:
+        for copy in last_reads:
             env.pop(copy, None)
     return [_result(r, env, place) for r in parts.results]
 
 
 def _result(result: Result, env: Mapping[tuple[object, str], Array], place: Place) -> Array:
     """An output of the program; a free output is at home."""
-    where = committed_to(on(result.device)) if result.committed else place
+    where = committed_to(on(result.device)) if result.is_committed else place
     if isinstance(result.atom, Literal):
         return put(np.asarray(result.atom.value), result.atom.type, where)
     array = env[result.atom, result.device]

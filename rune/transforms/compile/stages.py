@@ -23,6 +23,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
+from rune.ops.arithmetic import convert
 from rune.records import dataclass
 from rune.sharding.shardings import SingleDeviceSharding
 from rune.transforms.arguments import value_leaves
@@ -40,12 +41,13 @@ if TYPE_CHECKING:
     from rune.lowering.explain import Lowered as Lowering
 
 
+# A protocol, since jit.py, which has the class, imports this module.
 class Called(Protocol):
     """A jitted function, as its stages see it."""
 
     schedules: Schedules
     device: str | Device | None
-    marked: Marked
+    marks: Marked
 
     def fitting(
         self, types: tuple[ArrayType, ...], treedef: tree.TreeDef, statics: Statics
@@ -102,7 +104,7 @@ class Stage:
     """
 
     jitted: Called
-    traced: Trace
+    trace: Trace
     in_tree: tree.TreeDef
     types: tuple[ArrayType, ...]
     statics: Statics
@@ -111,7 +113,7 @@ class Stage:
     @property
     def fun_name(self) -> str:
         """The name of the function, as programs have it."""
-        return self.traced.program.name
+        return self.trace.program.name
 
     @property
     def in_avals(self) -> Any:
@@ -121,7 +123,7 @@ class Stage:
     @property
     def out_types(self) -> Sequence[ArrayType]:
         """The types of the leaves of the result."""
-        return self.traced.out_types[: self.out_tree.num_leaves]
+        return self.trace.out_types[: self.out_tree.num_leaves]
 
     @property
     def out_avals(self) -> Any:
@@ -137,13 +139,13 @@ class Stage:
     def donate_argnums(self) -> tuple[int, ...]:
         """The numbers of the leaves that are donated."""
         # The trace counts inputs of the program, where captured values come first.
-        return tuple(n - len(self.traced.captured) for n in self.traced.donated)
+        return tuple(n - len(self.trace.captured) for n in self.trace.donations)
 
     @property
     def args_info(self) -> Any:
         """The arguments, as (args, kwargs): type and donation of each leaf."""
-        donated = self.donate_argnums
-        return tree.unflatten(self.in_tree, [ArgInfo(t, i in donated) for i, t in enumerate(self.types)])
+        donations = self.donate_argnums
+        return tree.unflatten(self.in_tree, [ArgInfo(t, i in donations) for i, t in enumerate(self.types)])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.fun_name}: {', '.join(map(str, self.types))})"
@@ -162,8 +164,8 @@ class Traced(Stage):
     @property
     def jaxpr(self) -> Program:
         """The program; values that the function closes over are its constants."""
-        captured = self.traced.captured
-        return OpenProgram(self.traced.program, len(captured)).with_constants(captured)
+        captured_values = self.trace.captured
+        return OpenProgram(self.trace.program, len(captured_values)).with_constants(captured_values)
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program lowered for the device where calls run.
@@ -176,13 +178,15 @@ class Traced(Stage):
                 hint="jit(f, device=...) chooses the device",
             )
         device = self.jitted.device
+        # Types do not say where arguments are: as for calls with free ones, which go to the default
+        # device.
         place = committed_to(on(device)) if device else default_place()
-        where, program = device_for(place.device), self.traced.program
+        where, program = device_for(place.device), self.trace.program
         lowering = None
         # A program in parts has no single lowering: each part is lowered when it runs.
         if not needs_stages(program):
-            lowering = lowered_by(program, where, self.traced.donated, self.jitted.schedules)
-        return Lowered(self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree, where, lowering)
+            lowering = lowered_by(program, where, self.trace.donations, self.jitted.schedules)
+        return Lowered(self.jitted, self.trace, self.in_tree, self.types, self.statics, self.out_tree, where, lowering)
 
 
 def trace(jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Traced:
@@ -203,7 +207,8 @@ def of_trace(
 def _kinds(
     jitted: Called, args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[tree.TreeDef, tuple[ArrayType, ...], Statics]:
-    dynamic, statics = jitted.marked.split(args, kwargs)
+    dynamic, statics = jitted.marks.split(args, kwargs)
+    # Only types count, so arguments may be ShapeDtypeStructs.
     leaves, in_tree = tree.flatten(dynamic)
     return in_tree, tuple(leaf_types("jit", leaves, in_tree)), statics
 
@@ -223,9 +228,10 @@ class Lowered(Stage):
         if compiler_options:
             raise ArgumentError(f"compile: cannot use compiler_options={compiler_options!r} (they are those of XLA)")
         executable = None
+        # A program in parts has no code of its own: its parts are compiled when they run.
         if self.lowering is not None:
-            executable = compiled(self.traced.program, self.device, self.traced.donated, self.jitted.schedules)
-        stage = (self.jitted, self.traced, self.in_tree, self.types, self.statics, self.out_tree)
+            executable = compiled(self.trace.program, self.device, self.trace.donations, self.jitted.schedules)
+        stage = (self.jitted, self.trace, self.in_tree, self.types, self.statics, self.out_tree)
         return Compiled(*stage, self.device, self.lowering, executable)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -239,7 +245,7 @@ class Lowered(Stage):
                 f"as_text: cannot write {dialect!r} (dialects are those of XLA's compiler)",
                 hint="as_text() is the program in rune's language; rune.explain shows every stage",
             )
-        program = self.traced.program if self.lowering is None else self.lowering.simplified
+        program = self.trace.program if self.lowering is None else self.lowering.simplified
         return program.text(frames=debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> NoReturn:
@@ -255,6 +261,7 @@ class Lowered(Stage):
         Errors: ArgumentError for a function that runs in parts on several devices.
         """
         costs, evaluate = self._costs("cost_analysis"), self._evaluated
+        # The keys are those of XLA, which code written for JAX looks up.
         return {"flops": float(evaluate(costs.flops)), "bytes accessed": float(evaluate(costs.bytes_moved))}
 
     def _costs(self, operation: str) -> Costs:
@@ -269,7 +276,7 @@ class Lowered(Stage):
         """A size of the program, for the arguments that it was traced with."""
         if not isinstance(size, Dim):
             return size
-        arguments = self.traced.program.input_types[len(self.traced.captured) :]
+        arguments = self.trace.program.input_types[len(self.trace.captured) :]
         # The costs of a form are polynomials in its sizes; the types of this stage may be numbers.
         actual = match_sizes(arguments, self.types, f"{self.fun_name}: cannot give its costs")
         sizes = {name: x for name, x in actual.items() if not isinstance(x, Dim)}
@@ -309,19 +316,29 @@ class Compiled(Lowered):
                 f"compiled: cannot transform {self.fun_name} (it is compiled code, for values)",
                 hint="transform the jitted function instead",
             )
-        # References are checked by their values, but passed on themselves, to be written.
-        values = [x.value if isinstance(x, Ref) else x for x in leaves]
-        types = [typeof(x) for x in value_leaves("compiled", values, treedef)]
-        for actual, expected in zip(types, self.types, strict=True):
-            # A jitted function would trace again; here other types are an error, as in JAX.
-            if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
-                raise TransformError(
-                    f"compiled: cannot call {self.fun_name} with {actual} (it was compiled for {expected})"
-                )
-        # The jitted function finds the same trace, and so runs this code.
+        types = self._checked_types(leaves, treedef)
+        # Of the right types, arguments lead the jitted function to the same trace and this code.
+        # Weakness, in which they may differ, would lead it to another one.
+        if [t.weak for t in types] != [t.weak for t in self.types]:
+            values = [_of_type(x, a, e) for x, a, e in zip(leaves, types, self.types, strict=True)]
+            args, kwargs = tree.unflatten(treedef, values)
         full, keywords = with_statics((args, kwargs), self.statics)
         return self.jitted(*full, **keywords)
 
+    def _checked_types(self, leaves: Sequence[Value], treedef: tree.TreeDef) -> list[ArrayType]:
+        """The types of the leaves. Errors: TransformError for another shape or dtype."""
+        # References are checked by their values, but passed on themselves, to be written.
+        values = [x.value if isinstance(x, Ref) else x for x in leaves]
+        types = [typeof(x) for x in value_leaves("compiled", values, treedef)]
+        for actual, expected_type in zip(types, self.types, strict=True):
+            # A jitted function would trace again; here other types are an error, as in JAX.
+            if (actual.shape, actual.dtype) != (expected_type.shape, expected_type.dtype):
+                raise TransformError(
+                    f"compiled: cannot call {self.fun_name} with {actual} (it was compiled for {expected_type})"
+                )
+        return types
+
+    # JAX has both spellings.
     call = __call__
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -333,13 +350,13 @@ class Compiled(Lowered):
     def memory_analysis(self) -> MemoryAnalysis:
         """Memory of one run. Errors: ArgumentError for a function that runs in parts."""
         costs = self._costs("memory_analysis")
-        inputs, donated = self.traced.program.input_types, self.traced.donated
+        inputs, donations = self.trace.program.input_types, self.trace.donations
         code = "" if self.executable is None else "".join(self.executable.sources().values())
         return MemoryAnalysis(
             argument_size_in_bytes=sum(map(self._size_bytes, inputs)),
-            output_size_in_bytes=sum(map(self._size_bytes, self.traced.out_types)),
+            output_size_in_bytes=sum(map(self._size_bytes, self.trace.out_types)),
             temp_size_in_bytes=self._evaluated(costs.arena_bytes),
-            alias_size_in_bytes=sum(self._size_bytes(inputs[n]) for n in donated),
+            alias_size_in_bytes=sum(self._size_bytes(inputs[n]) for n in donations),
             generated_code_size_in_bytes=len(code),
         )
 
@@ -363,3 +380,11 @@ class Compiled(Lowered):
     def runtime_executable(self) -> Executable | None:
         """The executable of rune's backend; None for a program that runs in parts."""
         return self.executable
+
+
+def _of_type(value: Value, actual: ArrayType, expected_type: ArrayType) -> Value:
+    """The value, as weak as this type, from which it differs in nothing else."""
+    # A reference keeps its own weakness: it is written, and so passed on itself.
+    if actual.weak == expected_type.weak or isinstance(value, Ref):
+        return value
+    return convert(value, dtype=expected_type.dtype, weak=expected_type.weak)

@@ -20,6 +20,7 @@ Names = int | str | Iterable[int | str] | None
 Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 == True; the value
 
 
+# For both overloads of `jit`, which would otherwise repeat its keywords.
 class Options(TypedDict, total=False):
     """The keywords of `jit`, which documents them."""
 
@@ -45,10 +46,10 @@ class Marked:
 
     function: Callable[..., object]
     static: frozenset[int | str]
-    donated: frozenset[int | str]
+    donations: frozenset[int | str]
 
     @staticmethod
-    def of(function: Callable[..., object], static: frozenset[int | str], donated: frozenset[int | str]) -> Marked:
+    def of(function: Callable[..., object], static: frozenset[int | str], donations: frozenset[int | str]) -> Marked:
         """The record for the numbers and names in the options of `jit`.
 
         Errors: ArgumentError for a number or a name that no argument can have, and for an object
@@ -56,12 +57,12 @@ class Marked:
         """
         require_callable("jit", function)
         # Most functions have neither, and need no inspection of their signature.
-        parameters = _parameters(function) if static or donated else None
+        parameters = _parameters(function) if static or donations else None
         if parameters is not None:
             _require_known(function, "static", static, parameters)
-            _require_known(function, "donated", donated, parameters)
+            _require_known(function, "donated", donations, parameters)
         names = _positional(parameters or ())
-        return Marked(function, _with_names(static, names), _with_names(donated, names))
+        return Marked(function, _with_names(static, names), _with_names(donations, names))
 
     def split(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Any, Statics]:
         """The arguments without the static ones; and the static ones.
@@ -86,8 +87,8 @@ class Marked:
         """The numbers of the donated leaves; the very first leaf has number `offset`."""
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
         args, kwargs = numbers
-        donations = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
-        donations += [v for k, v in kwargs.items() if k in self.donated]
+        donations = [args[i] for i in sorted(self._positions(self.donations, len(args)))]
+        donations += [v for k, v in kwargs.items() if k in self.donations]
         return tuple(tree.leaves(donations))
 
     def _positions(self, names: frozenset[int | str], count: int) -> set[int]:
@@ -107,9 +108,9 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
     return args, kwargs
 
 
-def call_inline(function: Callable[..., Any], marked: Marked, args: tuple, kwargs: Mapping[str, object]) -> Any:
+def call_inline(function: Callable[..., Any], marks: Marked, args: tuple, kwargs: Mapping[str, object]) -> Any:
     """The function's own equations, where `jit` would write one equation that holds them."""
-    dynamic, statics = marked.split(args, kwargs)
+    dynamic, statics = marks.split(args, kwargs)
     leaves, treedef = tree.flatten(dynamic)
     values = [as_value(x) for x in value_leaves("jit", leaves, treedef)]
     args_of_arrays, keywords = with_statics(tree.unflatten(treedef, values), statics)

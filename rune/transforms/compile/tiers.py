@@ -111,6 +111,7 @@ def _next(
     count: int, function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
 ) -> int | Specialised[R] | None:
     """The state of a kind of calls after one more call."""
+    # Asked once: settings and shapes are part of the key, so later calls would get the same answer.
     if count == 0 and not _is_worth_it(arrays):
         return None
     return count + 1 if count < OFTEN else _specialised(function, args, kwargs, arrays)
@@ -128,17 +129,19 @@ def _specialised(
     function: Callable[..., R], args: tuple, kwargs: Mapping[str, object], arrays: Sequence[Array]
 ) -> Specialised[R] | None:
     """The function of the arrays alone, as compiled code or as a line; None if neither works."""
+    # All other arguments are constants: calls with others are of another kind.
     jitted = jit(_of_arrays(function, args, kwargs))
     try:
-        traced = jitted.traced(*arrays)
+        trace = jitted.traced(*arrays)
     except RuneError:  # such as a size that depends on values
         return None
-    program = live(traced.program)
-    if traced.needs or any(v.type.size > SMALL_RESULT for e in program.equations for v in e.results):
+    program = live(trace.program)
+    # A draw without a key, say, needs another answer in each call.
+    if trace.needs or any(v.type.size > SMALL_RESULT for e in program.equations for v in e.results):
         return None
     if all(equation.primitive in _VIEWS for equation in program.equations):
-        return _in_line(program, traced)
-    return jitted if is_exact(program) else _in_pieces(program, traced)
+        return _in_line(program, trace)
+    return jitted if is_exact(program) else _in_pieces(program, trace)
 
 
 def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, object]) -> Specialised[R]:
@@ -157,20 +160,21 @@ def _of_arrays(function: Callable[..., R], args: tuple, kwargs: Mapping[str, obj
     return of_arrays
 
 
-def _in_line(program: Program, traced: Traced) -> Specialised[R] | None:
+def _in_line(program: Program, trace: Traced) -> Specialised[R] | None:
     """The function as a line of NumPy functions; None if they cannot compute it."""
     line = straight_line(program)
-    return None if line is None or len(_captured(traced)) < len(traced.captured) else _on_buffers(line, traced)
+    # A captured value that is not an array on the CPU has no buffer for NumPy.
+    return None if line is None or len(_captured(trace)) < len(trace.captured) else _on_buffers(line, trace)
 
 
-def _captured(traced: Traced) -> list[Array]:
+def _captured(trace: Traced) -> list[Array]:
     """The captured values, which are CPU arrays."""
-    return [x for x in traced.captured if type(x) is Array and x.place is CPU]
+    return [x for x in trace.captured if type(x) is Array and x.place is CPU]
 
 
-def _in_pieces(program: Program, traced: Traced) -> Specialised[R] | None:
+def _in_pieces(program: Program, trace: Traced) -> Specialised[R] | None:
     """Compiled pieces and NumPy's functions; only the latter for arrays in another order."""
-    by_functions: Specialised[R] | None = _in_line(program, traced)
+    by_functions: Specialised[R] | None = _in_line(program, trace)
     if by_functions is None:
         return None
     program = flat(program)
@@ -179,9 +183,9 @@ def _in_pieces(program: Program, traced: Traced) -> Specialised[R] | None:
         return by_functions
     line = None if len(parts) == 1 else line_of(program, parts)
     if len(parts) == 1:
-        by_pieces = jit(_of_program(in_order(program), traced))
+        by_pieces = jit(_of_program(in_order(program), trace))
     else:
-        by_pieces = by_functions if line is None else _on_buffers(line, traced)
+        by_pieces = by_functions if line is None else _on_buffers(line, trace)
 
     def call(*arrays: Array) -> R:
         # Pieces were compiled for C order; NumPy's functions read views in any order.
@@ -191,11 +195,11 @@ def _in_pieces(program: Program, traced: Traced) -> Specialised[R] | None:
     return call
 
 
-def _on_buffers(line: Line, traced: Traced) -> Specialised[R]:
+def _on_buffers(line: Line, trace: Traced) -> Specialised[R]:
     """A line as a function of arrays."""
-    before, types = [x.buffer for x in _captured(traced)], traced.out_types
+    before, types = [x.buffer for x in _captured(trace)], trace.out_types
 
-    if traced.out_tree.kind is None and not before:
+    if trace.out_tree.kind is None and not before:
         (type,) = types
 
         def of_one_result(*arrays: Array) -> Any:
@@ -206,16 +210,16 @@ def _on_buffers(line: Line, traced: Traced) -> Specialised[R]:
 
     def call(*arrays: Array) -> R:
         outs = line([*before, *[x.buffer for x in arrays]])
-        return traced.out_tree.unflatten([*map(Array, outs, types, repeat(CPU))])
+        return trace.out_tree.unflatten([*map(Array, outs, types, repeat(CPU))])
 
     return call
 
 
-def _of_program(program: Program, traced: Traced) -> Specialised[R]:
+def _of_program(program: Program, trace: Traced) -> Specialised[R]:
     """A program as a function of arrays."""
 
     def of_arrays(*arrays: Array) -> R:
-        return traced.out_tree.unflatten(eval_program(program, [*traced.captured, *arrays]))
+        return trace.out_tree.unflatten(eval_program(program, [*trace.captured, *arrays]))
 
     of_arrays.__name__ = of_arrays.__qualname__ = program.name
     return of_arrays

@@ -44,7 +44,7 @@ class Traced:
     program: Program
     captured: tuple[Value, ...]
     out_tree: tree.TreeDef
-    donated: tuple[int, ...]
+    donations: tuple[int, ...]
     out_types: tuple[ArrayType, ...]
     needs: tuple[effects.Need, ...] = ()  # the hidden inputs, which come last
     leaks: bool = False  # an effect was answered for one call alone
@@ -72,6 +72,7 @@ class Traced:
         return None if None in values else [v for group in values for v in group or ()]
 
 
+# A protocol, since jit.py, which has the class, imports this module.
 class User(Protocol):
     """A jitted function, as its traces see it."""
 
@@ -90,31 +91,32 @@ class Traces:
         self.by_key: dict[Key, list[Traced]] = {}
         self.automatic = automatic_sizes.Automatic(name)
         self.users: weakref.WeakSet[User] = weakref.WeakSet()
-        _every.add(self)
+        _all_caches.add(self)
 
     def fitting(self, key: Key) -> tuple[Traced, list[Value]] | None:
         """A trace that fits the current handlers and named axes, and its hidden inputs."""
-        for traced in self.by_key.get(key, ()):
-            hidden = traced.hidden()
-            if hidden is not None:
-                traced.was_used = True
-                return traced, hidden
+        # Traces of one key differ in the effect handlers and named axes that they were made for.
+        for trace in self.by_key.get(key, ()):
+            hidden_values = trace.hidden()
+            if hidden_values is not None:
+                trace.was_used = True
+                return trace, hidden_values
         return None
 
-    def keep(self, key: Key, traced: Traced) -> None:
+    def keep(self, key: Key, trace: Traced) -> None:
         """Store a trace, if other calls can use it, and drop others to make room if necessary."""
-        if not traced.serves_one_call:
+        if not trace.serves_one_call:
             # The user may change static data of a registered class later; the key has a copy.
             treedef, *others = key
-            traced.key = key = (treedef.settled(), *others)  # type: ignore[assignment]
-            self.by_key[key] = [*self.by_key.get(key, ()), traced]
-            _recent.add(self, traced)
+            trace.key = key = (treedef.settled(), *others)  # type: ignore[assignment]
+            self.by_key[key] = [*self.by_key.get(key, ()), trace]
+            _recent.add(self, trace)
 
-    def forget(self, traced: Traced) -> None:
+    def forget(self, trace: Traced) -> None:
         """Drop one trace."""
-        remaining = [t for t in self.by_key.pop(traced.key, ()) if t is not traced]
+        remaining = [t for t in self.by_key.pop(trace.key, ()) if t is not trace]
         if remaining:
-            self.by_key[traced.key] = remaining
+            self.by_key[trace.key] = remaining
         self.forget_calls()
 
     def clear(self) -> None:
@@ -129,7 +131,7 @@ class Traces:
             user.forget_calls()
 
 
-_every: weakref.WeakSet[Traces] = weakref.WeakSet()
+_all_caches: weakref.WeakSet[Traces] = weakref.WeakSet()
 _shared: weakref.WeakKeyDictionary[object, dict[Hashable, Traces]] = weakref.WeakKeyDictionary()
 _lock = locks.reentrant()  # the collector may run code that jits
 
@@ -152,7 +154,7 @@ def traces_of(function: Callable[..., object], options: Hashable, name: str) -> 
 def clear_all() -> None:
     """Drop the traces of every jitted function."""
     with _lock:
-        alive = list(_every)
+        alive = list(_all_caches)
     for traces in alive:
         traces.clear()
     give_back()
@@ -166,6 +168,7 @@ class _Recent:
 
     def __init__(self) -> None:
         self.lock = locks.reentrant()
+        # Weak on both sides: this list must not keep the traces of a dead function alive.
         self.traces: dict[weakref.ref[Traced], weakref.ref[Traces]] = {}
         # Finalisers run at any time, even under the lock, so they only append to queues.
         self.dead: deque[weakref.ref[Traced]] = deque()
@@ -175,6 +178,7 @@ class _Recent:
     def count(self, thing: object, nbytes: int) -> None:
         """Count these bytes for as long as an object lives."""
         self.changes.append(nbytes)
+        # At exit nobody asks for the total any more.
         weakref.finalize(thing, self.changes.append, -nbytes).atexit = False
 
     def total(self) -> int:
@@ -186,15 +190,15 @@ class _Recent:
                 self.traces.pop(self.dead.popleft(), None)
             return self.bytes
 
-    def add(self, traces: Traces, traced: Traced) -> None:
+    def add(self, traces: Traces, trace: Traced) -> None:
         """Add a new trace, and evict others if there is too much."""
-        self.count(traced, TRACE_BYTES + EQUATION_BYTES * len(traced.program.equations))
+        self.count(trace, TRACE_BYTES + EQUATION_BYTES * len(trace.program.equations))
         limit = config.current().compiled_bytes
         with self.lock:
             is_full = self.total() > max(limit, self.next)
             if is_full:
                 self.evict()
-            self.traces[weakref.ref(traced, self.dead.append)] = weakref.ref(traces)
+            self.traces[weakref.ref(trace, self.dead.append)] = weakref.ref(traces)
         if is_full:
             give_back()
             live_bytes = self.total()
@@ -204,13 +208,14 @@ class _Recent:
     def evict(self) -> None:
         """Drop a share of the traces: those not used since the last eviction, oldest first."""
         alive = [(r(), home()) for r, home in [*self.traces.items()]]
-        stored = [(t, home) for t, home in alive if t is not None and home is not None]
-        stored.sort(key=lambda pair: pair[0].was_used)
-        for traced, home in stored[: -(-len(stored) // EVICTED_SHARE)]:
-            home.forget(traced)
+        stored_traces = [(t, home) for t, home in alive if t is not None and home is not None]
+        # The sort is stable, so among those not used the oldest remain first.
+        stored_traces.sort(key=lambda pair: pair[0].was_used)
+        for trace, home in stored_traces[: -(-len(stored_traces) // EVICTED_SHARE)]:
+            home.forget(trace)
             next(counts.evictions)
-        for traced, _ in stored:
-            traced.was_used = False
+        for trace, _ in stored_traces:
+            trace.was_used = False
 
 
 _recent = _Recent()

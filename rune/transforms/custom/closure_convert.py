@@ -43,11 +43,11 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
     leaves, flat = flatten("closure_convert", fun, example_args)
     types = leaf_types("closure_convert", leaves, flat.treedef)
     # Tracing on types alone finds what the function closes over: these values are captured.
-    staged = stage(flat, types, function_name(fun))
-    treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
-    is_argument = [_is_hidden(v) for v in staged.captured]
+    closure = stage(flat, types, function_name(fun))
+    treedef, out_tree, program = flat.treedef, flat.out_tree, closure.program
+    is_argument = [_is_hidden(v) for v in closure.captured]
     # Integers and concrete arrays remain constants of the function: they are not differentiated.
-    fixed_values = [None if h else v for v, h in zip(staged.captured, is_argument, strict=True)]
+    fixed_values = [None if h else v for v, h in zip(closure.captured, is_argument, strict=True)]
 
     def converted(*args: object) -> Any:
         count = len(args) - sum(is_argument)
@@ -57,11 +57,11 @@ def closure_convert(fun: Callable[..., object], *example_args: object) -> tuple[
                 f"closure_convert: cannot match arguments to the examples ({_difference(treedef, arg_tree)})"
             )
         values = iter(args[count:])
-        captured = [next(values) if h else v for v, h in zip(fixed_values, is_argument, strict=True)]
-        results = eval_program(program, [*captured, *arg_leaves])
+        captured_values = [next(values) if h else v for v, h in zip(fixed_values, is_argument, strict=True)]
+        results = eval_program(program, [*captured_values, *arg_leaves])
         return tree.unflatten(out_tree, map(_result, program.outputs, results))
 
-    return converted, [v for v, h in zip(staged.captured, is_argument, strict=True) if h]
+    return converted, [v for v, h in zip(closure.captured, is_argument, strict=True) if h]
 
 
 def _result(atom: Atom, value: Value) -> Value:
@@ -69,9 +69,9 @@ def _result(atom: Atom, value: Value) -> Value:
     return as_array(value, atom.type.dtype, atom.type.weak) if isinstance(atom, Literal) else value
 
 
-def _difference(expected: TreeDef, actual: TreeDef) -> str:
+def _difference(expected_tree: TreeDef, actual: TreeDef) -> str:
     return mismatch(
-        expected,
+        expected_tree,
         actual,
         "argument{} is missing".format,
         "the examples have no argument{}".format,

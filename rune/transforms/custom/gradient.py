@@ -47,15 +47,16 @@ def custom_gradient(fun: Callable[..., tuple[object, Callable[..., object]]]) ->
         types = [tangent_type(typeof(x)) for x in outs]
         flat = Flat(KIND, lambda ct: vjp(ct), tree.structure((out,)))
         # Traced here, where the values that it closes over are alive: these are the residuals.
-        staged = stage(flat, types, f"vjp_{name}")
-        backwards = _Backwards(staged.program, len(staged.captured), flat.out_tree, out_tree)
-        return out, tree.Partial(backwards, *staged.captured)
+        closure = stage(flat, types, f"vjp_{name}")
+        backwards = _Backwards(closure.program, len(closure.captured), flat.out_tree, out_tree)
+        return out, tree.Partial(backwards, *closure.captured)
 
     def backward(pullback: tree.Partial, cotangent: object) -> tuple[object, ...]:
         cts = pullback(cotangent)
         return tuple(cts) if isinstance(cts, tuple | list) else (cts,)
 
     custom = custom_vjp(result)
+    # `result` is a detail of this decorator: tools that unwrap it look for the user's function.
     custom.__wrapped__ = fun  # type: ignore[attr-defined]
     custom.__name__ = custom.name = name  # type: ignore[attr-defined]
     custom.defvjp(forward, backward)
@@ -73,13 +74,13 @@ class _Backwards:
     """A vjp as a program of the values that it closes over and a cotangent."""
 
     program: Program
-    captured: int
+    captured_count: int
     in_tree: tree.TreeDef  # of the cotangents that it returns
     out_tree: tree.TreeDef  # of the cotangent that it takes
 
     def __call__(self, *args: Value) -> object:
         """The cotangents of the arguments."""
-        leaves, treedef = tree.flatten(args[self.captured])
+        leaves, treedef = tree.flatten(args[self.captured_count])
         values: Sequence[Value] = value_leaves(KIND, leaves, treedef)
-        outs = call_rules.evaluated(self.program, [*args[: self.captured], *map(as_value, values)])
+        outs = call_rules.evaluated(self.program, [*args[: self.captured_count], *map(as_value, values)])
         return tree.unflatten(self.in_tree, outs)

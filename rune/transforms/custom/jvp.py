@@ -122,12 +122,12 @@ class custom_jvp(CustomFunction[P, R]):
         flat = self.flat(arguments)
         if is_evaluating():  # nothing is traced, so no equation with the rule is needed
             return flat(*leaves), flat.out_tree
-        staged = stage(flat, [type_of(x) for x in leaves], self.name)
-        program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
+        closure = stage(flat, [type_of(x) for x in leaves], self.name)
+        program, operands = call_rules.closed_call(closure.program, {}, [*closure.captured, *leaves])
         rule.expected_tree = flat.out_tree
         # The number of captured values and size witnesses, which the rule does not take.
-        hidden = len(operands) - len(leaves)
-        outs = custom_jvp_call(*operands, program=program, rule=rule, hidden=hidden)
+        hidden_count = len(operands) - len(leaves)
+        outs = custom_jvp_call(*operands, program=program, rule=rule, hidden=hidden_count)
         return outs, flat.out_tree
 
 
@@ -290,11 +290,11 @@ class _OnLanes:
 
 
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
-    hidden, program = params["hidden"], params["program"]
-    for value, tangent in zip(primals[:hidden], tangents):
+    hidden_count, program = params["hidden"], params["program"]
+    for value, tangent in zip(primals[:hidden_count], tangents):
         if tangent is not None:
             refuse_hidden(KIND, program.name, type_of(value))
-    outs, out_tangents = params["rule"](primals[hidden:], tangents[hidden:])
+    outs, out_tangents = params["rule"](primals[hidden_count:], tangents[hidden_count:])
     # Later equations were traced for the types of the function, so the rule's results must fit.
     expected_types = call_rules.type_rule(*map(type_of, primals), program=program)
     require_types(KIND, program.name, expected_types, outs)
@@ -309,6 +309,7 @@ def _batch(
     rule: Callable[..., tuple[list, list]],
     hidden: int,
 ) -> Any:
+    # The rule gives every result lanes, even one that is the same on all, so the function has to.
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)

@@ -54,23 +54,29 @@ def linear_call(fun: Function, fun_transpose: Function, residual_args: object, l
     types = [type_of(x) for x in values]
     res_types, lin_types = types[: len(res_leaves)], types[len(res_leaves) :]
     forward = Flat(KIND, fun, pair)
-    staged = stage(forward, [*res_types, *lin_types], function_name(fun)).closed()
-    out_types = [tangent_type(t) for t in staged.output_types]
+    forward_program = stage(forward, [*res_types, *lin_types], function_name(fun)).closed()
+    out_types = [tangent_type(t) for t in forward_program.output_types]
     out = tree.unflatten(forward.out_tree, range(len(out_types)))
     backward = Flat(KIND, fun_transpose, tree.structure((residual_args, out)))
     # Both are traced at once: the equation must hold its own transpose, to be transposed twice.
-    transposed = stage(backward, [*res_types, *out_types], function_name(fun_transpose)).closed()
-    _check(function_name(fun), backward.out_tree, transposed, lin_tree, lin_types)
-    outs = linear_call_primitive(*values, program=staged, transposed=transposed, residuals=len(res_types))
+    transposed_program = stage(backward, [*res_types, *out_types], function_name(fun_transpose)).closed()
+    _check(function_name(fun), backward.out_tree, transposed_program, lin_tree, lin_types)
+    outs = linear_call_primitive(
+        *values, program=forward_program, transposed=transposed_program, residuals=len(res_types)
+    )
     return tree.unflatten(forward.out_tree, outs)
 
 
 def _check(
-    name: str, in_tree: tree.TreeDef, transposed: Program, lin_tree: tree.TreeDef, lin_types: Sequence[ArrayType]
+    name: str,
+    in_tree: tree.TreeDef,
+    transposed_program: Program,
+    lin_tree: tree.TreeDef,
+    lin_types: Sequence[ArrayType],
 ) -> None:
     expected_types = [tangent_type(t) for t in lin_types]
-    if in_tree != lin_tree or not all(map(is_layout, transposed.output_types, expected_types)):
-        actual = ", ".join(map(str, transposed.output_types))
+    if in_tree != lin_tree or not all(map(is_layout, transposed_program.output_types, expected_types)):
+        actual = ", ".join(map(str, transposed_program.output_types))
         required_text = ", ".join(map(str, expected_types))
         raise TransformError(
             f"{KIND}: cannot use the transpose of {name} (it gives {actual}, and {required_text} is required)"
@@ -81,6 +87,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
     count = params["residuals"]
     if any(t is not None for t in tangents[:count]):
         raise MissingRule(f"{KIND}: cannot differentiate {params['program'].name} with respect to its residuals")
+    # The equation has an operand for each linear argument, so zeros are written out.
     full_tangents = [
         zeros_of(tangent_type(type_of(p))) if t is None else t
         for p, t in zip(primals[count:], tangents[count:], strict=True)

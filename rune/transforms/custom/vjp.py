@@ -118,6 +118,8 @@ class custom_vjp(CustomFunction[P, R]):
         return tree.unflatten(out_tree, outs)
 
     def _refuse_traced(self, arguments: Arguments) -> None:
+        # The rule outlives the trace of this call, and bwd takes these arguments as they are; a
+        # traced value reaches it as a residual.
         for position, value in arguments.statics:
             if any(isinstance(opened(x), Tracer) for x in tree.leaves(value)):
                 raise TransformError(
@@ -131,12 +133,12 @@ class custom_vjp(CustomFunction[P, R]):
         flat = self.flat(arguments)
         if is_evaluating():  # nothing is traced, so no equation with the rule is needed
             return flat(*leaves), flat.out_tree
-        staged = stage(flat, [type_of(x) for x in leaves], self.name)
-        program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
+        closure = stage(flat, [type_of(x) for x in leaves], self.name)
+        program, operands = call_rules.closed_call(closure.program, {}, [*closure.captured, *leaves])
         rule.out_tree = flat.out_tree
         # The number of captured values and size witnesses, which the rules do not take.
-        hidden = len(operands) - len(leaves)
-        outs = custom_vjp_call(*operands, program=program, rule=rule, hidden=hidden)
+        hidden_count = len(operands) - len(leaves)
+        outs = custom_vjp_call(*operands, program=program, rule=rule, hidden=hidden_count)
         return outs, flat.out_tree
 
 
@@ -242,6 +244,7 @@ class _Pullback:
                 cts = tree.broadcast_prefix(bwd_result, arguments, is_leaf=lambda x: x is None)
                 types = tree.leaves(arguments)
                 return [ct for ct, t in zip(cts, types, strict=True) if not isinstance(t, references.Ref)]
+        # The tree does not fit; the message below says where.
         except ValueError:
             pass
         difference = mismatch(
@@ -352,8 +355,8 @@ def _of_argument(is_batched: bool, ct: Value, has_lanes: bool, size: Size) -> Va
     return reduce_sum(ct, axes=(0,)) if has_lanes else ct
 
 
-def _with_lanes(value: Value, batched: bool, size: Size) -> Value:
-    return value if batched else repeat_lane(value, size)
+def _with_lanes(value: Value, is_batched: bool, size: Size) -> Value:
+    return value if is_batched else repeat_lane(value, size)
 
 
 # --- the linear map -----------------------------------------------------------------------------
@@ -425,11 +428,11 @@ custom_lin = Direct(
 
 
 def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
-    hidden, program = params["hidden"], params["program"]
-    for value, tangent in zip(primals[:hidden], tangents):
+    hidden_count, program = params["hidden"], params["program"]
+    for value, tangent in zip(primals[:hidden_count], tangents):
         if tangent is not None:
             refuse_hidden(KIND, program.name, type_of(value))
-    outs, out_tangents = linearized(params["rule"], primals[hidden:], tangents[hidden:])
+    outs, out_tangents = linearized(params["rule"], primals[hidden_count:], tangents[hidden_count:])
     # Later equations were traced for the types of the function, so the rule's results must fit.
     expected_types = call_rules.type_rule(*map(type_of, primals), program=program)
     require_types(KIND, program.name, expected_types, outs)
@@ -439,6 +442,7 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
 def _batch(
     batched: Sequence[bool], size: Size, *args: Value, program: Program, rule: _Rule | _OnLanes, hidden: int
 ) -> Any:
+    # The rule gives every result lanes, even one that is the same on all, so the function has to.
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)

@@ -81,8 +81,9 @@ class custom_vmap(CustomFunction[P, R]):
         if is_evaluating():
             outs = flat(*arguments.leaves)
             return tree.unflatten(flat.out_tree, outs)
-        staged = stage(flat, [type_of(x) for x in arguments.leaves], self.name)
-        program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *arguments.leaves])
+        # Traced under a derivative, too: the equation keeps the rule for a vmap further out.
+        closure = stage(flat, [type_of(x) for x in arguments.leaves], self.name)
+        program, operands = call_rules.closed_call(closure.program, {}, [*closure.captured, *arguments.leaves])
         rule = _Rule(self, arguments, flat.out_tree, len(operands) - len(arguments.leaves))
         return tree.unflatten(flat.out_tree, custom_vmap_call(*operands, program=program, rule=rule))
 
@@ -93,17 +94,17 @@ class custom_vmap(CustomFunction[P, R]):
 class _Rule(Rule[custom_vmap]):
     """The user's rule on flat values: (size, batched, values) -> (results, which have lanes)."""
 
-    def __init__(self, custom: custom_vmap, arguments: Arguments, out_tree: tree.TreeDef, hidden: int):
+    def __init__(self, custom: custom_vmap, arguments: Arguments, out_tree: tree.TreeDef, hidden_count: int):
         super().__init__(custom, arguments)
-        self.out_tree, self.hidden = out_tree, hidden
+        self.out_tree, self.hidden_count = out_tree, hidden_count
 
     def __call__(self, size: Size, batched: Sequence[bool], values: Sequence[Value]) -> tuple[list[Any], list[bool]]:
         """Flat results, and which of them have lanes."""
         # The rule takes only arguments, so lanes of other values would be lost.
-        if any(batched[: self.hidden]):
+        if any(batched[: self.hidden_count]):
             self.refuse("it closes over a value that has lanes")
-        args = self.arguments.trees([*map(as_value, values[self.hidden :])])
-        in_batched = list(self.arguments.trees(batched[self.hidden :]))
+        args = self.arguments.trees([*map(as_value, values[self.hidden_count :])])
+        in_batched = list(self.arguments.trees(batched[self.hidden_count :]))
         assert self.custom.rule is not None
         answer = run_rule(KIND, self.custom.name, self.custom.rule, size, in_batched, *args)
         if not isinstance(answer, tuple | list) or len(answer) != 2:

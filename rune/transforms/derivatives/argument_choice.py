@@ -72,12 +72,12 @@ def _undifferentiable(name: str, number: int, path: str, leaf: Value, kind: str)
 # --- what reverse mode accepts ----------------------------------------------------------------
 
 
-def require_inputs(name: str, chosen: Chosen, holomorphic: bool, allow_int: bool) -> None:
+def require_inputs(name: str, choice: Chosen, holomorphic: bool, allow_int: bool) -> None:
     """Raise TransformError for an argument that reverse mode cannot differentiate."""
     if holomorphic:
-        chosen.require(name, dtypes.COMPLEX, "complex")
+        choice.require(name, dtypes.COMPLEX, "complex")
     elif not allow_int:
-        chosen.require(name, dtypes.INEXACT, "floating")
+        choice.require(name, dtypes.INEXACT, "floating")
 
 
 def require_result(name: str, result_type: ArrayType, holomorphic: bool) -> None:

@@ -31,6 +31,7 @@ class Contributions(dict[Var, Any]):
 
     def take(self, variable: Var) -> Array | None:
         """The complete cotangent; None if nothing was added."""
+        # Removed, so that the memory of a cotangent is free once its equation has been transposed.
         return self.pop(variable, None)
 
     def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Array | None]:
@@ -73,5 +74,6 @@ def _passes_shares_on(equation: Equation) -> bool:
     is_same = not equation.results[0].type.varying and not equation.primitive.multiple_results
     if not is_same or isinstance(equation.primitive, Collective):
         return False
+    # Where symbolic sizes leave the comparison open, `at_most` is None, which counts as no.
     size = dims.product(equation.results[0].type.shape)
     return all(dims.at_most(dims.product(a.type.shape), size) for a in equation.operands)

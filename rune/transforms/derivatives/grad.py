@@ -29,6 +29,7 @@ from rune.transforms.derivatives.signatures import (
 from rune.transforms.derivatives.vjp import pull_back
 
 
+# Checkers take the first overload that fits, so the more special come first.
 @overload
 def grad(
     fun: Loss[P, object], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
@@ -152,10 +153,10 @@ def _value_and_gradient(
 
     def value_and_gradient(*args: object, **kwargs: object) -> tuple[Any, Any]:
         main = Aux(fun) if has_aux else fun
-        chosen = Chosen(main, argnums, args, kwargs)
-        require_inputs("grad", chosen, holomorphic, allow_int)
+        choice = Chosen(main, argnums, args, kwargs)
+        require_inputs("grad", choice, holomorphic, allow_int)
         # As vjp does, without its checks of the cotangent, which is known to be 1.
-        leaves, flat = flatten("vjp", chosen, chosen.values)
+        leaves, flat = flatten("vjp", choice, choice.values)
         outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
         value = flat.out_tree.unflatten(outs)
         cts = pull_back(linear, [one_for(value, holomorphic)], [type_of(x) for x in leaves])

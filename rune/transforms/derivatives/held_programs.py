@@ -30,11 +30,11 @@ from rune.transforms.programs.memo import per_program
 
 @per_program
 def jvp_program(
-    program: Program, nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
+    program: Program, nonzero: tuple[bool, ...], forced_outputs: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
     """primals, nonzero tangents -> outputs, nonzero output tangents; and which outputs have one.
 
-    forced: which output tangents are written out even if they are zero; none by default.
+    forced_outputs: which tangents are written out even if they are zero; none by default.
     """
     out_nonzero: list[bool] = []
     count = len(program.inputs)
@@ -44,15 +44,15 @@ def jvp_program(
         tangents = [next(nonzero_tangents) if n else None for n in nonzero]
         outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
         # A loop forces a carry's tangent to exist, so that every step takes and returns it.
-        for i, is_forced in enumerate(forced):
+        for i, is_forced in enumerate(forced_outputs):
             if is_forced and out_tangents[i] is None:
                 out_tangents[i] = zeros_like(outs[i])
         out_nonzero.extend(t is not None for t in out_tangents)
         return [*outs, *(t for t in out_tangents if t is not None)]
 
     tangent_types = [v.type for v, n in zip(program.inputs, nonzero, strict=True) if n]
-    staged = stage(both, [*program.input_types, *tangent_types], f"jvp_{program.name}")
-    return staged.closed(), tuple(out_nonzero)
+    joint_program = stage(both, [*program.input_types, *tangent_types], f"jvp_{program.name}")
+    return joint_program.closed(), tuple(out_nonzero)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,13 @@ class SplitProgram:
 
 
 @per_program
-def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[bool, ...] = ()) -> SplitProgram:
+def split_program(program: Program, unknown: tuple[bool, ...], forced_outputs: tuple[bool, ...] = ()) -> SplitProgram:
     """Partial evaluation of a program. Derivatives of elementwise functions are in the known part.
 
-    forced: which outputs are unknown even if they could be computed; none by default.
+    forced_outputs: which are unknown even if they could be computed; none by default.
     """
     known_types = [v.type for v, u in zip(program.inputs, unknown, strict=True) if not u]
+    # Filled by `run`, which can return only the values of the known program.
     parts: list[Any] = []
 
     def run(*known: Value) -> list[Array]:
@@ -88,22 +89,22 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
 
         def evaluate() -> tuple[Staged, tuple[bool, ...], list[Any]]:
             outs = eval_program(program, args)
-            is_forced = forced or (False,) * len(outs)
+            is_forced = forced_outputs or (False,) * len(outs)
             is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, is_forced, strict=True))
             unknown_outs = [o for o, k in zip(outs, is_known, strict=True) if not k]
             known_outs = [o for o, k in zip(outs, is_known, strict=True) if k]
             return finish(partial, unknown_outs, f"{program.name}_unknown"), is_known, known_outs
 
-        staged, is_known, known_outs = partial.trace(evaluate)
-        linear = linear_map(staged, ())
+        unknown_part, is_known, known_outs = partial.trace(evaluate)
+        linear = linear_map(unknown_part, ())
         # An input that is a residual is not also returned: the caller of both parts has it.
         sources = tuple(_position(known, r) for r in linear.residuals)
         parts.extend((linear.program, sources, is_known))
         computed_residuals = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
         return [*known_outs, *computed_residuals]
 
-    staged = stage(run, known_types, f"{program.name}_known")
-    return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
+    known_program = stage(run, known_types, f"{program.name}_known")
+    return SplitProgram(known_program.closed(), parts[0], parts[1], parts[2])
 
 
 # By identity: equal values may be different inputs, and `==` is elementwise.
@@ -113,11 +114,11 @@ def _position(values: Sequence[Value], value: Value) -> int | None:
 
 @per_program
 def transpose_program(
-    program: Program, linear: tuple[bool, ...], nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
+    program: Program, linear: tuple[bool, ...], nonzero: tuple[bool, ...], forced_inputs: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
     """known inputs, nonzero output cotangents -> nonzero input cotangents; and which have one.
 
-    forced: which cotangents of linear inputs are written out even if they are zero.
+    forced_inputs: which cotangents of linear inputs are written out even if they are zero.
     """
     in_nonzero: list[bool] = []
     known_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if not lin]
@@ -129,11 +130,11 @@ def transpose_program(
         out_cts = iter(args[len(known) :])
         cts = backward(program, known, [next(out_cts) if n else None for n in nonzero])
         # As in `jvp_program`: a loop's carry has a cotangent in every step or in none.
-        for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
+        for i, (is_forced, type) in enumerate(zip(forced_inputs, linear_types)):
             if is_forced and cts[i] is None:
                 cts[i] = zeros_of(type)
         in_nonzero.extend(ct is not None for ct in cts)
         return [ct for ct in cts if ct is not None]
 
-    staged = stage(run, [*known_types, *ct_types], f"transpose_{program.name}")
-    return staged.closed(), tuple(in_nonzero)
+    transposed_program = stage(run, [*known_types, *ct_types], f"transpose_{program.name}")
+    return transposed_program.closed(), tuple(in_nonzero)

@@ -65,9 +65,9 @@ def _jacobian(function: Callable[..., object], options: _Options) -> Callable[..
 
     def jacobian(*args: object, **kwargs: object) -> object:
         main = Aux(function) if options.has_aux else function
-        chosen = Chosen(main, options.argnums, args, kwargs)
-        _require_inputs(chosen, options)
-        leaves, flat = flatten(options.name, chosen, chosen.values)
+        choice = Chosen(main, options.argnums, args, kwargs)
+        _require_inputs(choice, options)
+        leaves, flat = flatten(options.name, choice, choice.values)
         active = tuple(map(is_differentiable, leaves))
         # The function runs once, whichever mode follows: both apply the same linear map.
         at = _At(leaves, *linearize_flat(flat, leaves, active), active)
@@ -80,10 +80,10 @@ def _jacobian(function: Callable[..., object], options: _Options) -> Callable[..
     return named(jacobian, function, options.name)
 
 
-def _require_inputs(chosen: Chosen, options: _Options) -> None:
+def _require_inputs(choice: Chosen, options: _Options) -> None:
     if options.mode == "forward" and not options.holomorphic:
-        chosen.require(options.name, dtypes.FLOATING, "real floating")
-    require_inputs(options.name, chosen, options.holomorphic, options.allow_int)
+        choice.require(options.name, dtypes.FLOATING, "real floating")
+    require_inputs(options.name, choice, options.holomorphic, options.allow_int)
 
 
 def _blocks(at: _At, options: _Options) -> list[list[Any]]:
@@ -137,8 +137,8 @@ def _on_lanes(function: Callable[[Any], Any], basis: Value) -> list[Value]:
     """The results of `function` on every row of the basis, lanes leading."""
     count = type_of(basis).shape[0]
     # A result without lanes is the same for every row of the basis.
-    outs, batched = batch_flat(function, count, [basis], [True])
-    return [o if b else repeat_lane(o, count) for o, b in zip(outs, batched, strict=True)]
+    outs, batched_outs = batch_flat(function, count, [basis], [True])
+    return [o if b else repeat_lane(o, count) for o, b in zip(outs, batched_outs, strict=True)]
 
 
 def _column(at: _At, number: int) -> list[Value]:

@@ -35,6 +35,7 @@ class JvpTracer(ValueTracer):
 
     def known(self) -> Any:
         """The primal, if it is concrete."""
+        # Under a derivative of a derivative the primal is a tracer, too.
         if isinstance(self.primal, ValueTracer):
             return self.primal.known()
         return None if isinstance(self.primal, Tracer) else self.primal

@@ -47,11 +47,11 @@ def linear_transpose(
     types = leaf_types(NAME, leaves, treedef)
     _require_inexact(types, treedef)
     flat = Flat(NAME, fun, treedef)
-    staged = stage(flat, types, function_name(fun))
-    out_tree, out_types = flat.out_tree, staged.program.output_types
+    closure = stage(flat, types, function_name(fun))
+    out_tree, out_types = flat.out_tree, closure.program.output_types
     # Captured values come first among the inputs; they are constants of the linear map.
-    linear, nonzero = _derivative(_with_identities(staged.program), len(staged.captured))
-    known = dict(zip(linear.inputs, staged.captured, strict=False))
+    linear, nonzero = _derivative(_with_identities(closure.program), len(closure.captured))
+    known = dict(zip(linear.inputs, closure.captured, strict=False))
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
         cts = cotangents_of(NAME, out_types, out_tree, cotangent)
@@ -81,23 +81,23 @@ def _require_inexact(types: Sequence[ArrayType], treedef: tree.TreeDef) -> None:
             )
 
 
-def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, ...]]:
+def _derivative(program: Program, captured_count: int) -> tuple[Program, tuple[bool, ...]]:
     """captured values, tangents -> nonzero tangents of the outputs; and which outputs have one."""
     # Checked first, for an error that names the operation: jvp would just return zero for some.
-    _require_linear(program, [i >= captured for i in range(len(program.inputs))])
-    mask = tuple(i >= captured for i in range(len(program.inputs)))
+    _require_linear(program, [i >= captured_count for i in range(len(program.inputs))])
+    mask = tuple(i >= captured_count for i in range(len(program.inputs)))
     # The derivative of a linear function is the function itself, written in linear equations only.
     jvp, nonzero = jvp_program(program, mask)
     tangents_alone = [False] * len(program.outputs) + [True] * sum(nonzero)
     # If primals are still read once the outputs are pruned, the derivative depends on them.
     tangents, live_inputs = prune(jvp, tangents_alone)
     count = len(program.inputs)
-    if any(live_inputs[captured:count]):
+    if any(live_inputs[captured_count:count]):
         raise TransformError(
             f"{NAME}: cannot transpose {program.name} (it is not linear: its derivative depends on the argument)",
-            frame=_culprit(program, captured),
+            frame=_culprit(program, captured_count),
         )
-    inputs = (*jvp.inputs[:captured], *jvp.inputs[count:])
+    inputs = (*jvp.inputs[:captured_count], *jvp.inputs[count:])
     return Program(inputs, tangents.equations, tangents.outputs, jvp.constants), nonzero
 
 
@@ -126,9 +126,9 @@ def _needed(program: Program) -> tuple[Equation, ...]:
     return prune(program, [True] * len(program.outputs))[0].equations
 
 
-def _culprit(program: Program, captured: int) -> Any:
+def _culprit(program: Program, captured_count: int) -> Any:
     """The line of the first equation in which two operands depend on the arguments."""
-    live: set[Any] = set(program.inputs[captured:])
+    live: set[Any] = set(program.inputs[captured_count:])
     for equation in _needed(program):
         depends = [isinstance(a, Var) and a in live for a in equation.operands]
         # As in x * x, which is linear in each factor but not in both.

@@ -38,7 +38,7 @@ class Spread:
     args: Sequence[Value]
     params: Mapping[str, object]
     depth: int
-    written: Var | None = None  # its variable in the linear program, once that computes it
+    variable: Var | None = None  # its variable in the linear program, once that computes it
 
 
 class Partial(Stage):
@@ -75,6 +75,7 @@ class Partial(Stage):
         """The number of cheap steps from numbers to a value; None for other values."""
         if primitive.family not in CHEAP or primitive.multiple_results:
             return None
+        # Any other argument counts as DEPTH, which one more step exceeds.
         below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH for a in args]
         depth = 1 + max(below, default=0)
         return depth if depth <= DEPTH else None
@@ -83,8 +84,8 @@ class Partial(Stage):
         spread = self.spread.get(id(value))
         if spread is None:
             return super()._capture(value)
-        var = spread.written or self.write(spread.primitive, spread.args, spread.params).variable
-        spread.written = var
+        var = spread.variable or self.write(spread.primitive, spread.args, spread.params).variable
+        spread.variable = var
         return var
 
 
@@ -117,19 +118,19 @@ def linearize_flat(
 
     def run() -> tuple[list[Value], Staged, tuple[bool, ...]]:
         outs, out_tangents = jvp_flat(function, primals, tangents)
-        staged = finish(partial, [t for t in out_tangents if t is not None], "linear")
-        return outs, staged, tuple(t is not None for t in out_tangents)
+        linear_part = finish(partial, [t for t in out_tangents if t is not None], "linear")
+        return outs, linear_part, tuple(t is not None for t in out_tangents)
 
-    outs, staged, nonzero = partial.trace(run)
-    return outs, linear_map(staged, nonzero)
+    outs, linear_part, nonzero = partial.trace(run)
+    return outs, linear_map(linear_part, nonzero)
 
 
-def linear_map(staged: Staged, nonzero: tuple[bool, ...]) -> LinearMap:
+def linear_map(linear_part: Staged, nonzero: tuple[bool, ...]) -> LinearMap:
     """The staged equations that outputs depend on, and the captured values that these read."""
-    program = staged.program
+    program = linear_part.program
     equations, live = live_equations(program.equations, program.outputs)
-    residuals = {v: x for v, x in zip(program.inputs, staged.captured, strict=False) if v in live}
+    residuals = {v: x for v, x in zip(program.inputs, linear_part.captured, strict=False) if v in live}
     # The tangent inputs stay, used or not: the caller passes them all.
-    inputs = (*residuals, *staged.own_inputs)
+    inputs = (*residuals, *linear_part.own_inputs)
     linear_program = Program(inputs, equations, program.outputs, name=program.name)
     return LinearMap(linear_program, tuple(residuals.values()), nonzero)

@@ -136,6 +136,7 @@ class Taylor(Interpreter):
         if not self.owns(value) or not is_differentiable(value):
             return None
         first = value.coefficient(1)
+        # The first coefficient of a slope must exist, even if it is zero and a later one is not.
         return Series(
             self,
             [zeros_like(value.first) if first is None else first],
@@ -159,6 +160,7 @@ class Taylor(Interpreter):
         else:
             outs = self.outcomes(primitive, args, params, key)
         if not self.rules:
+            # Every term is known by now, and the entries would only keep operands alive.
             self.under_way.clear()
         return outs if primitive.multiple_results else outs[0]
 
@@ -269,11 +271,14 @@ class _Operation:
 
     def solution(self, n: int) -> Value | None:
         """a v = b, solved for the last coefficient: a_0 v_n = b_n - a_1 v_(n-1) - ... - a_n v_0."""
+        # The operation is linear in the right-hand side b; all other operands are parts of a.
         at, right = self.interpreter.at, frozenset(*self.primitive.linear_in)
         (result,) = self.results
         right_terms = [at(x, n) if i in right else None for i, x in enumerate(self.args)]
         terms = [self.pushed(right_terms, self.outs[0])]
         for j in range(1, n + 1):
+            # The derivative by a in the direction a_j, where the result is v_(n-j), is minus the
+            # solution for a_j v_(n-j): the sign is that of the rule.
             left_terms = [None if i in right else at(x, j) for i, x in enumerate(self.args)]
             terms.append(self.pushed(left_terms, at(result, n - j)))
         return total([t for t in terms if t is not None])

@@ -29,9 +29,9 @@ def tangent_type(type: ArrayType) -> ArrayType:
     return type.to_tangent()
 
 
-def is_layout(actual: ArrayType, expected: ArrayType) -> bool:
+def is_layout(actual: ArrayType, expected_type: ArrayType) -> bool:
     """Whether shape and dtype are as expected; weakness does not matter."""
-    return actual.shape == expected.shape and actual.dtype == expected.dtype
+    return actual.shape == expected_type.shape and actual.dtype == expected_type.dtype
 
 
 def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Array | None:
@@ -57,7 +57,7 @@ def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Array | None:
 _FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
 
 
-def host_as(value: object, expected: ArrayType) -> Any:
+def host_as(value: object, expected_type: ArrayType) -> Any:
     """NumPy data as an array: of its own dtype if that is expected, otherwise of the canonical one.
 
     An object that stands for an array becomes that array, and so does a Python number.
@@ -66,7 +66,7 @@ def host_as(value: object, expected: ArrayType) -> Any:
     if not isinstance(value, np.ndarray | np.generic) or value.dtype == dtypes.float0:
         return number_as_array(value)
     # f64 data for an f64 value stays f64, where a default conversion would make it f32.
-    is_expected = value.dtype == expected.dtype
+    is_expected = value.dtype == expected_type.dtype
     return as_array(value, value.dtype if is_expected else dtypes.canonical(value.dtype))
 
 
@@ -90,6 +90,8 @@ def filled(primal: Value, tangent: Value | None) -> Value:
 
 def weak_as(type: ArrayType, tangent: Value) -> Value:
     """The tangent, weak if a value of this type is, as for the derivative of a Python number."""
+    # A strong gradient of a Python number would turn a bf16 array into f32 where the two meet
+    # (decision 0089).
     return convert(tangent, dtype=type.dtype, weak=True) if type.weak and not type_of(tangent).weak else tangent
 
 

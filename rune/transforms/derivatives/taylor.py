@@ -75,6 +75,7 @@ def _curve(interpreter: Taylor, x: Value, coefficients: Terms) -> Value:
     """The series of an argument; integers are unchanged."""
     # An integer cannot vary along a curve, and a curve without terms is a point.
     is_still = type_of(x).dtype not in dtypes.INEXACT or not coefficients
+    # A term may be a Python number; all coefficients of a series have the type of the first.
     return x if is_still else Series(interpreter, [x, *(convert(c, dtype=type_of(x).dtype) for c in coefficients)])
 
 

@@ -28,6 +28,7 @@ def backward(program: Program, known: Mapping[Var, Value], cotangents: Values) -
     known: the values of the inputs that are not linear; there is one cotangent for each output
     Errors: MissingRule if a primitive that has to be transposed has no rule.
     """
+    # `_backward` sets the line of each equation, which must not stay set if it is interrupted.
     return in_copied_context(_backward, program, known, cotangents)
 
 

@@ -107,6 +107,8 @@ def breakpoint(
 
 def _users_frames(most: int | None) -> Iterator[FrameType]:
     """The frames that are not the package's, the innermost first."""
+    # Not exactly the user's frame: before Python 3.12 the comprehension that calls has one, too.
+    # Frames of the package are passed over below.
     frame, count = sys._getframe(2), 0
     while frame is not None and (most is None or count < most):
         if not is_passed_over(frame):
@@ -139,7 +141,7 @@ class _Prompt:
     frames: tuple[Stopped, ...]
     stdin: TextIO | None
     stdout: TextIO | None
-    name = "breakpoint"
+    name = "breakpoint"  # in programs and messages, where a function has its own
 
     def __call__(self, *operands: object) -> None:
         Session(self.frames, operands, self.stdin, self.stdout).run()

@@ -27,13 +27,14 @@ from rune.tree import TreeDef
 Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static values, configuration
 
 
+# A class of its own, since values of the context are found by their class (rune/context.py).
 class Collectors(tuple[list[str], ...]):
     """The lists of all enclosing blocks that collect reasons."""
 
     __slots__ = ()
 
 
-_traced: WeakSet[CodeType] = WeakSet()  # code from which a jitted function has been traced
+_traced_code: WeakSet[CodeType] = WeakSet()  # code from which a jitted function has been traced
 _ABSENT = object()
 _log = logging.getLogger("rune")
 
@@ -68,7 +69,7 @@ def note(function: Callable[..., object], key: Key, known: Collection[Key]) -> N
             reasons.append(message)
     # Recorded in any case, for blocks that collect reasons later.
     if code is not None:
-        _traced.add(code)
+        _traced_code.add(code)
 
 
 def _code(function: object) -> CodeType | None:
@@ -79,7 +80,7 @@ def _code(function: object) -> CodeType | None:
 
 
 def _first(function: Callable[..., object], code: CodeType | None) -> str:
-    if code not in _traced:
+    if code not in _traced_code:
         return "it has not been called before"
     if (getattr(function, "__module__", None) or "").startswith("rune."):
         return "rune has one such function for each kind of call, and this kind is new"

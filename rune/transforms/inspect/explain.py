@@ -48,35 +48,35 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
     jitted = function if isinstance(function, Jitted) else jit(function)
 
     def of_call(*args: object, **kwargs: object) -> Explanation | SpanningExplanation | MeshExplanation:
-        traced = jitted.traced(*args, **kwargs)
+        trace = jitted.traced(*args, **kwargs)
         inputs = jitted.inputs(*args, **kwargs)
-        mesh_call = on_mesh(traced.program, inputs)
+        mesh_call = on_mesh(trace.program, inputs)
         if mesh_call is not None:
-            return _on_mesh(traced.program, mesh_call, traced.donated)
+            return _on_mesh(trace.program, mesh_call, trace.donations)
         name = device or jitted.device
         place = committed_to(on(name)) if name else default_place()
         where = device_for(place.device)
-        if not has_moves(traced.program):
-            return _explained(traced.program, where, traced.donated, jitted.schedules)
+        if not has_moves(trace.program):
+            return _explained(trace.program, where, trace.donations, jitted.schedules)
         # Where parts run depends on the devices of the arguments, not on their types alone.
-        parts = partitioned(traced.program, inputs, place)
+        parts = partitioned(trace.program, inputs, place)
         segments = [s for s in parts.steps if isinstance(s, Segment)]
         explanations = tuple(_explained(s.program, device_for(on(s.device)), ()) for s in segments)
-        return SpanningExplanation(traced.program, parts, explanations)
+        return SpanningExplanation(trace.program, parts, explanations)
 
     return of_call
 
 
-def _on_mesh(program: Program, call: OnMesh, donated: tuple[int, ...]) -> MeshExplanation:
+def _on_mesh(program: Program, call: OnMesh, donations: tuple[int, ...]) -> MeshExplanation:
     # Devices of one kind run the same code. Reversed, so that the first of each kind remains.
     kinds = {d.name.partition(":")[0]: d for d in reversed(call.mesh.local_devices)}
-    return MeshExplanation(program, call, tuple(_explained(call.local, d, donated) for d in kinds.values()))
+    return MeshExplanation(program, call, tuple(_explained(call.local, d, donations) for d in kinds.values()))
 
 
-def _explained(program: Program, where: Device, donated: tuple[int, ...], schedules: Schedules = ()) -> Explanation:
-    lowered = lowered_by(program, where, donated, schedules)
+def _explained(program: Program, where: Device, donations: tuple[int, ...], schedules: Schedules = ()) -> Explanation:
+    lowering = lowered_by(program, where, donations, schedules)
     # `record` renders and compiles; the other stages were timed as they ran.
     start = perf_counter()
-    executable = where.backend.record(lowered.plan)
+    executable = where.backend.record(lowering.plan)
     compile_seconds = perf_counter() - start
-    return Explanation(program.name, where.name, lowered, executable.sources(), compile_seconds, profiling.current())
+    return Explanation(program.name, where.name, lowering, executable.sources(), compile_seconds, profiling.current())

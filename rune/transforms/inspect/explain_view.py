@@ -46,7 +46,7 @@ KEY = (
 
 def view(
     title: str,
-    lowered: Lowered,
+    lowering: Lowered,
     seconds: Mapping[str, float],
     times: Sequence[StepTime],
     sections: Iterable[tuple[str, str]],
@@ -54,11 +54,11 @@ def view(
     """The complete view; `sections` are titles and folded texts."""
     parts = [
         f"<h4>{html.escape(title)}</h4>",
-        _figures(lowered.costs(), seconds),
-        _memory(lowered.plan),
-        f'<h4>Steps{KEY}</h4><div class="steps">{_table(lowered.steps())}</div>',
+        _figures(lowering.costs(), seconds),
+        _memory(lowering.plan),
+        f'<h4>Steps{KEY}</h4><div class="steps">{_table(lowering.steps())}</div>',
         _step_times(times),
-        _reasons(lowered.kernels.not_fused),
+        _reasons(lowering.kernels.not_fused),
         "<h4>Stages</h4>",
         *(_fold(*section) for section in sections),
     ]

@@ -72,9 +72,9 @@ class Explanation:
 
         Takes about a second for each GPU kernel.
         """
-        lowered = self.lowered
-        kernels = lowered.kernels.kernels
-        return tuple(compared(kernels[n], s, lowered.target) for n, s in lowered.schedules.items())
+        lowering = self.lowered
+        kernels = lowering.kernels.kernels
+        return tuple(compared(kernels[n], s, lowering.target) for n, s in lowering.schedules.items())
 
     @property
     def costs(self) -> Costs:

@@ -30,12 +30,12 @@ class StepTime:
         return self.name, *times, "" if ratio is None else f"{ratio:.2f}"
 
 
-def step_times(lowered: Lowered, device: str, profile: Profile | None) -> tuple[StepTime, ...]:
+def step_times(lowering: Lowered, device: str, profile: Profile | None) -> tuple[StepTime, ...]:
     """The times of each step of a plan, by name, in the order of the plan."""
-    predictions = {name: cost.seconds for name, cost in lowered.predictions().items()}
-    names = dict.fromkeys(step_name(s) for s in all_steps(lowered.plan))
+    predictions = {name: cost.seconds for name, cost in lowering.predictions().items()}
+    names = dict.fromkeys(step_name(s) for s in all_steps(lowering.plan))
     # Plans have no identity in a profile, so the name and the steps tell which one was measured.
-    record = _of_plan(lowered.plan.name, device, list(names), profile)
+    record = _of_plan(lowering.plan.name, device, list(names), profile)
     measurements = {s.name: s.seconds / s.calls for s in (record.steps if record else ()) if s.calls}
     return tuple(
         StepTime(n, predictions.get(n), measurements.get(n)) for n in names if n in predictions or n in measurements
@@ -49,8 +49,8 @@ def _of_plan(name: str, device: str, steps: Sequence[str], profile: Profile | No
     return matches[-1] if matches else None
 
 
-def _has_steps(measured: Sequence[StepProfile], steps: Sequence[str]) -> bool:
-    return any(s.name in steps for s in measured)
+def _has_steps(measured_steps: Sequence[StepProfile], steps: Sequence[str]) -> bool:
+    return any(s.name in steps for s in measured_steps)
 
 
 def times_rows(times: Sequence[StepTime]) -> list[tuple[str, ...]]:

@@ -112,6 +112,7 @@ def _group_sizes(devices: int) -> list[int]:
 
 
 def _speed(device: Device) -> Speed:
+    # Of one element, so the call itself is nearly all of its time.
     call = _seconds(jit(lambda x: ops.add(x, x)), device_put(np.zeros(1, np.float32), device))
 
     def alone(step: Step, x: np.ndarray, times: int = 1) -> float:
@@ -119,6 +120,7 @@ def _speed(device: Device) -> Speed:
 
     elements = np.full(ARITHMETIC, 0.5, np.float32)
     additions = KERNEL * ARITHMETIC * sum(map(operation, OPERATIONS))
+    # Noise may make a difference of two times negative, and rates divide by it: hence the 1e-9.
     return Speed(
         device.name,
         device.target.description,

@@ -126,6 +126,7 @@ def plan_sharding(
     ranking = sorted(machines, key=lambda d: round(math.log(alone[d], UNEVEN)))
     guesses = candidates(program, inputs, ranking, record)
     single = next(c for c in guesses if c.mesh.size == 1)
+    # One device always: the reason compares the best mesh with it.
     finalists = dict.fromkeys([*guesses[:FINALISTS], single])
     options = {candidate: _option(candidate, inputs, record) for candidate in finalists}
     best = min(options, key=lambda c: options[c].prediction.seconds)
@@ -151,36 +152,40 @@ def _traced(function: Callable[..., object], avals: tuple[object, ...]) -> tuple
             )
 
     def flat(*values: Value) -> list[Value]:
+        # Draws without a key need an answer, though the program is only looked at.
         with recorder(current()):
             outs, out_tree = tree.flatten(function(*tree.unflatten(treedef, values)))
         return value_leaves("plan_sharding", outs, out_tree)
 
-    staged = stage(flat, types, function_name(function))
-    meshes = meshes_within(staged.program)
+    closure = stage(flat, types, function_name(function))
+    meshes = meshes_within(closure.program)
     if meshes:
-        raise ArgumentError(f"plan_sharding: cannot choose a mesh for {staged.program.name} (it speaks of {meshes[0]})")
-    return staged.program, Inputs(staged.program.input_types, *_places(avals, len(staged.captured)))
+        raise ArgumentError(
+            f"plan_sharding: cannot choose a mesh for {closure.program.name} (it speaks of {meshes[0]})"
+        )
+    return closure.program, Inputs(closure.program.input_types, *_places(avals, len(closure.captured)))
 
 
-def _places(avals: tuple[object, ...], captured: int) -> tuple[dict[int, str], tuple[tuple[int, ...], ...]]:
+def _places(avals: tuple[object, ...], captured_count: int) -> tuple[dict[int, str], tuple[tuple[int, ...], ...]]:
     """The paths of the arguments' leaves, by the input's number, and each argument's leaves."""
-    numbers = itertools.count(captured)
+    numbers = itertools.count(captured_count)
     arguments = tuple(tuple(next(numbers) for _ in tree.flatten(a)[0]) for a in avals)
-    return dict(enumerate(paths(tree.flatten(avals)[1]), captured)), arguments
+    return dict(enumerate(paths(tree.flatten(avals)[1]), captured_count)), arguments
 
 
 def _alone(program: Program, machines: Sequence[Device], record: Measurements) -> dict[Device, float]:
     """The time of each device for the program alone."""
-    lowered = {d.target.backend: stages(program, d.target, ()) for d in machines}
-    return {d: computation(lowered[d.target.backend], record.speed(d.name)).seconds + 1e-9 for d in machines}
+    lowerings = {d.target.backend: stages(program, d.target, ()) for d in machines}
+    # A program of no steps takes no time, and logarithms and shares need more than 0.
+    return {d: computation(lowerings[d.target.backend], record.speed(d.name)).seconds + 1e-9 for d in machines}
 
 
 def _option(candidate: Candidate, inputs: Inputs, record: Measurements) -> Option:
     """A candidate, predicted in full."""
     mesh = candidate.mesh
-    lowered = {d.target.backend: stages(candidate.local, d.target, ()) for d in mesh.in_order}
+    lowerings = {d.target.backend: stages(candidate.local, d.target, ()) for d in mesh.in_order}
     cuts = (f"{inputs.paths[n]} by {candidate.specs[n]!r}" for n in inputs.numbers if len(candidate.specs[n]))
-    return Option(mesh, ", ".join(cuts), predicted(mesh, lowered, candidate.exchanges, record))
+    return Option(mesh, ", ".join(cuts), predicted(mesh, lowerings, candidate.exchanges, record))
 
 
 # --- why --------------------------------------------------------------------------------------

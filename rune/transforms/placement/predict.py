@@ -138,17 +138,17 @@ class Prediction:
 
 
 def predicted(
-    mesh: Mesh, lowered: Mapping[str, Lowered], exchanges: Iterable[Exchange], record: Measurements
+    mesh: Mesh, lowerings: Mapping[str, Lowered], exchanges: Iterable[Exchange], record: Measurements
 ) -> Prediction:
     """The time on a mesh of the program of one device, lowered for each kind of device.
 
-    lowered: by kind of device, "cpu"
-    Errors:  KeyError for devices that were not measured.
+    lowerings: by kind of device, "cpu"
+    Errors:    KeyError for devices that were not measured.
     """
     # A program is lowered once for each kind of device, but devices of a kind may differ in speed.
     names = [d.name for d in mesh.in_order]
     speeds = {name: record.speed_among(name, len(names)) for name in names}
-    computing = {name: computation(lowered[name.partition(":")[0]], speed) for name, speed in speeds.items()}
+    computing = {name: computation(lowerings[name.partition(":")[0]], speed) for name, speed in speeds.items()}
     sending = tuple((e, exchange_seconds(e, mesh, record)) for e in exchanges)
     return Prediction(record.call_seconds(names), computing, sending)
 
@@ -209,9 +209,9 @@ def _rate(link: Link) -> float:
 # --- computation ------------------------------------------------------------------------------
 
 
-def computation(lowered: Lowered, speed: Speed) -> Computation:
+def computation(lowering: Lowered, speed: Speed) -> Computation:
     """The time of one device that runs the plan alone."""
-    return _of_plan(lowered.kernels, lowered.plan, speed)
+    return _of_plan(lowering.kernels, lowering.plan, speed)
 
 
 def _of_plan(kernels: KernelProgram, plan: Plan, speed: Speed) -> Computation:
@@ -259,7 +259,7 @@ def kernel_work(kernel: Kernel) -> Size:
         return code_work(kernel.code)
     work: Size = 0
     for statement in kernel.body:
-        for count, exprs, combined in evaluations(statement):
+        for count, exprs, combinations in evaluations(statement):
             operations = sum(operation(part.name) for e in exprs for part in walk_expr(e) if isinstance(part, Op))
-            work = work + count * (operations + combined)
+            work = work + count * (operations + combinations)
     return points(kernel.domain) * work

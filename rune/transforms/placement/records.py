@@ -113,12 +113,14 @@ class Measurements:
         def slower(amount: float) -> float:
             measured_amount = group.streams.clamped(amount)
             alone_seconds = max(s.streams.seconds(measured_amount) for s in speeds)
+            # Noise may make devices look faster together than alone.
             return max(1.0, group.streams.seconds(measured_amount) / alone_seconds)
 
         return replace(
             alone,
             products=alone.products.scaled(lambda _: group.products),
             streams=alone.streams.scaled(slower),
+            # Not measured together: taken to suffer as products do, which use the same cores.
             operations_per_second=alone.operations_per_second / group.products,
         )
 
@@ -132,6 +134,7 @@ class Measurements:
     __repr__ = __str__
 
 
+# The last column of a table aligns left, so tables of numbers alone end with an empty one.
 _SPEED = ("call", "step", "products", "elementwise", "operations", "what it is")
 _LINK = ("latency", "each way", "")
 _GROUP = ("call", "collective", "each sends", "in a sum", "products", "elementwise", "")

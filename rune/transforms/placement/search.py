@@ -49,6 +49,7 @@ class Inputs:
         return tuple(n for argument in self.arguments for n in argument)
 
 
+# Compared by identity: candidates are keys, and their cuts, dicts, have no hash.
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A mesh, and how the inputs are split on it."""
@@ -86,8 +87,10 @@ class Candidate:
         """About how long it takes, and the bytes of inputs on each device."""
         names = [d.name for d in self.mesh.in_order]
         slowest = min((record.speed_among(n, len(names)) for n in names), key=lambda s: s.products.rate)
-        sent = sum(exchange_seconds(e, self.mesh, record) for e in self.exchanges)
-        seconds = record.call_seconds(names) + guessed_seconds(self.local, slowest) + sent
+        exchange_time = sum(exchange_seconds(e, self.mesh, record) for e in self.exchanges)
+        seconds = record.call_seconds(names) + guessed_seconds(self.local, slowest) + exchange_time
+        # Of candidates that take the same time, the one with the least memory for its inputs comes
+        # first.
         return seconds, sum(map(_bytes, self.local.input_types))
 
 
@@ -109,6 +112,7 @@ def _all(program: Program, inputs: Inputs, machines: Sequence[Device], record: M
                 for model in (models if parts < count else [{}])
                 if len(_divisible(batch, inputs, parts)) == len(batch) and not batch.keys() & model.keys()
             ]
+            # Devices along a model axis that splits nothing would only repeat each other's work.
             options = [c for c in options if parts == count or c.model]
             if options:
                 yield min(options, key=lambda c: c.guess(record))
@@ -145,9 +149,9 @@ def batch_leaves(inputs: Inputs) -> list[tuple[int, ...]]:
         sizes = {inputs.types[n].shape[0] for n in leaves}
         if len(sizes) == 1:
             by_size.setdefault(sizes.pop(), []).append(leaves)
-    joined = [tuple(n for leaves in group for n in leaves) for group in by_size.values()]
+    joint_batches = [tuple(n for leaves in group for n in leaves) for group in by_size.values()]
     alone = [leaves for group in by_size.values() if len(group) > 1 for leaves in group]
-    return [*joined, *alone]
+    return [*joint_batches, *alone]
 
 
 # --- tensor parallel --------------------------------------------------------------------------
@@ -159,6 +163,7 @@ def _tensor_cuts(
     """Which axes of the inputs outside the batch are split, chosen on two devices."""
     if len(machines) < 2:
         return {}
+    # On two devices alone: each guess partitions the program, for each axis of each group.
     best = Candidate(program, Mesh(list(machines[:2]), (MODEL,)), {}, {})
     for group in _alike([n for n in inputs.numbers if n not in batch], inputs):
         axes = range(inputs.types[group[0]].ndim)
@@ -174,9 +179,9 @@ def _alike(numbers: Sequence[int], inputs: Inputs) -> list[list[int]]:
     for n in numbers:
         groups.setdefault((re.sub(r"\[\d+\]", "[]", inputs.paths[n]), inputs.types[n]), []).append(n)
     # A chain of layers [(w, b), ...] of one shape wants its cuts to alternate.
-    joined = (group for group in groups.values() if _is_named(inputs.paths[group[0]]))
+    joint_groups = (group for group in groups.values() if _is_named(inputs.paths[group[0]]))
     alone = ([n] for group in groups.values() if not _is_named(inputs.paths[group[0]]) for n in group)
-    return sorted([*joined, *alone], key=lambda g: -len(g) * _bytes(inputs.types[g[0]]))
+    return sorted([*joint_groups, *alone], key=lambda g: -len(g) * _bytes(inputs.types[g[0]]))
 
 
 def _is_named(path: str) -> bool:
@@ -199,9 +204,11 @@ def _guessed(equation: Equation, speed: Speed) -> float:
     memory = sum(_bytes(v.type) for v in equation.results) / speed.streams.rate
     if not isinstance(equation.primitive.lower, Contraction):
         return memory
-    (contracted, _), _ = equation.params["dimension_numbers"]
+    (contracted_axes, _), _ = equation.params["dimension_numbers"]
     operand = equation.operands[0].type
-    operations = 2 * _elements(equation.results[0].type) * math.prod(int(operand.shape[axis]) for axis in contracted)
+    operations = (
+        2 * _elements(equation.results[0].type) * math.prod(int(operand.shape[axis]) for axis in contracted_axes)
+    )
     return max(memory, speed.products.seconds(operations))
 
 

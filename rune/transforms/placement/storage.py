@@ -68,6 +68,8 @@ def _from_disk(key: bytes) -> Measurements | None:
 def _key(machines: Sequence[Device]) -> bytes:
     targets = [d.target for d in machines]
     parts = (str(part) for t in targets for part in (t.name, t.description, t.driver, t.cores))
+    # The first word says what was measured: when that changes, so does it, and old entries are
+    # misses.
     return disk_cache.key_of("measurements of groups by amounts", *parts)
 
 

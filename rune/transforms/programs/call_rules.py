@@ -118,6 +118,7 @@ def jvp_rule(itself: Itself) -> Callable[..., Any]:
         program: Program = params["program"]
         both, nonzero = jvp_program(program, tuple(t is not None for t in tangents))
         nonzero_tangents = [t for t in tangents if t is not None]
+        # No sizes: the primals, which are all there, determine them.
         outs = bind_call(itself(), params, both, {}, [*primals, *nonzero_tangents])
         count = len(program.outputs)
         out_tangents = iter(outs[count:])

@@ -102,9 +102,9 @@ def program_maker(
         # The axes of `axis_env` have a size and a name, but no lanes: operations belong to the
         # parent.
         around = NamedAxes(current(), axes) if axes else current()
-        staged = trace_program(kind(around), flat, types, function_name(function))
+        closure = trace_program(kind(around), flat, types, function_name(function))
         # Captured values become constants here, even traced ones, which `closed` would refuse.
-        program = OpenProgram(staged.program, len(staged.captured)).with_constants(staged.captured)
+        program = OpenProgram(closure.program, len(closure.captured)).with_constants(closure.captured)
         if not return_shape:
             return program
         out_types = program.output_types[: out_trees[-1].num_leaves]
@@ -117,15 +117,15 @@ def program_maker(
 class NamedAxes(Interpreter):
     """Names axes, and leaves all operations to the enclosing interpreter."""
 
-    __slots__ = ("named",)
+    __slots__ = ("axes_by_name",)
 
-    def __init__(self, parent: Interpreter, named: Mapping[Hashable, Axis]):
+    def __init__(self, parent: Interpreter, axes_by_name: Mapping[Hashable, Axis]):
         super().__init__(parent)
-        self.named = named
+        self.axes_by_name = axes_by_name
 
     def named_axis(self, name: Hashable) -> Axis | None:
         """The axis of that name, if it is one of these."""
-        return self.named.get(name)
+        return self.axes_by_name.get(name)
 
 
 def parse_program(

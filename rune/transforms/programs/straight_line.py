@@ -47,6 +47,7 @@ def _run(
 ) -> list[np.ndarray]:
     """Constants, arguments and results of steps, in that order; they include the outputs."""
     values = [*constants, *args]
+    # As in eager evaluation 1 / 0 is inf, and no warning.
     settings = float_errors.ignore()
     try:
         for function, operands, dtypes in steps:
@@ -91,6 +92,7 @@ class LineWriter:
             number = next(self._numbers)
             self.start[number] = atom.value
             return number
+        # This leaves gaps in the numbers, which `line` replaces by places.
         return self._slots.setdefault(atom, next(self._numbers))
 
     def add(self, function: _Function, operands: Sequence[Atom], results: Sequence[Atom], dtypes: _Dtypes) -> None:
@@ -126,6 +128,7 @@ class LineWriter:
     def line(self, inputs: Sequence[int], outputs: Sequence[Atom]) -> Line:
         """The steps as a function of buffers."""
         results = [*map(self._result, outputs)]
+        # The order in which `_run` has the values in its list.
         order = [*self.start, *inputs, *[number for step in self.steps for number in step.results]]
         places = {number: place for place, number in enumerate(order)}
         steps = [(s.function, _taking([places[n] for n in s.operands]), s.dtypes) for s in self.steps]

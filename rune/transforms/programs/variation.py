@@ -69,6 +69,8 @@ def _raised(atoms: Sequence[Atom], target_axes: Sequence[Axes], equations: list[
     """The atoms, with equations appended so that each also varies along its target axes."""
     outputs = []
     for atom, axes in zip(atoms, target_axes, strict=True):
+        # Sorted, since the order of a set of names is another in each process, and processes that
+        # exchange data must have the same program (decision 0052).
         for name in sorted(axes - atom.type.varying, key=str):
             result = Var(atom.type.strong().along(atom.type.varying | {name}))
             equations.append(Equation(pvary, (atom,), {"axis_name": name}, (result,)))

@@ -92,6 +92,7 @@ def make_array_from_single_device_arrays(
 
 def _local_devices(sharding: NamedSharding) -> tuple[Device, ...]:
     """The devices of this process. Errors: DistributedError if there are none."""
+    # Called for its error.
     spread(sharding)
     return sharding.mesh.local_devices
 
@@ -168,27 +169,27 @@ class _LocalParts:
         blocks = sharding.addressable_devices_indices_map(counts).values()
         return cls(counts, tuple(tuple(sorted({b[axis].start or 0 for b in blocks})) for axis in range(ndim)))
 
-    def global_shape(self, local: Sequence[int], declared: Sequence[int | None] | None) -> tuple[int, ...]:
+    def global_shape(self, local: Sequence[int], declared_shape: Sequence[int | None] | None) -> tuple[int, ...]:
         """The shape of the whole array. Errors: ShapeError."""
-        sizes = (None,) * len(local) if declared is None else tuple(declared)
+        sizes = (None,) * len(local) if declared_shape is None else tuple(declared_shape)
         if len(sizes) != len(local):
             raise ShapeError(
                 f"make_array: cannot make {list(sizes)} of local data {list(local)} (as many axes required)"
             )
         return tuple(self._size(axis, *pair) for axis, pair in enumerate(zip(local, sizes, strict=True)))
 
-    def _size(self, axis: int, local: int, declared: int | None) -> int:
+    def _size(self, axis: int, local: int, declared_size: int | None) -> int:
         """The size of an axis, from the part of it that this process has."""
         count, local_blocks = self.counts[axis], len(self.numbers[axis])
         # The data may be the blocks of this process, or all of an axis, in which every process has
         # all.
         blocks = None if local % local_blocks else local // local_blocks * count
-        size = blocks if declared is None else declared
+        size = blocks if declared_size is None else declared_size
         if size is not None and size in (local, blocks):
             return size
         rows = f"{local_blocks} equal blocks"
-        if declared is not None:
-            rows = f"{declared * local_blocks // count} or {declared} rows"
+        if declared_size is not None:
+            rows = f"{declared_size * local_blocks // count} or {declared_size} rows"
         raise ShapeError(
             f"make_array: cannot use {local} rows along axis {axis} in this process ({rows} expected, "
             f"since it has {local_blocks} of the {count} blocks)"
@@ -204,5 +205,7 @@ class _LocalParts:
     def _span(self, axis: int, start: int, stop: int, size: int, local: int) -> slice:
         if local == size:
             return slice(start, stop)
+        # The data has the blocks of this process side by side, without those of others between
+        # them.
         place = self.numbers[axis].index(start // (stop - start)) * (stop - start)
         return slice(place, place + stop - start)

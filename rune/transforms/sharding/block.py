@@ -55,6 +55,7 @@ class Block(ValueTracer):
     ):
         self.interpreter, self.value, self.frame = interpreter, value, None
         self.array_type, self.layout, self.source = array_type, layout, source
+        # The block itself too, so that `Localize.at` finds every layout in one place.
         self.copies: dict[Layout, Value] = {layout: value}
 
     @property

@@ -43,6 +43,7 @@ class Region:
 
     def block(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
         """The type of a block. Errors: ShapeError if the mesh does not divide an axis."""
+        # NamedSharding has the rule of equal parts, and the error.
         block = type.with_shape(NamedSharding(self.mesh, spec).shard_shape(type.shape))
         return block.along(block.varying | self.cut(spec))
 
@@ -54,4 +55,5 @@ class Region:
         """The type of the array whose blocks have this type."""
         parts = [self.size(spec.names(axis)) for axis in range(type.ndim)]
         blocks = type.with_shape(tuple(d * n for d, n in zip(type.shape, parts, strict=True)))
+        # Outside of the region there is one array, which does not vary along its axes.
         return blocks.along(blocks.varying.difference(self.manual))

@@ -19,10 +19,10 @@ from rune.core.values import Value
 from rune.sharding.memory import Blocks, Spread
 
 
-def lendable(args: Sequence[Value], donated: Sequence[int]) -> tuple[int, ...]:
+def lendable(args: Sequence[Value], donations: Sequence[int]) -> tuple[int, ...]:
     """The donated arguments that are passed once, and whose blocks have no other reader."""
     uses = Counter(map(id, args))
-    return tuple(n for n in donated if uses[id(args[n])] == 1 and _may_lend(args[n]))
+    return tuple(n for n in donations if uses[id(args[n])] == 1 and _may_lend(args[n]))
 
 
 def _may_lend(value: Value) -> bool:

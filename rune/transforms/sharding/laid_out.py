@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def laid_out(
-    function: Callable[..., R], in_shardings: object, out_shardings: object, marked: Marked
+    function: Callable[..., R], in_shardings: object, out_shardings: object, marks: Marked
 ) -> Callable[..., R]:
     """The function, with positional arguments and results laid out by these shardings.
 
@@ -24,11 +24,12 @@ def laid_out(
     """
     if in_shardings is None and out_shardings is None:
         return function
+    # Arguments are a tuple, and a prefix must have the same containers.
     prefix = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
 
     @functools.wraps(function)
     def on_devices(*args: object, **kwargs: object) -> R:
-        is_static = marked.static_test(len(args))
+        is_static = marks.static_test(len(args))
         # As in JAX, the prefix has no entries for static arguments.
         dynamic = [n for n in range(len(args)) if not is_static(n)]
         places = iter(wheres("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))

@@ -55,7 +55,7 @@ def later_sums(body: Program, carries: Sequence[Var], is_free: Sequence[bool]) -
             # The body adds each device's part instead; the old sums are then unused, and dropped.
             outputs[number] = writer.added(carry, summands)
         sums.append(summands[0].sums if summands else ())
-    return LaterSums(body.with_equations((*body.equations, *writer.written), outputs), tuple(sums))
+    return LaterSums(body.with_equations((*body.equations, *writer.additions), outputs), tuple(sums))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Writer:
 
     makers: Mapping[Atom, Equation]
     readers: Counter[Atom]
-    written: list[Equation]
+    additions: list[Equation]
 
     @staticmethod
     def of(body: Program) -> _Writer:
@@ -98,6 +98,7 @@ class _Writer:
                 pending += maker.operands
             else:
                 summands.append(self._summand(atom))
+        # By their text: parameters are dicts, which have no hash.
         kinds = {repr(s and s.sums) for s in summands}
         return None if occurrences != 1 or None in summands or len(kinds) != 1 else summands  # type: ignore[return-value]
 
@@ -129,7 +130,7 @@ class _Writer:
     def _write(self, equation: Equation) -> Var:
         """Write an equation for a new variable like its result."""
         result = Var(equation.results[0].type)
-        self.written.append(replace(equation, results=(result,)))
+        self.additions.append(replace(equation, results=(result,)))
         return result
 
 

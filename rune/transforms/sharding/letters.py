@@ -45,13 +45,14 @@ UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
 class Letters:
     """A letter for each axis of the operands and of the results.
 
-    united: the letters that the operation reduces over, and the collective that combines the parts
-    parts:  for letters that denote the outer part of an axis, the length of that part
+    reductions: the letters that the operation reduces over, and the collective that combines the
+                parts
+    parts:      for letters that denote the outer part of an axis, the length of that part
     """
 
     operands: tuple[tuple[Letter, ...], ...]
     results: tuple[tuple[Letter, ...], ...]
-    united: Mapping[int, Collective] = field(default_factory=dict)
+    reductions: Mapping[int, Collective] = field(default_factory=dict)
     parts: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -62,8 +63,11 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
         case Scalar() | Convert() | Bitcast() | Parts():
             return _elementwise(types)
         case Reduction(combine=combine):
+            # Without a collective that combines parts, as for a product, the reduced axes stay
+            # whole.
             return _reduction(types[0].ndim, params["axes"], UNITED_BY.get(combine))
         case Cumulative():
+            # Each element needs all before it, so the axis of the running sum stays whole.
             axes = tuple(None if axis == params["axis"] else axis for axis in range(types[0].ndim))
             return Letters((axes,), (axes,))
         case Contraction():
@@ -74,17 +78,17 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
             return _position(rule, primitive.type_rule(*types, **params), params)
         case Scatter():
             return _written(lower, types, params)
-        case Library(shared=shared):
-            return _library(primitive, types, params, frozenset(shared(*types, **params)))
+        case Library(shared=shared_axes):
+            return _library(primitive, types, params, frozenset(shared_axes(*types, **params)))
     return None
 
 
-def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, shared: frozenset[int]) -> Letters:
+def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, shared_axes: frozenset[int]) -> Letters:
     out = primitive.type_rule(*types, **params)
     results: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
 
     def letters(type: ArrayType) -> tuple[Letter, ...]:
-        return tuple(axis if axis in shared else None for axis in range(type.ndim))
+        return tuple(axis if axis in shared_axes else None for axis in range(type.ndim))
 
     return Letters(tuple(map(letters, types)), tuple(map(letters, results)))
 
@@ -103,10 +107,10 @@ def _elementwise(types: Sequence[ArrayType]) -> Letters:
     return Letters(tuple(result[: t.ndim] for t in types), (result,))
 
 
-def _reduction(ndim: int, axes: Sequence[int], united: Collective | None) -> Letters:
-    operand = tuple(None if axis in axes and united is None else axis for axis in range(ndim))
+def _reduction(ndim: int, axes: Sequence[int], collective: Collective | None) -> Letters:
+    operand = tuple(None if axis in axes and collective is None else axis for axis in range(ndim))
     result = tuple(axis for axis in range(ndim) if axis not in axes)
-    return Letters((operand,), (result,), dict.fromkeys(axes, united) if united else {})
+    return Letters((operand,), (result,), dict.fromkeys(axes, collective) if collective else {})
 
 
 def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
@@ -174,7 +178,7 @@ def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Lett
     if not _are_read(types, reads):
         return None
     operands: list[list[Letter]] = [[None] * t.ndim for t in types]
-    united: dict[int, Collective] = {}
+    reductions: dict[int, Collective] = {}
     for letter, size in enumerate(types[updates].shape):
         axes = _shared_axes(indices[letter], size, 1, reads, conditions, types)
         # Updates that overwrite cannot be united: chance would decide which device came last.
@@ -183,8 +187,8 @@ def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Lett
         for operand, axis in axes.items():
             operands[operand][axis] = letter
         if 0 not in axes and unite is not None:
-            united[letter] = unite
-    return Letters(tuple(map(tuple, operands)), (tuple(operands[0]),), united)
+            reductions[letter] = unite
+    return Letters(tuple(map(tuple, operands)), (tuple(operands[0]),), reductions)
 
 
 Read = tuple[int, tuple[Size, ...]]  # the number of an operand, and the indices that are read

@@ -141,6 +141,8 @@ class Localize(Interpreter):
             with use(self.parent):
                 return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
         if primitive.lower is None and primitive.expand is not None:
+            # Not in the parent: the operations of the expansion come back here, to be split one by
+            # one.
             return primitive.expand(*args, **params)
         program = called_once(primitive, args, params)
         if program is not None:
@@ -199,7 +201,7 @@ class Localize(Interpreter):
         params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
         layouts = _operand_layouts(letters, cuts)
         operands = [self.at(a, layout) for a, layout in zip(operation.args, layouts, strict=True)]
-        reductions = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
+        reductions = [(unite, name) for letter, unite in letters.reductions.items() for name in cuts.get(letter, ())]
         # The array that is added to counts once: devices add their parts to zeros first.
         start = operands[0] if reductions and primitive is scatter_add else None
         if start is not None:
@@ -259,8 +261,8 @@ def localized(
 
 def body_of(primitive: Primitive, args: Sequence[object], params: Params) -> Program | None:
     """The program of one device that an equation holds, if it is one for all devices of a mesh."""
-    each = (c.program for c in calls(primitive, args, params) if c.runs is Runs.EACH)
-    return next(each, None)
+    bodies = (c.program for c in calls(primitive, args, params) if c.runs is Runs.EACH)
+    return next(bodies, None)
 
 
 @per_program

@@ -45,32 +45,32 @@ if TYPE_CHECKING:
 class _State:
     """The carries of a loop, and the arrays that it fills.
 
-    fixed: the axes that earlier rounds have split less, which are not split further again, so that
-           the rounds end
+    fixed_axes: those that earlier rounds have split less, which are not split further again, so
+                that the rounds end
     """
 
     types: tuple[ArrayType, ...]
     layouts: tuple[Layout, ...]
-    fixed: tuple[frozenset[int], ...]
+    fixed_axes: tuple[frozenset[int], ...]
 
     def next(self, results: Sequence[Layout]) -> _State:
         """The state of the next round, from the layouts of the results; itself at the fixpoint."""
-        finer = tuple(map(cut_more, self.layouts, results, self.fixed))
+        finer = tuple(map(cut_more, self.layouts, results, self.fixed_axes))
         if finer != self.layouts:
             return replace(self, layouts=finer)
         coarser = tuple(map(cut_less, self.layouts, results))
         if coarser == self.layouts:
             return self
-        carries = zip(self.layouts, coarser, self.fixed, strict=True)
-        fixed = (f.union(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y) for a, b, f in carries)
-        return replace(self, layouts=coarser, fixed=tuple(fixed))
+        carries = zip(self.layouts, coarser, self.fixed_axes, strict=True)
+        fixed_axes = (f.union(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y) for a, b, f in carries)
+        return replace(self, layouts=coarser, fixed_axes=tuple(fixed_axes))
 
 
 def local_loop(
     outside: Localize, args: Sequence[Value], consts: int, body: Program, condition: Program | None, count: Size | None
 ) -> list[Block]:
     """The results of a loop of which each device runs its part."""
-    shared, carry = args[:consts], args[consts:]
+    const_values, carry = args[:consts], args[consts:]
     # The arrays that a loop fills are inputs of its body, after the number of the step, the consts
     # and the carries, but not operands: they start unsplit.
     arrays = body.input_types[1 + len(args) :]
@@ -81,12 +81,12 @@ def local_loop(
     )
     # Ends: axes are split further, or split less and then fixed; each can happen only so often.
     while True:
-        step, results = _local(outside, body, shared, state.types, state.layouts)
+        step, results = _local(outside, body, const_values, state.types, state.layouts)
         following = state.next(results)
         if following is state:
             break
         state = following
-    staged_condition = None if condition is None else _condition(outside, condition, shared, state)
+    staged_condition = None if condition is None else _condition(outside, condition, const_values, state)
     first = [outside.at(c, layout) for c, layout in zip(carry, state.layouts, strict=False)]
     outs = _run(step, staged_condition, count, first)
     return [Block(outside, o, t, layout) for o, t, layout in zip(outs, state.types, state.layouts, strict=True)]
@@ -112,25 +112,25 @@ def _are_free(condition: Staged | None, carries: int) -> list[bool]:
     return [not r for r in is_read[len(condition.captured) + 1 :]]
 
 
-def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:
+def _condition(outside: Localize, program: Program, const_values: Sequence[Value], state: _State) -> Staged:
     """The condition on the blocks of the state, on which all devices agree."""
-    count = len(program.inputs) - 1 - len(shared)  # it does not take the arrays
-    staged, _ = _local(outside, program, shared, state.types[:count], state.layouts[:count], [()])
+    count = len(program.inputs) - 1 - len(const_values)  # it does not take the arrays
+    local_condition, _ = _local(outside, program, const_values, state.types[:count], state.layouts[:count], [()])
     # Integers are the same on all devices, so the devices agree without an exchange.
     if is_exact(program):
-        return staged
+        return local_condition
 
     def run(*values: Value) -> list[Value]:
-        (is_going_on,) = eval_program(staged.program, [*staged.captured, *values])
+        (is_going_on,) = eval_program(local_condition.program, [*local_condition.captured, *values])
         return [agreed(is_going_on, outside.region)]
 
-    return stage_within(run, [v.type for v in staged.own_inputs], program.name)
+    return stage_within(run, [v.type for v in local_condition.own_inputs], program.name)
 
 
 def _local(
     outside: Localize,
     program: Program,
-    shared: Sequence[Value],
+    const_values: Sequence[Value],
     types: Sequence[ArrayType],
     layouts: Sequence[Layout],
     out_layouts: Sequence[Layout] | None = None,
@@ -146,7 +146,7 @@ def _local(
         carry = [Block(inside, b, t, layout) for b, t, layout in zip(blocks, types, layouts, strict=True)]
         # Blocks that the body reads keep their origin, so that a conversion is written outside the
         # loop.
-        reads = [_from_outside(outside, inside, x) for x in shared]
+        reads = [_from_outside(outside, inside, x) for x in const_values]
         outs = inside.trace(eval_program, program, [step, *reads, *carry])
         results.extend(inside.split(o)[1] for o in outs)
         return [inside.at(o, layout) for o, layout in zip(outs, out_layouts or layouts, strict=True)]

@@ -46,6 +46,7 @@ def relaid(array: Array, target: NamedSharding) -> Array:
     return Array(result.buffer, result.type, committed_to(spread(target)))
 
 
+# Memoised, since compiled code is stored on the program.
 @functools.lru_cache(maxsize=1024)
 def _program(type: ArrayType, source: NamedSharding, target: NamedSharding) -> Program:
     """The program of each device: from its block in one layout to its block in the other."""

@@ -113,6 +113,7 @@ def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_sp
 def _localized(program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> Program:
     params = {"program": program, "region": region, "in_specs": in_specs, "out_specs": out_specs}
     types = [region.whole(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
+    # An interpreter takes equations, so the body is put back into one.
     equation = stage(lambda *args: shard_map_primitive(*args, **params), types, program.name)
     return localized(equation.program, Region(region.mesh, region.mesh.axis_names), in_specs, out_specs)[0]
 
@@ -178,6 +179,7 @@ def _giving_residuals(program: Program, count: int, region: Region) -> tuple[Pro
 
 def _differing(atom: Atom, region: Region) -> tuple[Name, ...]:
     """The axes along which the devices may have different values."""
+    # Without types any value may differ along any axis.
     return tuple(n for n in region.manual if n in atom.type.varying) if region.is_typed else region.manual
 
 
@@ -258,13 +260,14 @@ def _batch(
     return bind(region, lane_program, lane_in_specs, lane_out_specs, args), out_batched
 
 
-def _with_lanes(batched: Sequence[bool], specs: Specs) -> Specs:
+def _with_lanes(batched_values: Sequence[bool], specs: Specs) -> Specs:
     """The specs of values that may have a leading batch axis, which is not split."""
-    return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched, strict=True))
+    return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched_values, strict=True))
 
 
 def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     in_specs, out_specs = equation.params["in_specs"], equation.params["out_specs"]
+    # As `call_rules.dead_code`, but specs go with their operands and results.
     smaller, used_inputs = call_rules.of_results(equation.params["program"], tuple(used_results))
     return replace(
         equation,
@@ -279,6 +282,7 @@ def _dead_code(used_results: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
+# No rule to expand it: the programs of devices are made (localize.py) before anything is lowered.
 shard_map_primitive: HigherOrder = HigherOrder(
     "shard_map",
     "program",

@@ -37,17 +37,18 @@ def uncut(ndim: int) -> Layout:
 
 def spec_of(layout: Layout) -> PartitionSpec:
     """The spec of a layout."""
+    # Without names for trailing axes that are not split, so that one layout has one spec.
     cut = [n for n, names in enumerate(layout) if names]
     return PartitionSpec(*layout[: cut[-1] + 1 if cut else 0])
 
 
-def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layout:
+def cut_more(layout: Layout, other: Layout, fixed_axes: Container[int] = ()) -> Layout:
     """The layout, with axes split further as in `other`, except fixed ones: needs no exchange."""
     cuts = list(layout)
     for axis, (names, further) in enumerate(zip(layout, other, strict=True)):
         # A mesh axis can split only one axis of an array.
         names_used = {name for n, axis_names in enumerate(cuts) if n != axis for name in axis_names}
-        if axis not in fixed and further[: len(names)] == names and not names_used.intersection(further):
+        if axis not in fixed_axes and further[: len(names)] == names and not names_used.intersection(further):
             cuts[axis] = further
     return tuple(cuts)
 
@@ -69,6 +70,7 @@ def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value
     for axis, names in enumerate(source):
         for name in reversed(names[common[axis] :]):
             block = gathered(block, axis, name, mesh.shape[name])
+    # Outermost axes first: each device takes its part of the part.
     for axis, names in enumerate(target):
         for name in names[common[axis] :]:
             block = mesh_part(block, axis=axis, axis_name=name, lanes=mesh.shape[name])

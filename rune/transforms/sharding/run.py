@@ -57,12 +57,12 @@ class MeshProgram:
     together: Together | None
     itinerary: Itinerary | None
 
-    def __call__(self, args: Sequence[Value], donated: Sequence[int] = ()) -> list[Array]:
-        """The results. donated: arguments whose blocks the results may use.
+    def __call__(self, args: Sequence[Value], donations: Sequence[int] = ()) -> list[Array]:
+        """The results. donations: arguments whose blocks the results may use.
 
         Errors: that of the device that failed first; CollectiveError if devices do not agree.
         """
-        lenders = lendable(args, donated) if donated else ()
+        lenders = lendable(args, donations) if donations else ()
         operands = [_blocks_of(a, devices) for a, devices in zip(args, self.operands, strict=True)]
         blocks = list(zip(*operands, strict=True)) or [()] * len(self.executables)
         crossing = None if self.itinerary is None else Crossing(self.itinerary, _numbers_of_host(args))
@@ -81,6 +81,7 @@ class MeshProgram:
             with turns(self.mesh.in_order):
                 return self.together(blocks, lenders)
         table = Table(self.mesh.shape, self.mesh.names, crossing)
+        # The table counts the devices of all processes.
         numbers = [n for n, device in enumerate(self.mesh.in_order) if device.is_local]
         devices = self.mesh.local_devices
         try:
@@ -94,18 +95,19 @@ class MeshProgram:
 
 
 def mesh_program(
-    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donated: tuple[int, ...] = ()
+    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donations: tuple[int, ...] = ()
 ) -> MeshProgram:
     """The program for all devices, compiled on first use, for blocks by these specs."""
     settings = config.current()
-    return _mesh_program(program, mesh, in_specs, out_specs, donated, settings.check_stages, settings.profile)
+    return _mesh_program(program, mesh, in_specs, out_specs, donations, settings.check_stages, settings.profile)
 
 
 @per_program
 def _mesh_program(
-    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donated: tuple[int, ...], *settings: bool
+    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donations: tuple[int, ...], *settings: bool
 ) -> MeshProgram:
-    executables = _executables(program, mesh, donated)
+    # `settings` are only part of the memo's key: compiled code depends on them.
+    executables = _executables(program, mesh, donations)
     backends = [d.backend for d in mesh.local_devices]
     return MeshProgram(
         mesh,
@@ -133,11 +135,11 @@ def _together(executables: Sequence[Executable], mesh: Mesh) -> Together | None:
     return backend.together(executables, Grid(mesh.shape, names)) if isinstance(backend, RunsTogether) else None
 
 
-def _executables(program: Program, mesh: Mesh, donated: tuple[int, ...]) -> tuple[Executable, ...]:
+def _executables(program: Program, mesh: Mesh, donations: tuple[int, ...]) -> tuple[Executable, ...]:
     executables: list[Executable] = []
     for device in mesh.local_devices:
         twins = (_twin(device.backend, e) for e in executables)
-        executables.append(next((t for t in twins if t is not None), None) or compiled(program, device, donated))
+        executables.append(next((t for t in twins if t is not None), None) or compiled(program, device, donations))
     return tuple(executables)
 
 

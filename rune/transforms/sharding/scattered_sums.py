@@ -31,15 +31,15 @@ def economical(program: Program) -> Program:
     return _live(_scattered(_live(program)))
 
 
-def economical_stage(staged: Staged) -> Staged:
+def economical_stage(closure: Staged) -> Staged:
     """The same for a program that a loop or branch holds, with only the captures that it needs."""
-    program = economical(staged.program)
+    program = economical(closure.program)
     _, used_inputs = needed_inputs(program, [True] * len(program.outputs))
-    inputs = zip(program.inputs, staged.captured, used_inputs, strict=False)
-    captured = [(v, value) for v, value, is_needed in inputs if is_needed]
-    own_inputs = program.inputs[len(staged.captured) :]
-    smaller = replace(program, inputs=(*(v for v, _ in captured), *own_inputs))
-    return Staged(smaller, tuple(value for _, value in captured), staged.axes)
+    inputs = zip(program.inputs, closure.captured, used_inputs, strict=False)
+    captures = [(v, value) for v, value, is_needed in inputs if is_needed]
+    own_inputs = program.inputs[len(closure.captured) :]
+    smaller = replace(program, inputs=(*(v for v, _ in captures), *own_inputs))
+    return Staged(smaller, tuple(value for _, value in captures), closure.axes)
 
 
 def _live(program: Program) -> Program:
@@ -54,6 +54,7 @@ def _scattered(program: Program) -> Program:
         sums = _sums_before(equation, makers, readers)
         for new in [equation] if sums is None else _of_parts(equation, sums):
             makers.update(dict.fromkeys(new.results, new))
+            # Variables that are new here have this one reader.
             readers.update(a for a in new.operands if a not in readers)
             equations.append(new)
     return program.with_equations(equations, program.outputs)

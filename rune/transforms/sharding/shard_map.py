@@ -164,6 +164,8 @@ def _sharded(
     function: Callable[..., R], region_here: Callable[[], Region], in_specs: object, out_specs: object
 ) -> Callable[..., R]:
     require_callable("shard_map", function)
+    # A list of specs is accepted, too; but arguments are a tuple, and a prefix has the same
+    # containers.
     over_devices = Sharded(
         function, region_here, tuple(in_specs) if isinstance(in_specs, list) else in_specs, out_specs
     )
@@ -216,12 +218,12 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs)
         recorders.append(recording)
         return outs
 
-    staged = trace_program(region_stage, flat, types, function_name(function.function))
+    closure = trace_program(region_stage, flat, types, function_name(function.function))
     # All devices have the same captured values, and the same answers to effects.
-    operands = [*staged.captured, *args, *recorders[-1].inputs.entered]
-    leading, following = len(staged.captured), len(recorders[-1].inputs.entered)
+    operands = [*closure.captured, *args, *recorders[-1].inputs.entered]
+    leading, following = len(closure.captured), len(recorders[-1].inputs.entered)
     all_specs = (*(COPIES,) * leading, *specs, *(COPIES,) * following)
-    return _Body(interned(staged.program), operands, all_specs, recorders[-1].inputs.needs())
+    return _Body(interned(closure.program), operands, all_specs, recorders[-1].inputs.needs())
 
 
 def _block_type(function: Flat, region: Region, number: int, type: ArrayType, spec: PartitionSpec) -> ArrayType:

@@ -29,6 +29,7 @@ class _Worker:
     def __init__(self, device: Device):
         self.turn = locks.lock()
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        # A daemon: it waits for jobs for ever, and must not keep the process from ending.
         self._thread = threading.Thread(target=self._work, name=f"rune {device.name}", daemon=True)
 
     def _work(self) -> None:
@@ -59,6 +60,7 @@ class _Part(Generic[R]):
         """Run it, here."""
         try:
             self._result = self._function()
+        # KeyboardInterrupt too: the caller waits for the end of the part, and raises its error.
         except BaseException as error:
             self._error = error
         finally:

@@ -142,12 +142,21 @@ def search(
         if not _wins(last):
             losers.append(Loser(last.schedule, f"not surely faster, {_times(last)}"))
             last = None
-    counts = len(candidates), tried_count, tuple(losers), is_complete
-    if last is None:
-        seconds = median(baseline() for _ in range(ROUNDS[0]))
-        return Outcome(default, default, 1.0, seconds, seconds, *counts)
-    times, defaults = zip(*last.pairs, strict=True)
-    return Outcome(default, last.schedule, last.ratio, median(times), median(defaults), *counts)
+    winner = default if last is None else last.schedule
+    times = _default_times(baseline) if last is None else _winner_times(last)
+    return Outcome(default, winner, *times, len(candidates), tried_count, tuple(losers), is_complete)
+
+
+def _default_times(baseline: Run) -> tuple[float, float, float]:
+    """The ratio and the seconds of an outcome where the default wins."""
+    seconds = median(baseline() for _ in range(ROUNDS[0]))
+    return 1.0, seconds, seconds
+
+
+def _winner_times(winner: Duel) -> tuple[float, float, float]:
+    """The ratio and the seconds of an outcome: of the winner, and of the default beside it."""
+    times, defaults = zip(*winner.pairs, strict=True)
+    return winner.ratio, median(times), median(defaults)
 
 
 # --- which next -------------------------------------------------------------------------------
@@ -163,6 +172,8 @@ def _in_turn(
             del open_candidates[schedule]
             yield schedule
     while True:
+        # The caller adds a duel for each schedule that it gets, so `duels` has grown since the last
+        # batch. Schedules have no order, and are left out of the key.
         ranking = sorted([(1.0, 0, default), *((d.estimate, 1, d.schedule) for d in duels)], key=lambda r: r[:2])
         batch = _batch(open_candidates, [schedule for *_, schedule in ranking[:BEAM]])
         if not batch:
@@ -219,6 +230,7 @@ def _halved(
     for rounds in ROUNDS[1:]:
         remaining = [_rounds(d, baseline, rounds, clock, until) for d in remaining]
         ranking = sorted(remaining, key=lambda d: d.ratio)
+        # Half of the margin is enough here; the verdict, in new rounds, asks for all of it.
         survivors = sum(d.ratio < 1 - MARGIN / 2 for d in ranking)
         remaining = ranking[: min(survivors, math.ceil(len(ranking) / 2))]
         losers += [Loser(d.schedule, f"slower, {_times(d)}") for d in ranking[len(remaining) :]]

@@ -144,17 +144,17 @@ class Trials:
         return tuple(np.array(self.device.backend.copy_out(buffer, type)) for buffer, type in copies)
 
 
-def agrees(expected: np.ndarray, actual: np.ndarray) -> bool:
+def agrees(expected_result: np.ndarray, actual: np.ndarray) -> bool:
     """Whether two results are the same except for the order of sums.
 
     >>> a, b = np.float32([1, np.inf]), np.float32([1.00001, np.inf])
     >>> agrees(a, b), agrees(np.int32([1]), np.int32([2]))
     (True, False)
     """
-    if expected.dtype not in dtypes.FLOATING:
-        return np.array_equal(expected, actual)
-    tolerance = math.sqrt(float(ml_dtypes.finfo(expected.dtype).eps))
-    a, b = expected.astype(np.float64), actual.astype(np.float64)
+    if expected_result.dtype not in dtypes.FLOATING:
+        return np.array_equal(expected_result, actual)
+    tolerance = math.sqrt(float(ml_dtypes.finfo(expected_result.dtype).eps))
+    a, b = expected_result.astype(np.float64), actual.astype(np.float64)
     return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * _scale(a), equal_nan=True))
 
 

@@ -85,16 +85,16 @@ def tune(
     budget = math.inf if search == "full" else float(search)
 
     def of_call(*args: object, **kwargs: object) -> Tuned:
-        traced, inputs = jitted.traced(*args, **kwargs), jitted.inputs(*args, **kwargs)
-        if has_moves(traced.program) or on_mesh(traced.program, inputs) is not None:
+        trace, inputs = jitted.traced(*args, **kwargs), jitted.inputs(*args, **kwargs)
+        if has_moves(trace.program) or on_mesh(trace.program, inputs) is not None:
             raise ArgumentError(
-                f"tune: cannot search for {traced.program.name} (it runs on several devices)",
+                f"tune: cannot search for {trace.program.name} (it runs on several devices)",
                 hint="tune the functions that each of them runs",
             )
         name = device or jitted.device
         where = device_for((committed_to(on(name)) if name else default_place()).device)
         shapes = [type_of(x).shape for x in inputs]
-        report = search_program(traced.program, shapes, where, jitted.schedules, budget, again, progress or _line())
+        report = search_program(trace.program, shapes, where, jitted.schedules, budget, again, progress or _line())
         # Code compiled with defaults is compiled again.
         jitted.clear_cache()
         return report
@@ -105,11 +105,12 @@ def tune(
 def search_first(program: Program, shapes: Sequence[tuple[Size, ...]], device: Device, schedules: Schedules) -> None:
     """Search the kernels of a program that is about to be compiled, if the settings ask for it."""
     search = config.current().search
-    finished = program.derived.setdefault(search_first, {})
-    if (device, search) not in finished:
+    # Each call would lower the program again only to find that its winners are known.
+    searches = program.derived.setdefault(search_first, {})
+    if (device, search) not in searches:
         budget = math.inf if search == "full" else float(search)
         search_program(program, shapes, device, schedules, budget, False, _line())
-        finished[device, search] = True
+        searches[device, search] = True
 
 
 def search_program(
@@ -123,21 +124,22 @@ def search_program(
 ) -> Tuned:
     """Search all kernels of a program except those whose schedules the user gives."""
     # By defaults, not by winners: the default of each kernel is what a schedule has to beat.
-    lowered = stages(program, device.target, reproducible=config.current().reproducible)
+    lowering = stages(program, device.target, reproducible=config.current().reproducible)
     types = [*shapes, *(v.type.shape for v, _ in program.constants)]
-    sizes = size_values(lowered.plan, [tuple(evaluate(d, {}) for d in shape) for shape in types])
+    sizes = size_values(lowering.plan, [tuple(evaluate(d, {}) for d in shape) for shape in types])
     choices = dict(schedules)
-    kernels = [k for k in lowered.kernels.kernels.values() if k.name not in choices and has_schedules(k)]
+    kernels = [k for k in lowering.kernels.kernels.values() if k.name not in choices and has_schedules(k)]
     reports = []
     with _lock:
         for number, kernel in enumerate(kernels):
             tell = partial(_tell, progress, kernel.name, number, len(kernels))
-            default = lowered.schedules[kernel.name]
+            default = lowering.schedules[kernel.name]
             winner = winners.load(kernel, device.target)
             if winner is not None and winner.budget >= budget and not again:
                 reports.append(TunedKernel.known(kernel.name, default, winner))
             else:
                 reports.append(_tuned(kernel, default, winner, device, sizes, budget, tell))
+    # A listener of the user's has no line in the terminal.
     if progress is _write:
         sys.stderr.write(CLEAR)
     return Tuned(program.name, device.name, tuple(reports))
@@ -186,8 +188,10 @@ def _winner(outcome: Outcome, budget: float) -> Winner:
 # --- progress ---------------------------------------------------------------------------------
 
 
-def _tell(progress: Listener, kernel: str, number: int, kernels: int, space: int, tried: int, ratio: float) -> None:
-    progress(Progress(kernel, number, kernels, tried, space, ratio))
+def _tell(
+    progress: Listener, kernel: str, number: int, kernels: int, space: int, tried_count: int, ratio: float
+) -> None:
+    progress(Progress(kernel, number, kernels, tried_count, space, ratio))
 
 
 def _line() -> Listener:

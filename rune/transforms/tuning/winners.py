@@ -62,6 +62,7 @@ def store(kernel: Kernel, target: Target, winner: Winner) -> None:
 def load(kernel: Kernel, target: Target) -> Winner | None:
     """The winner of an earlier search, here or in another process."""
     cache = disk_cache.schedules(make=False)
+    # Most programs have no winners, and need not pay for the key, a digest of the kernel's text.
     if cache is None and not _known:
         return None
     key = key_of(kernel, target)

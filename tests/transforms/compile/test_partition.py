@@ -192,14 +192,14 @@ def test_a_value_is_let_go_once_after_its_last_use_and_results_never(seed: int):
     parts = partition(program_with_moves, "cpu:0", (None,) * len(program_with_moves.inputs))
 
     gone: set[Any] = set()
-    for step, spent in zip(parts.steps, parts.spent, strict=True):
+    for step, last_reads in zip(parts.steps, parts.last_reads, strict=True):
         if isinstance(step, Transfer):
             read = {(step.value, step.source)}
         else:
             read = {(v, step.device) for v in step.program.inputs}
         assert not read & gone
-        assert not gone.intersection(spent)
-        gone.update(spent)
+        assert not gone.intersection(last_reads)
+        gone.update(last_reads)
     assert not gone & {(r.atom, r.device) for r in parts.results}
 
 

@@ -49,6 +49,16 @@ def test_the_stages_share_one_trace_with_calls():
     assert jitted._cache_size() == 1
 
 
+def test_a_number_in_place_of_an_array_runs_the_same_code():
+    """A number is weak, and a call of the jitted function with it would be traced anew."""
+    traces = []
+    compiled = rune.jit(lambda x: traces.append(1) or x + 1).lower(rnp.float32(1.5)).compile()
+
+    result = compiled(2.0)
+
+    assert (float(result), result.weak_type, traces) == (3.0, False, [1])
+
+
 def test_options_of_another_compiler_are_refused():
     with pytest.raises(
         ArgumentError, match=r"compile: cannot use compiler_options=\{'xla_flag': 1\} \(they are those of"
