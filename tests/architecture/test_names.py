@@ -21,7 +21,7 @@ SYNONYMS = frozenset("asked gone held here lost met mine said shown theirs there
 CLEARED = (
     *("rune/backends", "rune/core", "rune/control", "rune/sharding", "rune/transforms"),
     *("rune/lowering", "rune/lowering/build", "rune/lowering/kernelize"),
-    *("rune/lowering/optimize", "rune/lowering/simplify"),
+    *("rune/lowering/codegen", "rune/lowering/optimize", "rune/lowering/simplify"),
     *("rune/ops", "rune/optim", "rune/sparse", "rune/scipy", "rune/numpy", "rune/nn"),
 )
 

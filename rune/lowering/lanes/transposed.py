@@ -20,7 +20,7 @@ LEAST_EXTENT = 32  # of both axes, for tiles to be worth their code
 
 
 @dataclass(frozen=True, slots=True)
-class Transposed:
+class Transposition:
     """The last axis, another axis, and loads that are scattered along the last, but not along it.
 
     constants: values that are the same for the whole grid, which the loads' indices may mention
@@ -36,7 +36,7 @@ class Transposed:
         return [loop for loop in grid if loop not in (self.axis, self.last)]
 
 
-def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposed | None:
+def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposition | None:
     """The loads to copy by tiles, or None if no load gains from it."""
     if len(grid) < 2 or not all(isinstance(s, (Let, Store)) for s in inner):
         return None
@@ -60,7 +60,7 @@ def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ..
     if any(isinstance(g.extent, int) and g.extent < LEAST_EXTENT for g in (loop, grid[-1])):
         return None
     distinct = {(load.buffer, load.indices): load for axis, load in candidates if axis == chosen}
-    return Transposed(grid[-1], loop, tuple(distinct.values()), constants)
+    return Transposition(grid[-1], loop, tuple(distinct.values()), constants)
 
 
 def _constants(inner: Sequence[Stmt], grid: Sequence[For], shared: Set[str]) -> tuple[Let, ...]:
