@@ -1,7 +1,7 @@
 """lu on devices with groups of threads: one group eliminates the columns of a block.
 
 All other steps are those of ops/linalg/lu_expand.py: gather the rows, divide the rows of U right of
-the block by its triangle (triangular.py), and subtract their product from the rest.
+the block by its triangle (triangular.py), and subtract their product from the rows below.
 
 Source: Golub & Van Loan 4e, §3.4; LAPACK's getrf.
 """

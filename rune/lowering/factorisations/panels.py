@@ -99,8 +99,8 @@ def _solve_type(a: ArrayType, factor: ArrayType) -> ArrayType:
 def _solve_reference(a: np.ndarray, factor: np.ndarray) -> np.ndarray:
     out = np.zeros_like(a)
     for j in range(a.shape[-1]):
-        behind = np.sum(out[..., :j] * factor[..., None, j, :j], axis=-1)
-        out[..., j] = (a[..., j] - behind) / factor[..., None, j, j]
+        partial_sum = np.sum(out[..., :j] * factor[..., None, j, :j], axis=-1)
+        out[..., j] = (a[..., j] - partial_sum) / factor[..., None, j, j]
     return out
 
 

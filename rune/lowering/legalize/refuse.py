@@ -24,9 +24,9 @@ def require_dtypes(program: Program, target: Target) -> None:
 
     Errors: DtypeError "lower: cannot use f64[3] on opencl:1 (no f64 on Intel(R) Graphics)".
     """
-    allowed = target.program_dtypes
+    target_dtypes = target.program_dtypes
     for type, frame in _types(program):
-        if type.dtype not in allowed and type.dtype in dtypes.ANY | dtypes.KEYS:
+        if type.dtype not in target_dtypes and type.dtype in dtypes.ANY | dtypes.KEYS:
             raise _refusal(type.dtype, type, target, frame)
 
 

@@ -79,11 +79,11 @@ def _combine_reference(
 ) -> tuple[np.ndarray, ...]:
     *order, updates = values
     updates = updates[order[0]] if order else updates
-    changed, places, inside = rows.copy(), places.astype(np.int64), places < len(rows)
+    result, places, inside = rows.copy(), places.astype(np.int64), places < len(rows)
     function = COMBINE[combine].function
     if not chunk:
-        function.at(changed, places[inside], updates[inside])
-        return (changed,)
+        function.at(result, places[inside], updates[inside])
+        return (result,)
     count = -(-len(places) // chunk)
     end_places = np.zeros(2 * count, np.uint32)
     ends = np.full((2 * count, rows.shape[1]), _neutral(combine, rows.dtype).value)
@@ -98,8 +98,8 @@ def _combine_reference(
             elif places[n] == before:
                 ends[2 * k] = function(ends[2 * k], updates[n])
             elif inside[n]:
-                changed[places[n]] = function(changed[places[n]], updates[n])
-    return changed, end_places, ends
+                result[places[n]] = function(result[places[n]], updates[n])
+    return result, end_places, ends
 
 
 def _neutral(combine: str, dtype: np.dtype) -> Const:
@@ -171,9 +171,9 @@ def _last_type(rows: ArrayType, places: ArrayType, order: ArrayType, updates: Ar
 
 
 def _last_reference(rows: np.ndarray, places: np.ndarray, order: np.ndarray, updates: np.ndarray) -> np.ndarray:
-    changed, inside = rows.copy(), places < len(rows)
-    changed[places[inside]] = updates[order[inside]]
-    return changed
+    result, inside = rows.copy(), places < len(rows)
+    result[places[inside]] = updates[order[inside]]
+    return result
 
 
 def _last_loops(rows: ArrayType, places: ArrayType, order: ArrayType, updates: ArrayType) -> Loops:

@@ -119,8 +119,8 @@ def digits_of(x: np.ndarray, how: Digits) -> np.ndarray:
         bits = bits + np.uint32(SIGN)
     elif x.dtype == dtypes.f32:
         above = bits & np.uint32(SIGN - 1)
-        turned = np.where(bits >= SIGN, ~bits, bits + np.uint32(SIGN))
-        bits = np.where(above == 0, np.uint32(SIGN), np.where(above > 0x7F800000, np.uint32(GREATEST), turned))
+        ordered_bits = np.where(bits >= SIGN, ~bits, bits + np.uint32(SIGN))
+        bits = np.where(above == 0, np.uint32(SIGN), np.where(above > 0x7F800000, np.uint32(GREATEST), ordered_bits))
     return ((bits >> np.uint32(how.shift)) & np.uint32(how.count - 1)).astype(np.int64)
 
 

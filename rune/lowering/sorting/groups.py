@@ -163,8 +163,8 @@ class _Move:
         offset = "0_i32"
         if not is_one:
             offset = f"(x{first}[{how.entry(self.x, f'({digit})')}] + ahead) - start"
-        ahead = "" if is_one else f"var ahead: i32 = whole{last}[t - 1 if index(t) > 0_i64]"
-        further = "" if is_one else f"ahead = ahead + x{first + 1}[{how.count}*r + {digit}]"
+        declaration = "" if is_one else f"var ahead: i32 = whole{last}[t - 1 if index(t) > 0_i64]"
+        addition = "" if is_one else f"ahead = ahead + x{first + 1}[{how.count}*r + {digit}]"
         return f"""
           var sum: i32 = 0_i32
           {"" if is_one else "var all: i32 = 0_i32"}
@@ -181,12 +181,12 @@ class _Move:
           barrier
           {steps}
           behind: i32 = part{last}[t - 1 if index(t) > 0_i64]
-          {ahead}
+          {declaration}
           {over}
             start: i32 = behind + counters[{digit}]
             for v in {how.subgroups} serial {{ update counters[{how.count}*v + {digit}] add= behind }}
             store offsets[{digit}] = {offset}
-            {further}
+            {addition}
           }} }}"""
 
     @property
@@ -243,7 +243,7 @@ move_by_groups = Primitive(
 )
 
 
-# --- the whole --------------------------------------------------------------------------------
+# --- passes -----------------------------------------------------------------------------------
 
 
 def sort_by_groups(
@@ -261,16 +261,16 @@ def sort_by_groups(
         shift = bits * number // passes
         numbers = (shift, max(FEWEST, bits * (number + 1) // passes - shift), *tiles)
         is_last = number == passes - 1
-        wanted = [name for name in (KEY, ORDER) if name in results or (name == KEY and not is_last)]
-        values = dict(zip(wanted, _pass(values, numbers, wanted), strict=True))
+        result_names = [name for name in (KEY, ORDER) if name in results or (name == KEY and not is_last)]
+        values = dict(zip(result_names, _pass(values, numbers, result_names), strict=True))
     return [values[name] for name in results]
 
 
-def _pass(values: Mapping[str, Value], numbers: Numbers, wanted: Sequence[str]) -> list[Value]:
+def _pass(values: Mapping[str, Value], numbers: Numbers, result_names: Sequence[str]) -> list[Value]:
     how, key = Digits(*numbers), values[KEY]
     starts: Sequence[Value] = ()
     if not how.is_one_tile(type_of(key).shape[-1]):
         starts = digit_starts(count_digits(key, numbers=numbers), count=how.count)
-    names = tuple(POSITIONS if name not in values else name for name in wanted)
+    names = tuple(POSITIONS if name not in values else name for name in result_names)
     operands = [values[name] for name in (KEY, ORDER) if name in values]
     return move_by_groups(*operands, *starts, numbers=numbers, results=names)

@@ -191,8 +191,8 @@ def _move_reference(
     word: np.ndarray, counts: np.ndarray, ends: np.ndarray, *payloads: np.ndarray, tile: int, turn: int
 ) -> tuple[np.ndarray, ...]:
     order = np.argsort(word & np.uint32(DIGITS - 1), axis=-1, kind="stable")
-    turned = word << np.uint32(turn) | word >> np.uint32(WORD - turn) if turn else word
-    return tuple(np.take_along_axis(x, order, -1) for x in (turned, *payloads))
+    rotated_word = word << np.uint32(turn) | word >> np.uint32(WORD - turn) if turn else word
+    return tuple(np.take_along_axis(x, order, -1) for x in (rotated_word, *payloads))
 
 
 def _move_loops(
@@ -218,8 +218,8 @@ class _Moves:
     def writes(self, element: str) -> str:
         """Stores of the element at its place `to`: its rotated word, and its payloads."""
         to, at = f"({self.word.shape[-1]})*r + to", _at(self.word, element, self.tile)
-        turned = f"(w << {self.turn}_u32) | (w >> {WORD - self.turn}_u32)" if self.turn else "w"
-        lines = [f"store y0[{to}] = {turned}"]
+        rotated_word = f"(w << {self.turn}_u32) | (w >> {WORD - self.turn}_u32)" if self.turn else "w"
+        lines = [f"store y0[{to}] = {rotated_word}"]
         lines += [f"store y{k + 1}[{to}] = x{k + 3}[{at}]" for k in range(len(self.payloads))]
         return "\n".join(lines)
 

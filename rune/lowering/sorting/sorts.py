@@ -70,8 +70,8 @@ def largest(target: Target, x: Value, k: int) -> list[Value]:
     else:
         order = _order([word for key in keys for word in _words(key, type_of(x).dtype)], how)
     shape = type_of(x).shape
-    limit, none = (*shape[:-1], k), (0,) * len(shape)
-    positions = slice_(order, start=none, limit=limit, stride=(1,) * len(shape))
+    limit, start = (*shape[:-1], k), (0,) * len(shape)
+    positions = slice_(order, start=start, limit=limit, stride=(1,) * len(shape))
     return [take_last(x, positions), positions]
 
 
@@ -118,9 +118,9 @@ def _bits(dtype: np.dtype) -> tuple[int, int]:
 def _from_zero(bits: Value, count: int) -> Value:
     """Signed numbers of so many bits, as unsigned ones in the same order: the least is 0."""
     sign = literal(1 << (count - 1), type_of(bits).dtype)
-    shifted = add(bits, sign)
+    number = add(bits, sign)
     below = literal((1 << count) - 1, type_of(bits).dtype)
-    return shifted if count == 8 * type_of(bits).dtype.itemsize else logical_and(shifted, below)
+    return number if count == 8 * type_of(bits).dtype.itemsize else logical_and(number, below)
 
 
 def _value_of(word: Value, bits: int, dtype: np.dtype) -> Value:
@@ -146,11 +146,11 @@ def _order_of_short(keys: Sequence[Value]) -> Value:
     positions = positions_like(keys[0])
     shape = type_of(positions).shape
     pairs, rows = (*shape, shape[-1]), tuple(range(len(shape) - 1))
-    here, there = (
+    elements, others = (
         [broadcast(x, shape=pairs, axes=(*rows, axis)) for x in (*keys, positions)]
         for axis in (len(shape) - 1, len(shape))
     )
-    return inverse_rows(reduce_sum(cast(less(there, here), dtypes.i32), axes=(len(shape),)))
+    return inverse_rows(reduce_sum(cast(less(others, elements), dtypes.i32), axes=(len(shape),)))
 
 
 def _inverse_type(places: ArrayType) -> ArrayType:

@@ -192,7 +192,7 @@ class Expressions(Shared):
             return self._of_integers(op.name, args, dtype)
         text = self._of_floats(op.name, args, dtype)
         narrow = self.scalar(dtype).computes_as is not None and op.dtype == dtype
-        is_closed = dtype in OPERATIONS[op.name].closed
+        is_closed = dtype in OPERATIONS[op.name].closed_dtypes
         return self.rounded(text, dtype) if narrow and not is_closed else text
 
     def _of_bools(self, name: str, args: list[str]) -> str:

@@ -271,7 +271,7 @@ class _Renderer(Statements[Expressions]):
         if self.swizzled_arrays and together is not None:
             if stmt.ends_sums:
                 self.emit(f"{together.product_wait.format(', '.join(self.accumulators()))};")
-            self.emit(f"{together.barrier_wait.format(int(not stmt.ends_sums), stmt.behind)};")
+            self.emit(f"{together.barrier_wait.format(int(not stmt.ends_sums), stmt.in_flight)};")
         elif any(isinstance(s, Fetch) for s in walk(self.code.body)):
             self.emit(f"{self.dialect.fetch_wait};")
         self.emit(f"{self.dialect.barriers.get(stmt.threads, self.dialect.barrier)};")

@@ -41,7 +41,7 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
         is_wide = operand not in HALVES or OPERATIONS[name].of_bits
         result = apply(name, operand if is_wide else dtypes.f32, args)
     # f16 and bf16 are f32 in registers (types.py), and rounded afterwards.
-    is_exact = operand not in HALVES or dtype != operand or operand in ROWS[name].closed
+    is_exact = operand not in HALVES or dtype != operand or operand in ROWS[name].closed_dtypes
     return result if is_exact else round_to(result, operand)
 
 

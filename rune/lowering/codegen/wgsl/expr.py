@@ -277,7 +277,7 @@ class Expressions(Shared):
             text = f"rune_{name}({', '.join(map(bare, args))})"
         else:
             text = self._of_floats(op, args) if dtype == dtypes.f32 else self._of_integers(op, args, dtype)
-        is_closed = dtype in ROWS[op.name].closed or op.name in COMPARISONS
+        is_closed = dtype in ROWS[op.name].closed_dtypes or op.name in COMPARISONS
         return text if is_closed else _wrap(text, dtype)
 
     def _kept(self, text: str, dtype: np.dtype) -> str:
