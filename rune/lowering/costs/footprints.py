@@ -134,14 +134,17 @@ class Footprints:
         """The bytes that pass through a cache with this room, for all rounds of a block."""
         rounds = [(block, _over(block, extents))]
         together = self._union(rounds, weights=self.weights)
+        # If everything fits, each byte passes once.
         if self._union(rounds, room.sets) <= room.bytes:
             return together
         inside = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
         parts = [(b, _over(b, inside)) for b in block.inner]
         alone = replace(block, inner=())
         self.groups[alone] = self._groups(block)
+        # If one round fits, what it has in common with the next one survives until then.
         if self._union([(alone, inside), *parts], room.sets) <= room.bytes:
             return together
+        # Else the bytes of a round pass again in every round.
         bytes_per_round = self._union([(alone, inside)], weights=self.weights) + sum(
             self.through(b, inside, room) for b in block.inner
         )

@@ -288,6 +288,7 @@ class Reader:
             self.places[name] = dims.substitute(value.dim, self.places)
         read = {part.indices[0] for part in walk_expr(value) if isinstance(part, Load)}
         read |= {self.sources[n] for n in names if n in self.sources}
+        # A local that several elements decide has no single source.
         if len(read) == 1:
             (self.sources[name],) = read
 

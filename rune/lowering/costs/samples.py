@@ -78,6 +78,7 @@ class Samples:
     def inside(self, name: str, extent: int, lanes: int = 1) -> Samples:
         """The samples inside a loop, of which this many rounds are lanes."""
         steps = np.arange(1, SAMPLES + 1, dtype=np.uint64).reshape(-1, 1)
+        # A factor for each depth, so that the samples of nested loops are not the same.
         salt = np.uint64(2 * len(self.values) + 1)
         with np.errstate(over="ignore"):
             spread = (steps * salt * np.uint64(_ODD)) >> np.uint64(11)

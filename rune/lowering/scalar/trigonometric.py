@@ -163,6 +163,7 @@ def _large(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
     fraction, turns, negative = _fraction(size, form, width)
     shift = fraction[0].apply("clz")
     bits = (fraction[0] << shift) | (fraction[1] >> (width - shift))
+    # With half of the mantissa's bits, the high part has an exact product with a half of π/2.
     cut = width - (12 if size.is_single else 26)
     unit = power_of_two((-width - shift).bits_as(size.bits().dtype))
     high = (bits & -(1 << cut)).convert(size.dtype) * unit

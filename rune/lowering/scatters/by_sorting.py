@@ -2,8 +2,8 @@
 
 The updates are sorted, stably, by the rows that they change. If they overwrite, the last update of
 each row is written. Others are combined in chunks: a thread walks the updates of one chunk, and
-changes each row whose updates all lie inside. The rest at both ends, of rows that continue in the
-neighbouring chunks, becomes an update of the same row for the next level, which has fewer updates.
+changes each row whose updates all lie inside. What it combines at both ends, of rows that continue
+in the neighbouring chunks, becomes an update of the row on the next level, which has fewer updates.
 
     places    0 0 2 | 2 2 3 | 3 3 3        changed here: 0
     ends      . 2   | 2 3   | 3 .          a chunk leaves its first and its last row
@@ -40,6 +40,7 @@ LAST = 256  # updates of the last level, at most, where one thread walks all
 def change_by_sorting(combine: str | None, how: Tiles, rows: Value, places: Value, updates: Value) -> Value:
     """Rows [S, W] changed at places [U] by updates [U, W], those of one row in their order."""
     most = dims.bounds(type_of(rows).shape[0])[1]
+    # S itself is a place, too: that of updates which are dropped.
     bits = 31 if most is None else most.bit_length()
     word = Word(bitcast(places, dtype=dtypes.u32), bits)
     places, order = sort_words(word, None, how, (KEY, ORDER))

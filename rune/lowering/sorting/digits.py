@@ -188,6 +188,7 @@ def _starts_loops(counts: ArrayType, *, count: int) -> Loops:
     *rows, size = counts.shape
     tiles = size // count
     most = dims.bounds(tiles)[1]
+    # One subgroup is enough for as many tiles as it has threads.
     threads = SCANNERS if most is None or most > SUBGROUP else SUBGROUP
     at = f"({tiles})*d + {threads}*k + t"
     inside = f"index({threads}*k + t) < index({tiles})"
@@ -215,6 +216,7 @@ def _starts_loops(counts: ArrayType, *, count: int) -> Loops:
 def scan_steps(threads: int, names: Sequence[str]) -> tuple[str, int]:
     """Steps that scan arrays over the threads, and the copy, 0 or 1, that has the sums."""
     steps: list[str] = []
+    # Each step writes the other copy, or a thread would overwrite what another one still reads.
     source, distance = 0, 1
     while distance < threads:
         for name in names:

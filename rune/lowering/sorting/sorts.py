@@ -106,6 +106,7 @@ def _counts_from_zero(dtype: np.dtype) -> bool:
 
 def _bits(dtype: np.dtype) -> tuple[int, int]:
     """How many bits of a key distinguish elements of a dtype, and how many below are unused."""
+    # Keys of narrow floats are those of f32, whose lowest bits then follow from the sign.
     if dtype in (dtypes.bf16, dtypes.f8_e5m2):
         return 16, 16
     if dtype in (dtypes.f16, dtypes.f8_e4m3):
