@@ -187,18 +187,18 @@ class Samples:
 
     def requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
         """The requests of the lanes to global memory, each of this many bytes from an index on."""
-        of = _in_vector if record.is_processor else _lines
-        return self._asked(index, itemsize, width, record, of)
+        meter = _in_vector if record.is_processor else _lines
+        return self._asked(index, itemsize, width, record, meter)
 
     def shared_requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
         """The requests of the lanes to the memory that a group shares."""
         return self._asked(index, itemsize, width, record, _banks)
 
-    def _asked(self, index: Size, itemsize: int, width: int, record: DeviceRecord, of: _Meter) -> Requests:
+    def _asked(self, index: Size, itemsize: int, width: int, record: DeviceRecord, meter: _Meter) -> Requests:
         # Indices that differ by whole lines are evaluated once.
-        key = (*_pattern(index, record.line_bytes // itemsize), itemsize, width, of)
+        key = (*_pattern(index, record.line_bytes // itemsize), itemsize, width, meter)
         if key not in self.memo:
-            self.memo[key] = of(self._places(index, itemsize), width, record)
+            self.memo[key] = meter(self._places(index, itemsize), width, record)
         return self.memo[key]
 
     def _places(self, index: Size, itemsize: int) -> np.ndarray:

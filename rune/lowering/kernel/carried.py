@@ -41,8 +41,8 @@ class Carried:
                 return True
         buffers_stored = set(outer_stores)
         # Run at once, two stores to one buffer could take effect in the wrong order.
-        once = len(buffers_stored) == len(outer_stores)
-        return not once or bool(buffers_stored & buffers_read(loop.body)) or carries_var(loop)
+        is_single_store = len(buffers_stored) == len(outer_stores)
+        return not is_single_store or bool(buffers_stored & buffers_read(loop.body)) or carries_var(loop)
 
     def _stays_in_order(self, inner: For) -> bool:
         """Whether the inner loop's stores would change order, or its race check would mislead."""

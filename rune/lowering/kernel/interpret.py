@@ -104,9 +104,9 @@ class _Machine:
 
     # --- failures ----------------------------------------------------------------------------
 
-    def fail(self, action: str, why: str, lane: Lane | None = None) -> NoReturn:
+    def fail(self, action: str, reason: str, lane: Lane | None = None) -> NoReturn:
         place = self.place(lane)
-        raise CheckError(f"interpret: cannot {action} in kernel {self.code.name} ({why}{place})")
+        raise CheckError(f"interpret: cannot {action} in kernel {self.code.name} ({reason}{place})")
 
     def place(self, lane: Lane | None) -> str:
         parts = []
@@ -188,18 +188,18 @@ class _Machine:
         except Fault as fault:
             self.fail(f"load {load.buffer}", fault.message, fault.lane)
 
-    def touch(self, name: str, at: np.ndarray, active: np.ndarray, how: Touch) -> None:
+    def touch(self, name: str, at: np.ndarray, active: np.ndarray, kind: Touch) -> None:
         storage = self.views[name].storage
         levels = [x for x in self.levels if storage.is_tracked and storage.depth <= x.depth]
         if not levels:
             return
         at = self.lift(at)
         for level in levels:
-            visit = Visit(storage, level, at, active, self.shape, how)
+            visit = Visit(storage, level, at, active, self.shape, kind)
             try:
                 visit.record()
             except Fault as fault:
-                self.fail(f"{'load' if how is Touch.READ else 'store'} {name}", fault.message)
+                self.fail(f"{'load' if kind is Touch.READ else 'store'} {name}", fault.message)
             if self.is_late:
                 self.late[-1].append(visit)
 
@@ -291,8 +291,8 @@ class _Machine:
             self.store_one(stmt)
             return
         value, active, view = self.full(self.expr(stmt.value)), self.active(), self.view(stmt.buffer)
-        how = Touch.ATOMIC if stmt.atomic else Touch.WRITE
-        at = self.places(stmt.buffer, stmt.index, f"store {stmt.buffer}", how)
+        kind = Touch.ATOMIC if stmt.atomic else Touch.WRITE
+        at = self.places(stmt.buffer, stmt.index, f"store {stmt.buffer}", kind)
         if active is not True:
             keep = self.full(active)
             at, value = at[keep], value[keep]
@@ -338,11 +338,11 @@ class _Machine:
         for number, visits in enumerate(self.late[count:], count - len(self.late)):
             for visit in visits:
                 # Products are late by one barrier, fetches by as many as the statement says.
-                if visit.how is Touch.WRITE or (number == -1 and not stmt.ends_sums):
+                if visit.kind is Touch.WRITE or (number == -1 and not stmt.ends_sums):
                     visit.record()
         self.fetches, self.late = [*self.fetches[count:], []], [*self.late[count:], []]
 
-    def places(self, buffer: str, index: Size, action: str, how: Touch = Touch.WRITE) -> np.ndarray:
+    def places(self, buffer: str, index: Size, action: str, kind: Touch = Touch.WRITE) -> np.ndarray:
         """Where each lane writes; recorded for the race check."""
         active = self.active()
         try:
@@ -350,7 +350,7 @@ class _Machine:
         except Fault as fault:
             self.fail(action, fault.message, fault.lane)
         # Before dropping inactive lanes, because `touch` expects one position per lane.
-        self.touch(buffer, at.reshape(self.shape), active, how)
+        self.touch(buffer, at.reshape(self.shape), active, kind)
         return at
 
     def multiply(self, stmt: MatrixProduct) -> None:

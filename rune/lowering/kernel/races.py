@@ -117,7 +117,7 @@ class Visit:
     at: np.ndarray
     active: np.ndarray | bool
     shape: tuple[int, ...]
-    how: Touch
+    kind: Touch
 
     def record(self) -> None:
         """Record which members touched these elements; raises Fault if that is a race."""
@@ -126,23 +126,23 @@ class Visit:
         if not storage.is_tracked or storage.depth > level.depth:
             return
         interval = storage.intervals.setdefault(level.name, Interval())
-        if self.how is Touch.READ and interval.writer is None and interval.changer is None:
+        if self.kind is Touch.READ and interval.writer is None and interval.changer is None:
             _defer(interval, self)
             return
         _settle(interval)
         at, ids = self.elements()
         conflict = _is_another(interval.writer, at, ids)
-        if self.how is not Touch.READ:
+        if self.kind is not Touch.READ:
             conflict |= _is_another(interval.reader, at, ids)
-        if self.how is not Touch.ATOMIC:
+        if self.kind is not Touch.ATOMIC:
             conflict |= _is_another(interval.changer, at, ids)
-        if self.how is Touch.WRITE:
+        if self.kind is Touch.WRITE:
             if interval.writer is None:
                 interval.writer = _nobody(storage)
             # If two lanes store to one element, only one id remains, and the other lane sees it.
             interval.writer[at] = ids
             conflict |= bool((interval.writer[at] != ids).any())
-        elif self.how is Touch.READ:
+        elif self.kind is Touch.READ:
             interval.reader = _joined(interval.reader, self)
         else:
             interval.changer = _joined(interval.changer, self)

@@ -125,16 +125,16 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
         case Store(buffer=buffer, index=index, value=value, combine=combine, atomic=True):
             return f"atomic {buffer}[{index}] {combine}= {expr_text(value)}"
         case Store(buffer=buffer, index=index, value=value, combine=combine, contract=contract):
-            how = f"{combine}= {'contract ' if contract else ''}"
-            return f"update {buffer}[{index}] {how}{expr_text(value)}"
+            operator = f"{combine}= {'contract ' if contract else ''}"
+            return f"update {buffer}[{index}] {operator}{expr_text(value)}"
         case Alloc(name=name, dtype=dtype, size=size, space=space):
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
         case Barrier(threads=threads, in_flight=in_flight, waits_for_products=waits):
             scope = "" if threads is None else f", of {threads}"
             return f"barrier{scope}{f', behind {in_flight}' * (in_flight > 0)}{', summed' * waits}"
         case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
-            where = "" if guard is None else f" if {expr_text(guard)}"
-            return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"
+            condition = "" if guard is None else f" if {expr_text(guard)}"
+            return f"fetch {count} of {source}[{at}{condition}] into {target}[{to}]"
         case MatrixProduct(a=a, b=b, accumulators=rows, subgroups=subgroups):
             sums = ", ".join(f"({', '.join(row)})" for row in rows)
             head = "multiply" if subgroups == 1 else f"multiply by {subgroups} subgroups"
@@ -162,8 +162,8 @@ def expr_text(expr: Expr) -> str:
         case Cast(arg=arg, dtype=dtype):
             return f"{dtypes.short(dtype)}({expr_text(arg)})"
         case Load(buffer=buffer, indices=indices, guard=guard):
-            where = "" if guard is None else f" if {expr_text(guard)}"
-            return f"{buffer}[{', '.join(map(str, indices))}{where}]"
+            condition = "" if guard is None else f" if {expr_text(guard)}"
+            return f"{buffer}[{', '.join(map(str, indices))}{condition}]"
         case Index(dim=dim):
             return f"index({dim})"
         case Local(name=name):

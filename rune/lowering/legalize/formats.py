@@ -127,8 +127,8 @@ def _nearest(length: Expr, format: Format, bind: Bind) -> Expr:
     half = word((1 << (format.shift - 1)) - 1)
     # A carry out of the mantissa raises the exponent, as rounding up should.
     total = operation("add", operation("add", length, half), odd)
-    less = (F32_BIAS - format.bias) << format.mantissa
-    normal = operation("sub", operation("shr", total, word(format.shift)), word(less))
+    bias_bits = (F32_BIAS - format.bias) << format.mantissa
+    normal = operation("sub", operation("shr", total, word(format.shift)), word(bias_bits))
     if format.bias == F32_BIAS:
         return normal
     # Adding a number whose last bit is the format's smallest step rounds to such steps.

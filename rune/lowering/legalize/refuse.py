@@ -48,5 +48,5 @@ def _refusal(dtype: np.dtype, type: ArrayType, target: Target, frame: Frame | No
     hint = "compute it on another device: rune.jit(device=...)"
     if narrower is not None:
         hint = f"convert to {narrower}, or compute it on another device: rune.jit(device=...)"
-    why = f"no {dtypes.short(dtype)} on {target.description}"
-    return DtypeError(f"lower: cannot use {type} on {target.name} ({why})", hint=hint, frame=frame)
+    reason = f"no {dtypes.short(dtype)} on {target.description}"
+    return DtypeError(f"lower: cannot use {type} on {target.name} ({reason})", hint=hint, frame=frame)

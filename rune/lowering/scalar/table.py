@@ -3,8 +3,8 @@
 Integer `div` truncates and `rem` takes the dividend's sign (x div 0 is -1, all bits set, and
 x rem 0 is x); `max` and `min` propagate NaN; `round` is half-to-even; shifts of at least the
 width give 0 (or the sign); `shr` follows the signedness of its dtype; comparisons give bool;
-`select(c, a, b)` is a where c holds, else b. The primitive that lowers to an operation defines it in NumPy
-(kernel/scalar.py collects these definitions).
+`select(c, a, b)` is a where c holds, else b. The primitive that lowers to an operation defines it
+in NumPy (kernel/scalar.py collects these definitions).
 
 All operands of an operation have one dtype, except the condition of `select`. There are no complex
 numbers: lowering/legalize has replaced them by pairs.

@@ -37,13 +37,13 @@ CHUNK = 64  # updates that one thread walks
 LAST = 256  # updates of the last level, at most, where one thread walks all
 
 
-def change_by_sorting(combine: str | None, how: Tiles, rows: Value, places: Value, updates: Value) -> Value:
+def change_by_sorting(combine: str | None, tiling: Tiles, rows: Value, places: Value, updates: Value) -> Value:
     """Rows [S, W] changed at places [U] by updates [U, W], those of one row in their order."""
     most = dims.bounds(type_of(rows).shape[0])[1]
     # S itself is a place, too: that of updates which are dropped.
     bits = 31 if most is None else most.bit_length()
     word = Word(bitcast(places, dtype=dtypes.u32), bits)
-    places, order = sort_words(word, None, how, (KEY, ORDER))
+    places, order = sort_words(word, None, tiling, (KEY, ORDER))
     if combine is None:
         return write_last(rows, places, order, updates)
     rows, *entries = _level(combine, rows, places, order, updates)

@@ -38,49 +38,49 @@ SHORT = 256  # the most elements of a row that are compared all with all
 
 def sorted_rows(target: Target, operands: Sequence[Value], num_keys: int) -> list[Value]:
     """Sort rows on the target, in place of the expansion of `sort`."""
-    first, how = operands[0], tiles(target)
+    first, tiling = operands[0], tiles(target)
     alone = type_of(first).dtype if len(operands) == 1 else dtypes.c64
     if _is_short(first):
         order = _order_of_short([key for x in operands[:num_keys] for key in ordered(x)])
         return [take_last(x, order) for x in operands]
-    if how.threads > 1 and alone in KEYS:
-        return sort_words(Word(first, WORD), None, how, (KEY,))
+    if tiling.threads > 1 and alone in KEYS:
+        return sort_words(Word(first, WORD), None, tiling, (KEY,))
     if alone in dtypes.INTEGER | {dtypes.bool_} and alone.itemsize <= 4:
         (key,) = ordered(first)
         (word,) = _words(key, alone)
-        return [_value_of(sort_words(word, None, how, (KEY,))[0], word.bits, alone)]
-    order = _order([word for x in operands[:num_keys] for word in _words_of(x, how)], how)
+        return [_value_of(sort_words(word, None, tiling, (KEY,))[0], word.bits, alone)]
+    order = _order([word for x in operands[:num_keys] for word in _words_of(x, tiling)], tiling)
     return [take_last(x, order) for x in operands]
 
 
-def _words_of(x: Value, how: Tiles) -> list[Word]:
+def _words_of(x: Value, tiling: Tiles) -> list[Word]:
     """The words of a key, most significant first; the key itself if groups can sort it."""
     dtype = type_of(x).dtype
-    if how.threads > 1 and dtype in KEYS:
+    if tiling.threads > 1 and dtype in KEYS:
         return [Word(x, WORD)]
     return [word for key in ordered(x) for word in _words(key, dtype)]
 
 
 def largest(target: Target, x: Value, k: int) -> list[Value]:
     """Do `top_k` on the target; it compares every bit of a float."""
-    how = tiles(target)
+    tiling = tiles(target)
     keys = [reversed_order(key) for key in totally_ordered(x)]
     if _is_short(x):
         order = _order_of_short(keys)
     else:
-        order = _order([word for key in keys for word in _words(key, type_of(x).dtype)], how)
+        order = _order([word for key in keys for word in _words(key, type_of(x).dtype)], tiling)
     shape = type_of(x).shape
     limit, start = (*shape[:-1], k), (0,) * len(shape)
     positions = slice_(order, start=start, limit=limit, stride=(1,) * len(shape))
     return [take_last(x, positions), positions]
 
 
-def _order(words: Sequence[Word], how: Tiles) -> Value:
+def _order(words: Sequence[Word], tiling: Tiles) -> Value:
     """The i32 positions that put words into order, the most significant first."""
     order: Value | None = None
     for word in reversed(words):
         value = word.value if order is None else take_last(word.value, order)
-        (order,) = sort_words(Word(value, word.bits), order, how, (ORDER,))
+        (order,) = sort_words(Word(value, word.bits), order, tiling, (ORDER,))
     assert order is not None
     return order
 

@@ -23,12 +23,12 @@ def _matrices(name: str, place: str, count: int, is_transposed: bool) -> str:
     parts = "xyzw"[:count]
     registers = ", ".join(f"%{k}" for k in range(count))
     results = ", ".join(f'"=r"(all.{part})' for part in parts)
-    how = ".trans" * is_transposed
+    suffix = ".trans" * is_transposed
     return f"""{FUNCTION}uint{count} {name}(const unsigned short* at, int stride) {{
   const int lane = threadIdx.x % 32;
   const unsigned int from = (unsigned int)__cvta_generic_to_shared(at + {place});
   uint{count} all;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{how}.shared.b16 {{{registers}}}, [%{count}];"
+  asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{suffix}.shared.b16 {{{registers}}}, [%{count}];"
       : {results} : "r"(from) : "memory");
   return all;
 }}"""

@@ -243,7 +243,7 @@ def loose_operations(target: Target) -> frozenset[tuple[str, np.dtype]]:
     exact_dtypes = {d for d in dtypes.FLOATING if ("specials", 8 * d.itemsize) in target.float_controls}
     single = target.loose | (COMPARISONS if "comparisons" in target.loose else frozenset())
     loose = every(COMPARISONS | {"neg"}, dtypes.FLOATING - exact_dtypes) | every(single, [dtypes.f32])
-    # A device that compares denormals as 0 also converts them to 0.
+    # A device that may compare denormals as 0 may convert them to 0, too.
     return loose | {("to_f64", dtypes.f32), ("to_f32", dtypes.f64)} if ("lt", dtypes.f32) in loose else loose
 
 
