@@ -258,6 +258,7 @@ def sort_by_groups(
     passes = -(-bits // BITS)
     values: dict[str, Value] = {KEY: x} if order is None else {KEY: x, ORDER: order}
     for number in range(passes):
+        # As few passes as digits of BITS bits allow, with digits of nearly the same width.
         shift = bits * number // passes
         numbers = (shift, max(FEWEST, bits * (number + 1) // passes - shift), *tiles)
         is_last = number == passes - 1
