@@ -126,7 +126,7 @@ LOWERING: list[tuple[str, str]] = [
     ("an operation that LLVM has not", "llvm_scalar.operation('magic', dtypes.f32, (), dtypes.f32)"),
     ("a type that LLVM has not", "llvm_types.require_supported(dtypes.f8_e5m2)"),
     ("an operation that SPIR-V has not", "spirv_scalar.operation('magic', dtypes.f32, ())"),
-    ("an atomic change on the CPU", "llvm_render.render(counting, Machine(64, masked=True))"),
+    ("an atomic change on the CPU", "llvm_render.render(counting, Machine(64, has_cheap_masks=True))"),
     ("a register that WGSL has not", "wgsl_expr.Expressions({}, {}).register(dtypes.f64)"),
     ("elements that WGSL cannot store", "wgsl_expr.require_stored(dtypes.f64)"),
     ("an index of more than 32 bits in WGSL", "wgsl_expr._integer(1 << 40, dtypes.i32, 'i')"),

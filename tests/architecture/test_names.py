@@ -20,8 +20,11 @@ FORBIDDEN = frozenset("found made given own kept rest whole taken moved told see
 SYNONYMS = frozenset("asked gone held here lost met mine said shown theirs there wanted what".split())
 CLEARED = (
     *("rune/backends", "rune/core", "rune/control", "rune/sharding", "rune/transforms"),
-    *("rune/lowering", "rune/lowering/build", "rune/lowering/kernelize"),
-    *("rune/lowering/optimize", "rune/lowering/simplify"),
+    *("rune/lowering", "rune/lowering/build", "rune/lowering/codegen", "rune/lowering/costs"),
+    *("rune/lowering/factorisations", "rune/lowering/kernel", "rune/lowering/kernelize"),
+    *("rune/lowering/lanes", "rune/lowering/legalize", "rune/lowering/optimize"),
+    *("rune/lowering/scalar", "rune/lowering/scatters", "rune/lowering/simplify"),
+    "rune/lowering/sorting",
     *("rune/ops", "rune/optim", "rune/sparse", "rune/scipy", "rune/numpy", "rune/nn"),
 )
 

@@ -258,7 +258,7 @@ def with_low_limits(*devices: str) -> Check:
     return check
 
 
-MACHINES = (Machine(16, masked=False), Machine(32, masked=False), Machine(64, masked=False))
+MACHINES = (Machine(16, has_cheap_masks=False), Machine(32, has_cheap_masks=False), Machine(64, has_cheap_masks=False))
 
 
 def narrower(program: Program, seed: int) -> None:

@@ -66,7 +66,17 @@ def test_kernels_are_those_of_cuda():
 def test_the_dialects_differ_in_their_name_first_lines_half_type_subgroups_units_and_copies_alone():
     different = {f.name for f in fields(HIP) if getattr(HIP, f.name) != getattr(CUDA_C, f.name)}
 
-    assert different == {"name", "preamble", "helpers", "barriers", "multiply", "fetch", "fetched", "copy", "together"}
+    assert different == {
+        "name",
+        "preamble",
+        "helpers",
+        "barriers",
+        "multiply",
+        "fetch",
+        "fetch_wait",
+        "copy",
+        "together",
+    }
     assert {n for n, t in HIP.helpers.items() if t != CUDA_C.helpers[n]} == {
         "rune_f16_load",
         "rune_f16_store",

@@ -142,12 +142,12 @@ def test_sums_must_not_be_read_before_a_barrier_that_leaves_nothing_behind():
     interpreted(many())
 
     with pytest.raises(CheckError, match="four subgroups may still add to it"):
-        interpreted(with_barriers(many(), lambda s: (s,) if s.behind else ()))
+        interpreted(with_barriers(many(), lambda s: (s,) if s.in_flight else ()))
 
 
 def test_what_is_left_behind_is_not_there_yet():
     with pytest.raises(CheckError, match="which nothing has written"):
-        interpreted(with_barriers(many(), lambda s: (replace(s, behind=2 * s.behind),)))
+        interpreted(with_barriers(many(), lambda s: (replace(s, in_flight=2 * s.in_flight),)))
 
 
 def test_what_may_still_be_read_must_not_be_filled():

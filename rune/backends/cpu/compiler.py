@@ -68,8 +68,8 @@ def machine() -> Machine:
     # AVX512F alone masks elements of 32 and 64 bits; elements of 8 and 16 bits need BW.
     wide = all(available.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
     if wide:
-        return Machine(64, masked=True, scalef=frozenset({"<16 x float>", "<8 x double>"}))
-    return Machine(32 if available.get("avx2") else 16, masked=False)
+        return Machine(64, has_cheap_masks=True, scalef=frozenset({"<16 x float>", "<8 x double>"}))
+    return Machine(32 if available.get("avx2") else 16, has_cheap_masks=False)
 
 
 def has_half() -> bool:

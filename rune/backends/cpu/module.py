@@ -43,4 +43,4 @@ class Module:
     def add(self, head: str, writer: Writer) -> None:
         """Add a function that was written."""
         self.functions.append(writer.definition(head))
-        self.declarations |= writer.declared
+        self.declarations |= writer.declarations

@@ -27,7 +27,7 @@ def text(outside: Mapping[str, int], over: int) -> str:
 
 def _pulse(outside: Mapping[str, int], code: Code, state: Value) -> Value:
     """The number of steps until the next call, 0 for none."""
-    code.declared.add("declare i32 @clock_gettime(i32, ptr)")
+    code.declarations.add("declare i32 @clock_gettime(i32, ptr)")
     time, answer = monotonic_ns(code, "clock_gettime"), code.allocate("i64")
     called_at, asked_at = (code.item(state, "i64", code.constant("i64", k)) for k in (1, 2))
     steps, last_call = code.load("i64", state), code.load("i64", called_at)
@@ -75,7 +75,7 @@ def _check_signals(outside: Mapping[str, int], code: Code) -> Value:
 
 def _is_over(outside: Mapping[str, int], number: int, code: Code, watch: Value) -> Value:
     """Whether a signal handler has raised an error, now or earlier."""
-    code.declared |= {"declare i32 @clock_gettime(i32, ptr)", "declare i64 @pthread_self()"}
+    code.declarations |= {"declare i32 @clock_gettime(i32, ptr)", "declare i64 @pthread_self()"}
     over, last_check = code.item(watch, "i64", code.constant("i64", number)), code.symbol("asked")
 
     def ask(time: Value) -> None:

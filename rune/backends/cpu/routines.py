@@ -155,7 +155,7 @@ def define(signature: tuple[str, str, str], write: Callable[..., Value | None], 
     values = parameters(code, words)
     answer = write(code, *values)
     code.do("ret void" if answer is None else f"ret {result} {answer.text}")
-    declarations = sorted(code.declared)
+    declarations = sorted(code.declarations)
     return "\n".join([*declarations, code.text(linkage, result, name, values)])
 
 

@@ -398,7 +398,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         places = [p.offset for p in step.places] if offsets is None else offsets
         starts = [offset // item for offset, item in zip(places, items, strict=True)]
         sizes = [concrete.sizes[name] for name in code.sizes]
-        groups = points if code.grouped else -(-points // code.threads)
+        groups = points if code.is_point_per_group else -(-points // code.threads)
         layout, _ = backend.layout(len(set(memories)))
         work, row = most_work(counted_work(kernel_code, backend.target), concrete.sizes), backend.most_groups
         for part in parts(groups, work, backend.target.submission_work, row):

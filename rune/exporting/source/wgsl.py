@@ -66,7 +66,7 @@ class _Commands(BufferCommands):
             self.modules[key] = render(self.codes[step.kernel], key[1], TARGET.loose)
         kernel, number = self.modules[key], list(self.modules).index(key)
         points = kernel.points
-        groups = points if kernel.grouped else (points + kernel.threads - 1) // kernel.threads
+        groups = points if kernel.is_point_per_group else (points + kernel.threads - 1) // kernel.threads
         words = [0, points, 0, *(p.offset // p.type.dtype.itemsize for p in places)]
         self.prepared.append((buffers, [*map(self.number, words), *map(self.size, kernel.sizes)]))
         return [f"launch({len(self.prepared) - 1}, {number}, {self.number(groups)});"]

@@ -73,7 +73,7 @@ def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
     flat = rewritten(flat, schedule)
     domain, point = _points(flat, schedule)
     code = _code(kernel, flat, domain, point, schedule.share, target)
-    return code if schedule.lanes is None else replace(code, ordered=ordered_loops(code, schedule.lanes))
+    return code if schedule.lanes is None else replace(code, scalar_loops=ordered_loops(code, schedule.lanes))
 
 
 def build_by_default(kernel: Kernel, target: Target) -> Built:

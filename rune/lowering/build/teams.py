@@ -215,11 +215,11 @@ def _rounds(group: Teams, read: Sequence[Operand]) -> Iterator[Stmt]:
     lead = group.units.buffers - 2
     for first in range(lead):
         if first:
-            yield Barrier(behind=lead)
+            yield Barrier(in_flight=lead)
         yield from _filled(group, read, first, f"_{first}") if first < _count(group) else ()
     following = number.symbol + lead
     more = tuple(_filled(group, read, following, ""))
-    body = (Barrier(behind=lead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
+    body = (Barrier(in_flight=lead - 1), _product(group, read, number.symbol), If(less(following, number.size), more))
     yield For(number.name, number.size, Kind.SERIAL, body)
 
 
@@ -237,13 +237,13 @@ def _in_turn(group: Teams, read: Sequence[Operand], output_dtypes: Mapping[str, 
 
     for k in range(lead):
         if k:
-            yield Barrier(behind=lead)
+            yield Barrier(in_flight=lead)
         yield filled(k, f"_{k}")
     of_all = tile.symbol * count + number.symbol
-    body = (Barrier(behind=lead - 1), _product(group, read, of_all), filled(of_all + lead, ""))
+    body = (Barrier(in_flight=lead - 1), _product(group, read, of_all), filled(of_all + lead, ""))
     rounds = For(number.name, count, Kind.SERIAL, body)
     at = replace(group, number=first + tile.symbol * group.units.groups)
-    inside = (*sums_of(group), rounds, Barrier(behind=lead, summed=True), *results(at, output_dtypes))
+    inside = (*sums_of(group), rounds, Barrier(in_flight=lead, waits_for_products=True), *results(at, output_dtypes))
     yield For(tile.name, tile.size, Kind.SERIAL, inside)
 
 

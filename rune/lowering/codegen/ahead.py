@@ -22,18 +22,18 @@ MOST_ROUNDS = 16
 MOST_STATEMENTS = 1_536  # after unrolling: 24 KB of machine code
 
 
-def rounds_ahead(loop: For, shared: Container[str]) -> int:
+def rounds_ahead(loop: For, shared_arrays: Container[str]) -> int:
     """How many rounds to unroll; 1 leaves the loop as it is.
 
-    shared: the arrays that a group of threads shares
+    shared_arrays: those that a group of threads shares
     """
-    if loop.kind is not Kind.SERIAL or not isinstance(loop.extent, int) or not _adds_products(loop, shared):
+    if loop.kind is not Kind.SERIAL or not isinstance(loop.extent, int) or not _adds_products(loop, shared_arrays):
         return 1
     most = min(loop.extent, MOST_ROUNDS, MOST_STATEMENTS // len(loop.body))
     return next((n for n in range(most, 1, -1) if loop.extent % n == 0), max(1, most))
 
 
-def copied_sums(body: Body, shared: Container[str]) -> frozenset[str]:
+def copied_sums(body: Body, shared_arrays: Container[str]) -> frozenset[str]:
     """The f32 locals that copy the sums of such loops and are stored unchanged.
 
     Sums that are stored as neighbours would get neighbouring registers, too, and at every product a
@@ -41,21 +41,21 @@ def copied_sums(body: Body, shared: Container[str]) -> frozenset[str]:
     where there are no conflicts. A value computed from a sum has another register anyway.
     """
     statements = list(walk(body))
-    loops = (s for s in statements if isinstance(s, For) and rounds_ahead(s, shared) > 1)
-    added = (s for loop in loops for s in loop.body if isinstance(s, Accumulate))
-    sums = {s.name for s in added if s.value.dtype == dtypes.f32}
-    stored = {s.value.name for s in statements if isinstance(s, Store) and isinstance(s.value, Local)}
-    held = (s for s in statements if isinstance(s, Let) and isinstance(s.value, Local) and s.value.name in sums)
-    return frozenset(s.name for s in held if s.name in stored)
+    loops = (s for s in statements if isinstance(s, For) and rounds_ahead(s, shared_arrays) > 1)
+    accumulations = (s for loop in loops for s in loop.body if isinstance(s, Accumulate))
+    sums = {s.name for s in accumulations if s.value.dtype == dtypes.f32}
+    stored_names = {s.value.name for s in statements if isinstance(s, Store) and isinstance(s.value, Local)}
+    copies = (s for s in statements if isinstance(s, Let) and isinstance(s.value, Local) and s.value.name in sums)
+    return frozenset(s.name for s in copies if s.name in stored_names)
 
 
-def _adds_products(loop: For, shared: Container[str]) -> bool:
+def _adds_products(loop: For, shared_arrays: Container[str]) -> bool:
     """Whether a round reads shared memory, accumulates, and does nothing else."""
     loads = (e for s in loop.body for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load))
     return (
         all(isinstance(s, Let | Accumulate) for s in loop.body)
         and any(isinstance(s, Accumulate) for s in loop.body)
-        and any(load.buffer in shared for load in loads)
+        and any(load.buffer in shared_arrays for load in loads)
     )
 
 

@@ -100,11 +100,11 @@ E = TypeVar("E", bound=Expressions)
 class Statements(AccessWalk, Generic[E]):
     """Collects the lines of a kernel. A language adds how each statement is written.
 
-    reserved, prefixes: identifiers that a kernel's names must not be, or begin with
+    reserved_words, prefixes: identifiers that a kernel's names must not be, or begin with
     """
 
     code: KernelCode
-    reserved: frozenset[str] = field(init=False, default=frozenset())
+    reserved_words: frozenset[str] = field(init=False, default=frozenset())
     prefixes: tuple[str, ...] = field(init=False, default=("rune_", "run_", "_"))
     lines: list[str] = field(init=False, default_factory=list)
     depth: int = field(init=False, default=1)
@@ -170,7 +170,7 @@ class Statements(AccessWalk, Generic[E]):
         if name not in self.names:
             identifier = ascii_name(name)
             # rune_ is for helpers, run_ for kernels, and the languages reserve leading underscores.
-            if identifier in self.reserved or identifier.startswith(self.prefixes):
+            if identifier in self.reserved_words or identifier.startswith(self.prefixes):
                 identifier = f"v_{identifier}"
             # Different names may be escaped to the same identifier: "%0" and "_u250".
             while identifier in self.identifiers:
@@ -211,10 +211,10 @@ class Statements(AccessWalk, Generic[E]):
 # --- helper functions ---------------------------------------------------------------------------
 
 
-def helpers(text: str, known: Container[str], written: Callable[[str], str]) -> dict[str, str]:
+def helpers(text: str, known: Container[str], text_of: Callable[[str], str]) -> dict[str, str]:
     """The helper functions that a text mentions, except those `known`, each after those it uses.
 
-    written: gives the text of a helper function by its name
+    text_of: gives the text of a helper function by its name
     """
     functions: dict[str, str] = {}
     pending = [(name, False) for name in reversed(_mentioned(text)) if name not in known]
@@ -222,7 +222,7 @@ def helpers(text: str, known: Container[str], written: Callable[[str], str]) -> 
         name, ready = pending.pop()
         if name in functions:
             continue
-        source = written(name)
+        source = text_of(name)
         if ready:
             functions[name] = source
             continue

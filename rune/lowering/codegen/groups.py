@@ -37,7 +37,10 @@ class Spread:
 
 
 def spread(code: KernelCode, threads_of: Callable[[Size], int]) -> Spread:
-    """Take these loops off a kernel. threads_of: gives the threads of a group without a nest."""
+    """Split off the loops that a launch replaces.
+
+    threads_of: gives the number of threads of a group without a nest
+    """
     grid, inside = perfect_nest(code.body, Kind.GRID)
     points = dims.product(loop.extent for loop in grid)
     nest, innermost = perfect_nest(inside[-1:], Kind.WORKGROUP)
@@ -64,8 +67,8 @@ def threads_of_launch(target: Target, points: Size) -> int:
     most = min(THREADS, target.threads_per_workgroup)
     if not isinstance(points, int):
         return most
-    wanted = 1 << max(0, (points // (4 * target.cores)).bit_length() - 1)
-    return min(most, max(target.subgroup_threads, wanted))
+    threads = 1 << max(0, (points // (4 * target.cores)).bit_length() - 1)
+    return min(most, max(target.subgroup_threads, threads))
 
 
 __all__ = ["THREADS", "Spread", "spread", "threads_of_group", "threads_of_launch"]

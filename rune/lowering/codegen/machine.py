@@ -14,5 +14,5 @@ class Machine:
     """What the renderer must know of the processor."""
 
     vector_bytes: int
-    masked: bool  # masked loads and stores of any element cost no more than plain ones
+    has_cheap_masks: bool  # masked loads and stores of any element cost no more than plain ones
     scalef: frozenset[str] = frozenset()  # vector types that one instruction scales by 2ⁿ

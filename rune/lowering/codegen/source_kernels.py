@@ -49,11 +49,11 @@ def source_kernel(
     order = [*range(len(results), len(params)), *range(len(results))]
     write = _in_cuda if kernel.source.language == "cuda" else _in_opencl
     text = write(kernel, params, order)
-    mentioned = helpers(text, (), partial(helper, dialect=dialect)).values()
-    program = "\n\n".join([_callable(kernel), *mentioned, text]) + "\n"
-    launch, used = kernel.launch, frozenset(p.dtype for p in params)
+    helper_texts = helpers(text, (), partial(helper, dialect=dialect)).values()
+    program = "\n\n".join([_callable(kernel), *helper_texts, text]) + "\n"
+    launch, dtypes_used = kernel.launch, frozenset(p.dtype for p in params)
     shared_bytes = launch.shared_bytes if kernel.source.language == "cuda" else 0
-    return Rendered(ENTRY, program, params, kernel.sizes, launch.grid, launch.group, used, 0, (), shared_bytes)
+    return Rendered(ENTRY, program, params, kernel.sizes, launch.grid, launch.group, dtypes_used, 0, (), shared_bytes)
 
 
 def _param(name: str, type: ArrayType, access: Access) -> Param:

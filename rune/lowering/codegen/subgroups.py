@@ -105,8 +105,8 @@ def accesses(
             unread |= {let.name: Piece(let.name, number // item.size) for number, let in enumerate(item.lets)}
             continue
         for access in with_runs(item, most, buffers):
-            needed = _names(access)
-            yield from [unread.pop(name) for name in tuple(unread) if name in needed]
+            names_read = _names(access)
+            yield from [unread.pop(name) for name in tuple(unread) if name in names_read]
             yield access
 
 
@@ -191,6 +191,6 @@ def _rows(places: Sequence[Size]) -> tuple[int, int, int]:
     step = places[length] if length < len(places) else 0
     if not isinstance(step, int) or step <= 0:
         return length, 1, 0
-    expected = (row * step + k for row in range(len(places)) for k in range(length))
-    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(places, expected))
+    grid_places = (row * step + k for row in range(len(places)) for k in range(length))
+    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(places, grid_places))
     return length, sum(1 for _ in alike) // length, step

@@ -30,7 +30,7 @@ LLVMPIPE_ROUNDS = 65_535  # loop_rounds of Mesa's CPU device
 # (decision 0057).
 INTEGRATED_WORK = 1 << 34
 DISCRETE_WORK = 1 << 36
-PROCESSOR_WORK = 1 << 28  # a submission waits for the last: signals are handled in between
+PROCESSOR_WORK = 1 << 28  # each submission awaits the one before; signals are handled in between
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Native:
 
     def register(self, operation: str, dtype: np.dtype) -> np.dtype:
         """The dtype in which an operation on operands of `dtype` is computed."""
-        spelled = (operation, dtype) in self.operations
-        return dtype if spelled or ROWS[operation].of_bits else self.registers.get(dtype, dtype)
+        is_spelled = (operation, dtype) in self.operations
+        return dtype if is_spelled or ROWS[operation].of_bits else self.registers.get(dtype, dtype)
 
     def less(self, loose: frozenset[tuple[str, np.dtype]]) -> Native:
         """The same record for a device that does these operations too loosely."""
@@ -62,13 +62,13 @@ class Native:
         return (operation, self.register(operation, dtype)) not in self.operations - self.loose
 
 
-def every(operations: Iterable[str], accepted: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]:
+def every(operations: Iterable[str], operand_dtypes: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]:
     """Each operation on each dtype.
 
     >>> sorted(name for name, _ in every(["add", "sub"], [dtypes.f32]))
     ['add', 'sub']
     """
-    return frozenset(itertools.product(operations, accepted))
+    return frozenset(itertools.product(operations, operand_dtypes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Target:
     @property
     def program_dtypes(self) -> frozenset[np.dtype]:
         """What programs may compute with: the renderer's dtypes, and those legalised to them."""
-        return self.dtypes | {d for d, needed in LEGALISED.items() if needed <= self.dtypes}
+        return self.dtypes | {d for d, substitutes in LEGALISED.items() if substitutes <= self.dtypes}
 
 
 def natively(**dtypes_of: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]:

@@ -10,7 +10,7 @@
 
     { const auto _a = rune_matrix(&a[i], 8), _b = rune_matrix(&b[j], 4096);
       rune_multiply_begins();
-      rune_multiply_together_bf16_64<0, 1>(_a, _b, s, ..., t, ...);     and 16 further along the sum
+      rune_multiply_together_bf16_64<0, 1>(_a, _b, s, ..., t, ...);     and again for each next 16
       rune_multiply_ends(); }
 
 The helpers of a language define these functions. They read 16 rows or columns at a time, and 8 for
@@ -78,7 +78,7 @@ def _sums_of_team(stmt: MatrixProduct, row: int) -> Iterator[str]:
             yield from names[first : first + 2]
 
 
-def swizzled(code: KernelCode) -> frozenset[str]:
+def swizzled_arrays(code: KernelCode) -> frozenset[str]:
     """The shared arrays that four subgroups multiply, whose pieces are stored in swizzled order."""
     teams = [s for s in walk(code.body) if isinstance(s, MatrixProduct) and s.subgroups == TEAM]
     return frozenset(f.buffer for s in teams for f in (s.a, s.b))
@@ -86,9 +86,9 @@ def swizzled(code: KernelCode) -> frozenset[str]:
 
 def _matrix(factor: Factor, part: str, first: int, address: Callable[[str, Size], str]) -> str:
     """The call that reads a part of a factor, from position `first` on."""
-    turned, stride = factor.position_stride == 1, max(factor.position_stride, factor.depth_stride)
+    is_turned, stride = factor.position_stride == 1, max(factor.position_stride, factor.depth_stride)
     at = address(factor.buffer, factor.index + first * factor.position_stride)
-    return f"rune_{part}{'_turned' * turned}(&{at}, {stride})"
+    return f"rune_{part}{'_turned' * is_turned}(&{at}, {stride})"
 
 
 def _sums(stmt: MatrixProduct, row: int, column: int) -> Iterator[str]:
@@ -101,11 +101,11 @@ def _sums(stmt: MatrixProduct, row: int, column: int) -> Iterator[str]:
 
 def refuse_unit(stmt: Fetch | MatrixProduct, language: str) -> NoReturn:
     """Raise CompileError for a statement that legalize/units.py should have written out."""
-    what = "a fetch" if isinstance(stmt, Fetch) else "a product of matrices"
+    statement = "a fetch" if isinstance(stmt, Fetch) else "a product of matrices"
     raise CompileError(
-        f"{language}: cannot render {what} (the language has no such instruction)",
-        hint="the pass write-out-units says it in other statements, for targets that do not have it",
+        f"{language}: cannot render {statement} (the language has no such instruction)",
+        hint="the pass write-out-units replaces it with other statements for targets that lack it",
     )
 
 
-__all__ = ["product_lines", "refuse_unit", "swizzled", "together_lines"]
+__all__ = ["product_lines", "refuse_unit", "swizzled_arrays", "together_lines"]

@@ -100,14 +100,14 @@ class Footprints:
         pending: list[tuple[tuple[Block, ...], float]] = [((block,), 1.0)]
         while pending:
             around, times = pending.pop()
-            here = around[-1]
-            times *= here.rounds * here.share
-            for group in self._groups(here):
+            innermost = around[-1]
+            times *= innermost.rounds * innermost.share
+            for group in self._groups(innermost):
                 length, rounds = self._run(group, around, registers)
                 name = group.touch.buffer
                 lines[name] = lines.get(name, 0.0) + times / rounds * length
                 runs[name] = runs.get(name, 0.0) + times / rounds
-            pending += [((*around, inner), times) for inner in here.inner]
+            pending += [((*around, inner), times) for inner in innermost.inner]
         return replace(
             self, weights={name: 1 + start_lines * runs[name] / lines[name] for name in lines if lines[name]}
         )
@@ -134,18 +134,21 @@ class Footprints:
         """The bytes that pass through a cache with this room, for all rounds of a block."""
         rounds = [(block, _over(block, extents))]
         together = self._union(rounds, weights=self.weights)
+        # If everything fits, each byte passes once.
         if self._union(rounds, room.sets) <= room.bytes:
             return together
         inside = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
         parts = [(b, _over(b, inside)) for b in block.inner]
         alone = replace(block, inner=())
         self.groups[alone] = self._groups(block)
+        # If one round fits, what it has in common with the next one survives until then.
         if self._union([(alone, inside), *parts], room.sets) <= room.bytes:
             return together
-        again = self._union([(alone, inside)], weights=self.weights) + sum(
+        # Else the bytes of a round pass again in every round.
+        bytes_per_round = self._union([(alone, inside)], weights=self.weights) + sum(
             self.through(b, inside, room) for b in block.inner
         )
-        return max(together, block.rounds * again)
+        return max(together, block.rounds * bytes_per_round)
 
     def _union(
         self, blocks: Iterable[tuple[Block, Extents]], sets: int = 1, weights: Mapping[str, float] = _EVEN
@@ -162,7 +165,8 @@ class Footprints:
             for group in self._groups(block):
                 self._collect(group, inside, spans.setdefault(group.touch.buffer, {}))
             pending += [(b, _over(b, inside)) for b in block.inner]
-        return sum(weights.get(name, 1.0) * self._of_buffer(name, each, sets) for name, each in spans.items())
+        sizes = {name: self._of_buffer(name, buffer_spans, sets) for name, buffer_spans in spans.items()}
+        return sum(weights.get(name, 1.0) * size for name, size in sizes.items())
 
     def _groups(self, block: Block) -> tuple[_Group, ...]:
         """The touches of a block itself; those of shared memory pass through no cache."""
@@ -292,8 +296,8 @@ class Runs:
         """
         lines = math.ceil(self.length / line_bytes)
         distance = math.gcd(sets, *(max(1, s.stride // line_bytes) for s in self.apart))
-        reached = min(sets, sets // distance * min(lines, distance))
-        return sets / reached if lines * math.prod(s.count for s in self.apart) > reached else 1.0
+        reachable_sets = min(sets, sets // distance * min(lines, distance))
+        return sets / reachable_sets if lines * math.prod(s.count for s in self.apart) > reachable_sets else 1.0
 
 
 def runs_of(steps: Iterable[Step], itemsize: int, offsets: Iterable[int] = (0,), least: int = 32) -> Runs:
@@ -307,13 +311,13 @@ def runs_of(steps: Iterable[Step], itemsize: int, offsets: Iterable[int] = (0,),
     """
     length, apart, at_random = float(itemsize), [], []
     for step in sorted((*steps, *_between(sorted(offsets), least // itemsize))):
-        scaled = replace(step, stride=step.stride * itemsize)
+        byte_step = replace(step, stride=step.stride * itemsize)
         if step.among:
-            at_random.append(scaled)
-        elif scaled.stride <= max(length, least):
-            length += scaled.stride * (step.count - 1)
+            at_random.append(byte_step)
+        elif byte_step.stride <= max(length, least):
+            length += byte_step.stride * (step.count - 1)
         else:
-            apart.append(scaled)
+            apart.append(byte_step)
     return Runs(length, tuple(apart), tuple(at_random))
 
 
@@ -327,9 +331,9 @@ def _between(offsets: list[int], near: int) -> list[Step]:
     wide = [gap for gap in gaps if gap > near]
     clusters, inside = 1 + len(wide), len(gaps) - len(wide)
     within = max(1, (sum(gaps) - sum(wide)) // max(1, inside))
-    each = -(-inside // clusters)
-    steps = [Step(within, 1 + each)] if inside else []
-    return [*steps, Step((sum(wide) // len(wide)) + within * each, clusters)] if wide else steps
+    gaps_per_cluster = -(-inside // clusters)
+    steps = [Step(within, 1 + gaps_per_cluster)] if inside else []
+    return [*steps, Step((sum(wide) // len(wide)) + within * gaps_per_cluster, clusters)] if wide else steps
 
 
 __all__ = ["Extents", "Footprints", "Room", "Step", "runs_of"]

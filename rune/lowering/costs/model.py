@@ -119,21 +119,22 @@ class _Model:
 
     def cost(self) -> Cost:
         record, launch = self.record, spread(self.code, self.target, self.record, self.sizes)
-        used, shared = registers(self.code), shared_bytes(launch.head)
-        held = occupancy(launch, record, used, shared)
+        register_count, group_bytes = registers(self.code), shared_bytes(launch.head)
+        fill = occupancy(launch, record, register_count, group_bytes)
         block = self._read(launch)
         sums = totals(block, record)
         if not record.is_processor:
-            sums.request_cycles += SPILLED_REQUESTS * max(0, used - record.thread_registers) / record.cycle_requests
+            spills = max(0, register_count - record.thread_registers)
+            sums.request_cycles += SPILLED_REQUESTS * spills / record.cycle_requests
         prints = self._footprints()
-        through = self._bytes_through(prints, block, launch, held)
-        traffic = self._with_starts(through, prints, block, launch, held)
+        through = self._bytes_through(prints, block, launch, fill)
+        traffic = self._with_starts(through, prints, block, launch, fill)
         parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, traffic)}
-        # A core runs ahead of what it waits for.
+        # A processor's core runs on while it waits for loads, and has no groups to start.
         if not record.is_processor:
             starts = START_CYCLES + START_SUBGROUP_CYCLES * _subgroups_of_group(launch, record)
             parts["starts"] = -(-launch.groups // record.units) * starts / record.clock_hz
-            parts["latency"] = held.waves * _chain(block, self._latency(launch, sums, through)) / record.clock_hz
+            parts["latency"] = fill.waves * _chain(block, self._latency(launch, sums, through)) / record.clock_hz
         longest = max(parts.values())
         launching = 1e-9 * record.launch_ns
         return Cost(
@@ -145,13 +146,13 @@ class _Model:
             flops=sums.flops * _threads(launch, record),
             requests=sums.requests * _subgroups(launch, record),
             sectors=sums.sectors / sums.requests if sums.requests else 0.0,
-            registers=used,
-            shared_bytes=shared,
+            registers=register_count,
+            shared_bytes=group_bytes,
             groups=launch.groups,
             group_threads=launch.group_threads,
-            resident_groups=held.groups,
-            waves=held.waves,
-            occupancy=held.share,
+            resident_groups=fill.groups,
+            waves=fill.waves,
+            occupancy=fill.share,
         )
 
     def _read(self, launch: Launch) -> Block:
@@ -159,7 +160,7 @@ class _Model:
         memory = memory_of(self.code)
         if self.record.is_processor:
             lanes = self._lanes()
-            loops = choose(self.code.body, lanes, ordered=frozenset(self.code.ordered)).loops
+            loops = choose(self.code.body, lanes, scalar_loops=frozenset(self.code.scalar_loops)).loops
             reader = Reader(self.record, memory, self.sizes, self._neighbours, loops, lanes)
             return reader.block(self.code.body, sampling.of_processor(self.sizes))
         thread = dims.symbol(launch.threads[0].name, 0, launch.group_threads - 1) if launch.threads else 0
@@ -186,37 +187,37 @@ class _Model:
         return Footprints(bytes_of, self.record.sector_bytes)
 
     def _with_starts(
-        self, through: dict[str, float], prints: Footprints, block: Block, launch: Launch, held: Occupancy
+        self, through: dict[str, float], prints: Footprints, block: Block, launch: Launch, fill: Occupancy
     ) -> dict[str, float]:
         """The bytes, plus the time, in bytes, of the starts where a walk continues elsewhere."""
         if not self.record.is_processor:
             return through
         registers = max(1, layout(self.code, self.target.vector_bytes).lanes // self._lanes())
-        starting = self._bytes_through(prints.starting(block, self.record.start_lines, registers), block, launch, held)
+        starting = self._bytes_through(prints.starting(block, self.record.start_lines, registers), block, launch, fill)
         nearest = next(iter(through))  # which is filled in time, wherever a walk continues
         return {**starting, nearest: through[nearest]}
 
-    def _bytes_through(self, prints: Footprints, block: Block, launch: Launch, held: Occupancy) -> dict[str, float]:
+    def _bytes_through(self, prints: Footprints, block: Block, launch: Launch, fill: Occupancy) -> dict[str, float]:
         """The bytes that pass through each cache, by the name of what serves them."""
         servers = (*(c.name for c in self.record.caches[1:]), "memory")
         return {
-            name: self._through(prints, cache, block, launch, held)
+            name: self._through(prints, cache, block, launch, fill)
             for name, cache in zip(servers, self.record.caches, strict=True)
         }
 
-    def _through(self, prints: Footprints, cache: Cache, block: Block, launch: Launch, held: Occupancy) -> float:
+    def _through(self, prints: Footprints, cache: Cache, block: Block, launch: Launch, fill: Occupancy) -> float:
         if self.record.is_processor:
             total = prints.through(block, {}, Room(math.inf))
-            # A cache into which all of it fits has it already, from when it was computed or used.
+            # A shared cache that all of it fits into still has it from the kernels before.
             if cache.is_shared and total <= cache.capacity_bytes:
                 return 0.0
             share = self.record.units if cache.is_shared else 1
             return prints.through(block, {}, Room(cache.capacity_bytes / share, cache.sets))
         if cache.is_shared:
-            resident = launch.resident_extents(held.groups * self.record.units)
+            resident = launch.resident_extents(fill.groups * self.record.units)
             return prints.through(_in_waves(block, launch, resident), resident, Room(cache.capacity_bytes))
         # The groups of a unit are not consecutive, so they share nothing in its cache.
-        capacity = cache.capacity_bytes / held.groups - cache.holds_shared * shared_bytes(launch.head)
+        capacity = cache.capacity_bytes / fill.groups - cache.holds_shared * shared_bytes(launch.head)
         return launch.groups * prints.through(block, launch.group_extents(), Room(capacity))
 
     # --- time --------------------------------------------------------------------------------
@@ -266,10 +267,10 @@ class _Model:
         """The mean cycles of a load, by how much comes from which distance."""
         record = self.record
         latencies = [*(c.latency_cycles for c in record.caches), record.memory_latency_cycles]
-        asked = max(1.0, sums.sectors * _subgroups(launch, record) * record.sector_bytes)
+        requested_bytes = max(1.0, sums.sectors * _subgroups(launch, record) * record.sector_bytes)
         # Bytes from further away wait for the difference as well.
-        further = (min(1.0, size / asked) * (b - a) for size, (a, b) in zip(through.values(), pairwise(latencies)))
-        return latencies[0] + sum(further)
+        shares = (min(1.0, size / requested_bytes) for size in through.values())
+        return latencies[0] + sum(share * (b - a) for share, (a, b) in zip(shares, pairwise(latencies)))
 
 
 def _chain(block: Block, latency: float) -> float:
@@ -278,15 +279,15 @@ def _chain(block: Block, latency: float) -> float:
     waits = 1 + max(t.depth for t in loads) if loads else 0
     # No compiler moves loads ahead of a barrier.
     is_ahead = block.rounds > 1 and not block.work.barriers
-    each = waits * latency / (AHEAD if is_ahead else 1.0)
+    cycles = waits * latency / (AHEAD if is_ahead else 1.0)
     if any(t.space is AddressSpace.SHARED and not t.writes for t in block.touches):
-        each += SHARED_CYCLES / (WRITTEN_OUT if is_ahead else 1.0)
-    each += DEPENDENT_CYCLES * sum(block.work.instructions.values()) + BARRIER_CYCLES * block.work.barriers
-    each += sum(_chain(b, latency) for b in block.inner)
+        cycles += SHARED_CYCLES / (WRITTEN_OUT if is_ahead else 1.0)
+    cycles += DEPENDENT_CYCLES * sum(block.work.instructions.values()) + BARRIER_CYCLES * block.work.barriers
+    cycles += sum(_chain(b, latency) for b in block.inner)
     # Barriers wait for the fetches of the round before, unless the round has taken long enough.
     if block.work.barriers and _fetches(block):
-        each = max(each, latency)
-    return block.rounds * block.share * each
+        cycles = max(cycles, latency)
+    return block.rounds * block.share * cycles
 
 
 def _fetches(block: Block) -> bool:

@@ -23,8 +23,8 @@ def occupancy(launch: Launch, record: DeviceRecord, registers: int, shared_bytes
     subgroups = -(-launch.group_threads // record.subgroup_threads)
     limits = [record.unit_groups, record.unit_threads // (subgroups * record.subgroup_threads)]
     if record.unit_registers:
-        used = min(registers, record.thread_registers) * record.subgroup_threads
-        limits.append(record.unit_registers // (-(-used // _ALLOCATED) * _ALLOCATED * subgroups))
+        subgroup_registers = min(registers, record.thread_registers) * record.subgroup_threads
+        limits.append(record.unit_registers // (-(-subgroup_registers // _ALLOCATED) * _ALLOCATED * subgroups))
     if shared_bytes:
         limits.append(record.shared_bytes // shared_bytes)
     groups = max(1, min(limits))

@@ -188,8 +188,8 @@ class Reader:
         return Block(None, 1, 1, 1, 1.0, tuple(draft.touches), tuple(draft.inner), draft.work)
 
     def _body(self, body: Sequence[Stmt], draft: Draft) -> None:
-        aligned = [name for name, (_, space) in self.memory.items() if space is not AddressSpace.LOCAL]
-        for item in with_runs(body, self.neighbours, aligned):
+        aligned_buffers = [name for name, (_, space) in self.memory.items() if space is not AddressSpace.LOCAL]
+        for item in with_runs(body, self.neighbours, aligned_buffers):
             match item:
                 case LoadRun(lets=lets, buffer=buffer, index=index, guard=guard):
                     self._load(buffer, index, guard, draft, len(lets))
@@ -218,10 +218,10 @@ class Reader:
                 self._store(stmt, draft)
             case Barrier():
                 draft.work.barriers += draft.share
-            case If(condition=condition, body=then, orelse=orelse):
+            case If(condition=condition, body=body, orelse=orelse):
                 # Where memory decides, both branches may be taken.
                 branches = self._branches(condition, draft.samples)
-                for (share, inside), statements in zip(branches, (then, orelse), strict=True):
+                for (share, inside), statements in zip(branches, (body, orelse), strict=True):
                     self._body(statements, draft.part(share, inside))
             case For():
                 draft.inner.append(self._loop(stmt, draft))
@@ -281,13 +281,14 @@ class Reader:
     def _bind(self, name: str, value: Expr) -> None:
         names = names_in(value)
         loads = any(isinstance(part, Load) for part in walk_expr(value))
-        behind = max((self.depths.get(n, 0) for n in names), default=0)
-        self.depths[name] = max(self.depths.get(name, 0), behind + loads)
+        depth = max((self.depths.get(n, 0) for n in names), default=0)
+        self.depths[name] = max(self.depths.get(name, 0), depth + loads)
         self.origins[name] = self.origins.get(name, frozenset()) | self._origins(names)
         if isinstance(value, Index):
             self.places[name] = dims.substitute(value.dim, self.places)
         read = {part.indices[0] for part in walk_expr(value) if isinstance(part, Load)}
         read |= {self.sources[n] for n in names if n in self.sources}
+        # A local that several elements decide has no single source.
         if len(read) == 1:
             (self.sources[name],) = read
 

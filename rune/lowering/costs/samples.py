@@ -51,7 +51,7 @@ class Requests:
 class Samples:
     """Values of the names that an index may mention.
 
-    active: the lanes that run;  lanes_of_all: the share of lanes that run at first
+    active: the lanes that run;  lanes_of_all: the share of lanes that run at the start
     lets:   locals bound so far;  known: locals evaluated so far
     """
 
@@ -78,6 +78,7 @@ class Samples:
     def inside(self, name: str, extent: int, lanes: int = 1) -> Samples:
         """The samples inside a loop, of which this many rounds are lanes."""
         steps = np.arange(1, SAMPLES + 1, dtype=np.uint64).reshape(-1, 1)
+        # A factor for each depth, so that the samples of nested loops are not the same.
         salt = np.uint64(2 * len(self.values) + 1)
         with np.errstate(over="ignore"):
             spread = (steps * salt * np.uint64(_ODD)) >> np.uint64(11)
@@ -87,7 +88,8 @@ class Samples:
         return replace(self, values=values, active=active, lets=dict(self.lets), known={}, memo={})
 
     def where(self, condition: Expr) -> tuple[tuple[float, Samples], tuple[float, Samples]]:
-        """The samples where a condition holds and where not, each with its share of subgroups."""
+        """The samples where a condition holds, and those where it does not, each with its share of
+        subgroups."""
         holds = self._evaluated(condition)
         if holds is None:
             return (1.0, self), (1.0, self)
@@ -142,8 +144,8 @@ class Samples:
         with np.errstate(over="ignore"):
             for size in _origins(name, self.lets):
                 places = places * np.uint64(3) + self.value(size).astype(np.uint64)
-            mixed = (places + np.uint64(1)) * np.uint64(_ODD)
-        return (mixed >> np.uint64(17)).astype(np.int64)
+            hashes = (places + np.uint64(1)) * np.uint64(_ODD)
+        return (hashes >> np.uint64(17)).astype(np.int64)
 
     def _local(self, name: str) -> np.ndarray | None:
         """The value of a local; None if memory decides it for every lane."""
@@ -185,18 +187,18 @@ class Samples:
 
     def requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
         """The requests of the lanes to global memory, each of this many bytes from an index on."""
-        of = _in_vector if record.is_processor else _lines
-        return self._asked(index, itemsize, width, record, of)
+        meter = _in_vector if record.is_processor else _lines
+        return self._asked(index, itemsize, width, record, meter)
 
     def shared_requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
         """The requests of the lanes to the memory that a group shares."""
         return self._asked(index, itemsize, width, record, _banks)
 
-    def _asked(self, index: Size, itemsize: int, width: int, record: DeviceRecord, of: _Meter) -> Requests:
+    def _asked(self, index: Size, itemsize: int, width: int, record: DeviceRecord, meter: _Meter) -> Requests:
         # Indices that differ by whole lines are evaluated once.
-        key = (*_pattern(index, record.line_bytes // itemsize), itemsize, width, of)
+        key = (*_pattern(index, record.line_bytes // itemsize), itemsize, width, meter)
         if key not in self.memo:
-            self.memo[key] = of(self._places(index, itemsize), width, record)
+            self.memo[key] = meter(self._places(index, itemsize), width, record)
         return self.memo[key]
 
     def _places(self, index: Size, itemsize: int) -> np.ndarray:
@@ -234,8 +236,8 @@ def _banks(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
 def _mixed(place: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Numbers that memory might contain at some places."""
     with np.errstate(over="ignore"):
-        mixed = (place.astype(np.uint64) + np.uint64(1)) * np.uint64(_ODD) >> np.uint64(17)
-    return (mixed % np.uint64(_UNKNOWN)).astype(np.int64).astype(dtype)
+        hashes = (place.astype(np.uint64) + np.uint64(1)) * np.uint64(_ODD) >> np.uint64(17)
+    return (hashes % np.uint64(_UNKNOWN)).astype(np.int64).astype(dtype)
 
 
 def _pattern(index: Size, line: int) -> tuple:
@@ -260,8 +262,8 @@ def _distinct(places: np.ndarray) -> float:
     """How many different numbers a row has, on average; 0 without rows."""
     if not len(places):
         return 0.0
-    ordered = np.sort(places, axis=1)
-    return float(np.mean(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)))
+    sorted_places = np.sort(places, axis=1)
+    return float(np.mean(1 + np.count_nonzero(np.diff(sorted_places, axis=1), axis=1)))
 
 
 def of_launch(launch: Launch, subgroup: int, sizes: Mapping[str, int]) -> Samples:

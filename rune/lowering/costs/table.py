@@ -58,9 +58,9 @@ _NVIDIA = DeviceRecord(
 )
 
 
-def _caches(unit_bytes: int, unit_rate: float, *shared: tuple[str, int, float, float]) -> tuple[Cache, ...]:
+def _caches(unit_bytes: int, unit_rate: float, *levels: tuple[str, int, float, float]) -> tuple[Cache, ...]:
     """A first level for each unit, and levels that all units share: name, bytes, B/s, cycles."""
-    return (Cache("L1", unit_bytes, False, unit_rate, 35.0), *(Cache(n, size, True, r, c) for n, size, r, c in shared))
+    return (Cache("L1", unit_bytes, False, unit_rate, 35.0), *(Cache(n, size, True, r, c) for n, size, r, c in levels))
 
 
 def _of_nvidia(unit_bytes: int, unit_rate: float, second: tuple[str, int, float, float]) -> tuple[Cache, ...]:

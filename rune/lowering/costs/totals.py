@@ -60,8 +60,8 @@ def totals(block: Block, record: DeviceRecord) -> Totals:
             sums.products[kind] = sums.products.get(kind, 0.0) + times * count
         sums.flops += times * part.work.flops * part.lanes
         if record.is_processor:
-            spilled = max(0, len(part.work.sums) + BESIDE - record.thread_registers)
-            sums.request_cycles += times * SPILLED_REQUESTS * spilled / record.cycle_requests
+            spills = max(0, len(part.work.sums) + BESIDE - record.thread_registers)
+            sums.request_cycles += times * SPILLED_REQUESTS * spills / record.cycle_requests
         for touch in part.touches:
             _add(touch, times * touch.share, sums, record)
     return sums

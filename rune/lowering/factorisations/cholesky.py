@@ -54,15 +54,18 @@ def by_blocks(target: Target, a: Value, **params: object) -> Array:
     n = type.shape[-1]
     block = block_of(n, type.dtype, target.shared_bytes)
     size = next_multiple(n, block)
-    padded = grown_by_identity(a, size)
+    # An identity is its own factor, so the last block is as large as the others.
+    matrix = grown_by_identity(a, size)
 
     def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(block))
-        behind = matmul(out, adjoint(window(out, -2, start, block)))
-        panel = sub(window(padded, -1, start, block), behind)
-        divided = solve_rows(panel, factor_block(window(panel, -2, start, block)))
+        # Later columns of `out` are still 0, so this sums over the finished ones.
+        product = matmul(out, adjoint(window(out, -2, start, block)))
+        panel = sub(window(matrix, -1, start, block), product)
+        factor_columns = solve_rows(panel, factor_block(window(panel, -2, start, block)))
+        # All rows of the panel are divided; above the diagonal, the factor is 0.
         is_below = ge(rows(type_of(panel).shape), add(columns(type_of(panel).shape), start))
-        return [put(out, -1, start, keep(is_below, divided))]
+        return [put(out, -1, start, keep(is_below, factor_columns))]
 
-    (out,) = steps(size // block, step, zeros(padded))
+    (out,) = steps(size // block, step, zeros(matrix))
     return or_all_nan(corner(out, n, n))

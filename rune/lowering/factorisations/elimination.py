@@ -37,12 +37,12 @@ def _reference(a: np.ndarray, start: np.ndarray, *, threads: int) -> tuple[np.nd
     for lane in np.ndindex(*lead):
         work, rows = lu[lane], order[lane]
         for j in range(k):
-            here = int(start) + j
-            chosen = here + int(np.argmax(np.abs(work[here:, j])))
-            work[[here, chosen]], rows[[here, chosen]] = work[[chosen, here]], rows[[chosen, here]]
-            pivots[(*lane, j)] = chosen
-            work[here + 1 :, j] /= work[here, j] or 1
-            work[here + 1 :, j + 1 :] -= work[here + 1 :, j, None] * work[here, j + 1 :]
+            first = int(start) + j
+            pivot = first + int(np.argmax(np.abs(work[first:, j])))
+            work[[first, pivot]], rows[[first, pivot]] = work[[pivot, first]], rows[[pivot, first]]
+            pivots[(*lane, j)] = pivot
+            work[first + 1 :, j] /= work[first, j] or 1
+            work[first + 1 :, j + 1 :] -= work[first + 1 :, j, None] * work[first, j + 1 :]
     return lu, pivots, order
 
 
@@ -74,7 +74,7 @@ class _Panel:
         return f"{self.rows * self.columns}*a + {self.columns}*({row}) + {column}"
 
     def is_row(self, row: str, sign: str) -> str:
-        """Whether it is a row of the panel that compares by `sign` to the pivot's."""
+        """Whether a row is in the panel and compares by `sign` to the row of the pivot."""
         return f"(index({row}) < {self.rows}_i64) & (i32(index({row})) {sign} here)"
 
 
@@ -142,13 +142,13 @@ def _search(panel: _Panel) -> str:
 
 
 def _exchange(panel: _Panel) -> str:
-    here, chosen = panel.at("here", "t"), panel.at("chosen", "t")
+    upper, lower = panel.at("here", "t"), panel.at("chosen", "t")
     return f"""
             if index(t) < {panel.columns}_i64 {{
-              first: {panel.dtype} = y0[{here}]
-              second: {panel.dtype} = y0[{chosen}]
-              store y0[{here}] = second
-              store y0[{chosen}] = first
+              first: {panel.dtype} = y0[{upper}]
+              second: {panel.dtype} = y0[{lower}]
+              store y0[{upper}] = second
+              store y0[{lower}] = first
               store top[t] = second
             }}
             if index(t) < 1_i64 {{

@@ -1,7 +1,7 @@
 """lu on devices with groups of threads: one group eliminates the columns of a block.
 
 All other steps are those of ops/linalg/lu_expand.py: gather the rows, divide the rows of U right of
-the block by its triangle (triangular.py), and subtract their product from the rest.
+the block by its triangle (triangular.py), and subtract their product from the rows below.
 
 Source: Golub & Van Loan 4e, §3.4; LAPACK's getrf.
 """
@@ -35,5 +35,6 @@ def eliminated(target: Target, a: Value, **params: object) -> list[Array]:
     if type.dtype not in (dtypes.f32, dtypes.f64) or not is_static(type.shape) or 0 in type.shape:
         assert dense_lu.expand is not None
         return dense_lu.expand(a, **params)
+    # One group eliminates all rows of a panel, so it is as large as the device allows.
     threads = next(n for n in (MOST_THREADS, THREADS) if n <= target.threads_per_workgroup)
     return by_blocks(a, min(type.shape[-2:]), BLOCK, functools.partial(eliminate_columns, threads=threads))

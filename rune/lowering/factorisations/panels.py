@@ -27,6 +27,7 @@ def block_of(columns: Size, dtype: np.dtype, shared_bytes: int) -> int:
     """The columns of a block, for a matrix of this many columns, and this much shared memory."""
     fitting = [k for k in BLOCKS if (k + ROWS) * (k + 1) * dtype.itemsize <= shared_bytes]
     assert isinstance(columns, int)
+    # The large block gains nothing for a matrix that is no wider than the small one.
     return fitting[0] if fitting and columns > BLOCKS[-1] else BLOCKS[-1]
 
 
@@ -99,8 +100,8 @@ def _solve_type(a: ArrayType, factor: ArrayType) -> ArrayType:
 def _solve_reference(a: np.ndarray, factor: np.ndarray) -> np.ndarray:
     out = np.zeros_like(a)
     for j in range(a.shape[-1]):
-        behind = np.sum(out[..., :j] * factor[..., None, j, :j], axis=-1)
-        out[..., j] = (a[..., j] - behind) / factor[..., None, j, j]
+        partial_sum = np.sum(out[..., :j] * factor[..., None, j, :j], axis=-1)
+        out[..., j] = (a[..., j] - partial_sum) / factor[..., None, j, j]
     return out
 
 

@@ -30,8 +30,8 @@ def by_blocks(target: Target, a: Value, b: Value, *, lower: bool, unit_diagonal:
         n, count = type_of(a).shape[-1], type_of(b).shape[-1]
         if n > block:
             return in_blocks(a, b, block, lambda blocks: _inverted(blocks, unit), unit)
-        divided = solve_rows(swapped(grown(b, block, count)), _lower(grown_by_identity(a, block), unit))
-        return corner(swapped(divided), n, count)
+        solution = solve_rows(swapped(grown(b, block, count)), _lower(grown_by_identity(a, block), unit))
+        return corner(swapped(solution), n, count)
 
     return from_first(forward, a, b, lower=lower, unit_diagonal=unit_diagonal)
 

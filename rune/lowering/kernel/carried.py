@@ -20,7 +20,7 @@ class Carried:
 
     # The loop is stored with its answer to keep it alive: a freed object's id may be reused.
     dependence: dict[int, tuple[For, bool]] = field(default_factory=dict)
-    nested: dict[int, tuple[For, bool]] = field(default_factory=dict)
+    nested_stores: dict[int, tuple[For, bool]] = field(default_factory=dict)
     inside: dict[int, tuple[For, int]] = field(default_factory=dict)
 
     def has_dependence(self, loop: For) -> bool:
@@ -39,10 +39,10 @@ class Carried:
                 return True
             if isinstance(stmt, For) and outer_stores and self._stays_in_order(stmt):
                 return True
-        stored = set(outer_stores)
+        buffers_stored = set(outer_stores)
         # Run at once, two stores to one buffer could take effect in the wrong order.
-        once = len(stored) == len(outer_stores)
-        return not once or bool(stored & buffers_read(loop.body)) or carries_var(loop)
+        is_single_store = len(buffers_stored) == len(outer_stores)
+        return not is_single_store or bool(buffers_stored & buffers_read(loop.body)) or carries_var(loop)
 
     def _stays_in_order(self, inner: For) -> bool:
         """Whether the inner loop's stores would change order, or its race check would mislead."""
@@ -52,11 +52,11 @@ class Carried:
 
     def has_nested_store(self, loop: For) -> bool:
         """Whether the loop stores to memory from outside it."""
-        if id(loop) not in self.nested:
+        if id(loop) not in self.nested_stores:
             bound = names_bound(loop.body)
             stores = (name for s in walk(loop.body) if (name := buffer_written(s)) is not None)
-            self.nested[id(loop)] = loop, any(name not in bound for name in stores)
-        return self.nested[id(loop)][1]
+            self.nested_stores[id(loop)] = loop, any(name not in bound for name in stores)
+        return self.nested_stores[id(loop)][1]
 
     def lanes_inside(self, loop: For) -> int:
         """Values that one iteration holds side by side: threads, and scratch elements."""
@@ -81,5 +81,5 @@ def carries_var(loop: For) -> bool:
             return True
         if isinstance(stmt, Accumulate) and stmt.name not in bound:
             reductions.setdefault(stmt.name, set()).add(stmt.combine)
-    mixed = any(len(combines) > 1 for combines in reductions.values())
-    return mixed or bool(names_used(loop.body) & reductions.keys())
+    has_two_operations = any(len(combines) > 1 for combines in reductions.values())
+    return has_two_operations or bool(names_used(loop.body) & reductions.keys())

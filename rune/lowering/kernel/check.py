@@ -10,7 +10,7 @@ Loops    GRID outermost, then Let and SHARED Alloc, then WORKGROUP of static ext
 Memory   stores to what may be written; atomic ones to what threads share; aliases fit; fetches go
          from parameters to shared arrays, in pieces of 4, 8 or 16 bytes that are aligned
 Factors  of a matrix product lie in shared arrays, in aligned rows of 8; its threads are those of
-         one loop, in whole subgroups
+         one loop, in full subgroups
 
 The interpreter checks what depends on values: bounds, uninitialised reads, races.
 """
@@ -149,7 +149,7 @@ class _Scope:
     in_if: bool = False
 
     # One namespace: in C and LLVM a local would shadow a loop variable of the same name.
-    def taken(self, name: str) -> bool:
+    def has_name(self, name: str) -> bool:
         return name in self.names or name in self.buffers or name in self.symbols
 
     def forget(self, name: str) -> None:
@@ -164,19 +164,19 @@ class _Checker:
     code: KernelCode
     symbols: dict[str, Dim] = field(default_factory=dict)
 
-    def fail(self, what: str) -> NoReturn:
-        raise CheckError(f"check: cannot accept kernel {self.code.name} ({what})")
+    def fail(self, reason: str) -> NoReturn:
+        raise CheckError(f"check: cannot accept kernel {self.code.name} ({reason})")
 
-    def require(self, holds: object, what: str) -> None:
+    def require(self, holds: object, reason: str) -> None:
         if not holds:
-            self.fail(what)
+            self.fail(reason)
 
     # --- names and expressions ---------------------------------------------------------------
 
     def new_name(self, name: str, scope: _Scope) -> None:
         usable = name.isidentifier() and name not in RESERVED
-        self.require(usable, f"{name!r} is reserved, or no identifier")
-        self.require(not scope.taken(name), f"{name} is bound already")
+        self.require(usable, f"{name!r} is reserved, or is not an identifier")
+        self.require(not scope.has_name(name), f"{name} is bound already")
 
     def size(self, x: Size, scope: _Scope) -> None:
         if not isinstance(x, Dim):
@@ -184,11 +184,11 @@ class _Checker:
         for s in dims.symbols(x):
             if s.name not in scope.symbols:
                 self.fail(f"{s.name} in [{x}] is not an index symbol here")
-            declared = dims.symbol(s.name, s.low, s.high)
+            symbol = dims.symbol(s.name, s.low, s.high)
             known = scope.symbols[s.name]
             # Symbols are interned, so one symbol with the same bounds is the same object.
-            known = self.symbols.setdefault(s.name, declared) if known is None else known
-            if known is not declared:
+            known = self.symbols.setdefault(s.name, symbol) if known is None else known
+            if known is not symbol:
                 elsewhere = f"elsewhere {_range(known)}"
                 self.fail(f"{s.name} in [{x}] has bounds {s.low}..{s.high} here, {elsewhere}")
 
@@ -226,10 +226,10 @@ class _Checker:
             self.fail(f"{load.buffer} is not a buffer in scope")
         if len(load.indices) != 1:
             self.fail(f"{load.buffer} has {len(load.indices)} indices")
-        held = scope.buffers[load.buffer].dtype
-        if held != load.dtype:
+        element_dtype = scope.buffers[load.buffer].dtype
+        if element_dtype != load.dtype:
             dtype = dtypes.short(load.dtype)
-            self.fail(f"{load.buffer} holds {dtypes.short(held)}, not {dtype}")
+            self.fail(f"{load.buffer} holds {dtypes.short(element_dtype)}, not {dtype}")
 
     # --- statements --------------------------------------------------------------------------
 
@@ -277,11 +277,11 @@ class _Checker:
     def change(self, stmt: Assign | Accumulate, scope: _Scope) -> None:
         name = stmt.name
         self.require(name in scope.variables, f"{name} is assigned but is not a var in scope")
-        held = scope.names[name]
-        if held != stmt.value.dtype:
+        dtype = scope.names[name]
+        if dtype != stmt.value.dtype:
             self.fail(f"{name} is not {dtypes.short(stmt.value.dtype)}")
         if isinstance(stmt, Accumulate):
-            require_combine(self.require, stmt.combine, held)
+            require_combine(self.require, stmt.combine, dtype)
         else:
             self.require(name not in scope.frozen, f"{name} is assigned across a VECTOR loop")
 
@@ -292,7 +292,7 @@ class _Checker:
         buffer = scope.buffers[name]
         self.require(buffer.writable, f"{name} is stored to and was declared read")
         if buffer.dtype != value.dtype:
-            self.fail(f"{name} holds {dtypes.short(buffer.dtype)}, stored is {dtypes.short(value.dtype)}")
+            self.fail(f"{name} holds {dtypes.short(buffer.dtype)}, not {dtypes.short(value.dtype)}")
         if stmt.combine is not None:
             require_combine(self.require, stmt.combine, value.dtype)
         if stmt.atomic:
@@ -342,10 +342,10 @@ class _Checker:
         self.require(source.dtype == target.dtype, f"{stmt.source} and {stmt.target} hold different dtypes")
         width = stmt.count * source.dtype.itemsize
         self.require(width in (4, 8, 16), f"a fetch of {width} bytes, not 4, 8 or 16")
-        aligned = all(dims.divides(stmt.count, size) is True for size in stmt_sizes(stmt))
-        self.require(aligned, f"a fetch of {stmt.count} into {stmt.target} that is not aligned")
-        guarded = stmt.guard is None or stmt.guard.dtype == dtypes.bool_
-        self.require(guarded, "the guard of a fetch is not bool")
+        is_aligned = all(dims.divides(stmt.count, size) is True for size in stmt_sizes(stmt))
+        self.require(is_aligned, f"a fetch of {stmt.count} into {stmt.target} that is not aligned")
+        is_guard_bool = stmt.guard is None or stmt.guard.dtype == dtypes.bool_
+        self.require(is_guard_bool, "the guard of a fetch is not bool")
         self.require(any(x.kind is Kind.WORKGROUP for x in scope.loops), "a fetch outside a workgroup")
 
     def multiply(self, stmt: MatrixProduct, scope: _Scope) -> None:
@@ -354,10 +354,10 @@ class _Checker:
         self.subgroups(scope, "a product of matrices", stmt.subgroups)
         for factor in (stmt.a, stmt.b):
             self.factor(factor, scope, is_of_team=stmt.subgroups == TEAM)
-        self.require(stmt.a.dtype == stmt.b.dtype and stmt.a.dtype in NARROW, "a product of such matrices")
+        self.require(stmt.a.dtype == stmt.b.dtype and stmt.a.dtype in NARROW, "a product of matrices of such dtypes")
         columns = {len(row) for row in stmt.accumulators}
         blocks = len(stmt.accumulators) % 2 == 0 and len(columns) == 1 and all(n and n % 2 == 0 for n in columns)
-        self.require(blocks and len(set(stmt.names)) == len(stmt.names), "accumulators that make up no matrix")
+        self.require(blocks and len(set(stmt.names)) == len(stmt.names), "accumulators that do not form a matrix")
         for name in stmt.names:
             is_sum = name in scope.variables and scope.names[name] == dtypes.f32 and name not in scope.frozen
             self.require(is_sum, f"{name} is accumulated but is not an f32 var in scope")
@@ -381,25 +381,25 @@ class _Checker:
             self.require(stmt.threads == SUBGROUP, f"a barrier of {stmt.threads} threads, not {SUBGROUP}")
             self.subgroups(scope, "a barrier of subgroups")
 
-    def subgroups(self, scope: _Scope, what: str, count: int = 1) -> None:
+    def subgroups(self, scope: _Scope, subject: str, count: int = 1) -> None:
         """Require that the threads are one loop, in whole groups of `count` subgroups."""
         threads = [loop.extent for loop in scope.loops if loop.kind is Kind.WORKGROUP]
         divides = len(threads) == 1 and isinstance(threads[0], int) and threads[0] % (count * SUBGROUP) == 0
-        self.require(divides, f"{what} by {threads} threads, not by one loop of subgroups")
+        self.require(divides, f"{subject} by {threads} threads, not by one loop of subgroups")
 
-    def together(self, scope: _Scope, what: str) -> None:
+    def together(self, scope: _Scope, subject: str) -> None:
         kinds = [loop.kind for loop in scope.loops]
-        self.require(Kind.WORKGROUP in kinds, f"{what} outside a workgroup")
+        self.require(Kind.WORKGROUP in kinds, f"{subject} outside a workgroup")
         together = not scope.in_if and Kind.VECTOR not in kinds
         threads = {loop.var for loop in scope.loops if loop.kind is Kind.WORKGROUP}
         # Names with one value for all threads of a group: sizes, and variables of other loops. A
         # Let may differ from thread to thread.
         uniform = scope.symbols.keys() - threads - scope.names.keys()
         inner = [loop.extent for loop in scope.loops if loop.kind is not Kind.WORKGROUP]
-        named = {s.name for x in inner if isinstance(x, Dim) for s in dims.symbols(x)}
-        self.require(together and named <= uniform, f"{what} that not all threads reach together")
+        extent_names = {s.name for x in inner if isinstance(x, Dim) for s in dims.symbols(x)}
+        self.require(together and extent_names <= uniform, f"{subject} that not all threads reach together")
 
-    # --- the whole ---------------------------------------------------------------------------
+    # --- the kernel --------------------------------------------------------------------------
 
     def kernel(self) -> None:
         code = self.code
@@ -474,6 +474,6 @@ def _measure(expr: Expr) -> tuple[int, int]:
 def check(code: KernelCode) -> None:
     """Check every rule above.
 
-    Errors: CheckError "check: cannot accept kernel f (y holds f32, stored is f64)".
+    Errors: CheckError "check: cannot accept kernel f (y holds f32, not f64)".
     """
     _Checker(code).kernel()

@@ -93,9 +93,9 @@ class _Machine:
     mask: np.ndarray | bool = True  # the lanes that run; True for all
     levels: list[Level] = field(default_factory=list)
     loops: list[tuple[str, Any]] = field(default_factory=list)
-    carried: Carried = field(default_factory=Carried)
+    dependences: Carried = field(default_factory=Carried)
     # For each interval between barriers: its fetches, and the accesses that may outlast it.
-    fetched: list[list[tuple[View, np.ndarray, np.ndarray]]] = field(default_factory=lambda: [[]])
+    fetches: list[list[tuple[View, np.ndarray, np.ndarray]]] = field(default_factory=lambda: [[]])
     late: list[list[Visit]] = field(default_factory=lambda: [[]])
     is_late: bool = False
     adding: set[str] = field(default_factory=set)  # Vars to which four subgroups may still add
@@ -104,9 +104,9 @@ class _Machine:
 
     # --- failures ----------------------------------------------------------------------------
 
-    def fail(self, action: str, why: str, lane: Lane | None = None) -> NoReturn:
+    def fail(self, action: str, reason: str, lane: Lane | None = None) -> NoReturn:
         place = self.place(lane)
-        raise CheckError(f"interpret: cannot {action} in kernel {self.code.name} ({why}{place})")
+        raise CheckError(f"interpret: cannot {action} in kernel {self.code.name} ({reason}{place})")
 
     def place(self, lane: Lane | None) -> str:
         parts = []
@@ -188,18 +188,18 @@ class _Machine:
         except Fault as fault:
             self.fail(f"load {load.buffer}", fault.message, fault.lane)
 
-    def touch(self, name: str, at: np.ndarray, active: np.ndarray, how: Touch) -> None:
+    def touch(self, name: str, at: np.ndarray, active: np.ndarray, kind: Touch) -> None:
         storage = self.views[name].storage
-        levels = [x for x in self.levels if storage.tracked and storage.depth <= x.depth]
+        levels = [x for x in self.levels if storage.is_tracked and storage.depth <= x.depth]
         if not levels:
             return
         at = self.lift(at)
         for level in levels:
-            visit = Visit(storage, level, at, active, self.shape, how)
+            visit = Visit(storage, level, at, active, self.shape, kind)
             try:
                 visit.record()
             except Fault as fault:
-                self.fail(f"{'load' if how is Touch.READ else 'store'} {name}", fault.message)
+                self.fail(f"{'load' if kind is Touch.READ else 'store'} {name}", fault.message)
             if self.is_late:
                 self.late[-1].append(visit)
 
@@ -240,7 +240,7 @@ class _Machine:
 
     def end_interval(self, level: str) -> None:
         for storage in self.storages:
-            storage.touched.pop(level, None)
+            storage.intervals.pop(level, None)
 
     def let(self, stmt: Let) -> None:
         value = self.locals[stmt.name] = self.expr(stmt.value)
@@ -291,13 +291,13 @@ class _Machine:
             self.store_one(stmt)
             return
         value, active, view = self.full(self.expr(stmt.value)), self.active(), self.view(stmt.buffer)
-        how = Touch.ATOMIC if stmt.atomic else Touch.WRITE
-        at = self.places(stmt.buffer, stmt.index, f"store {stmt.buffer}", how)
+        kind = Touch.ATOMIC if stmt.atomic else Touch.WRITE
+        at = self.places(stmt.buffer, stmt.index, f"store {stmt.buffer}", kind)
         if active is not True:
             keep = self.full(active)
             at, value = at[keep], value[keep]
-        written = view.storage.written
-        if stmt.combine is not None and written is not None and not written[at].all():
+        flags = view.storage.write_flags
+        if stmt.combine is not None and flags is not None and not flags[at].all():
             self.fail(f"update {stmt.buffer}", "which nothing has written")
         view.write(at, value, None if stmt.combine is None else COMBINE[stmt.combine].function)
 
@@ -310,8 +310,8 @@ class _Machine:
         except Fault as fault:
             self.fail(f"store {stmt.buffer}", fault.message, fault.lane)
         view.storage.data[at] = value
-        if view.storage.written is not None:
-            view.storage.written[at] = True
+        if view.storage.write_flags is not None:
+            view.storage.write_flags[at] = True
 
     def fetch(self, stmt: Fetch) -> None:
         dtype = self.views[stmt.target].storage.data.dtype
@@ -322,13 +322,13 @@ class _Machine:
             load = Load(stmt.source, (stmt.source_index + k,), dtype, stmt.guard)
             value = self.full(self.load(load))
             at = self.places(stmt.target, stmt.target_index + k, f"fetch into {stmt.target}")
-            self.fetched[-1].append((view, at[keep], value[keep]))
+            self.fetches[-1].append((view, at[keep], value[keep]))
         self.is_late = False
 
     def barrier(self, stmt: Barrier) -> None:
-        count = max(0, len(self.fetched) - stmt.behind)
+        count = max(0, len(self.fetches) - stmt.in_flight)
         # Fetches are written only now, so that a thread that has not waited does not see them.
-        for view, at, value in itertools.chain(*self.fetched[:count]):
+        for view, at, value in itertools.chain(*self.fetches[:count]):
             view.write(at, value, None)
         if stmt.ends_sums:
             self.adding.clear()
@@ -338,11 +338,11 @@ class _Machine:
         for number, visits in enumerate(self.late[count:], count - len(self.late)):
             for visit in visits:
                 # Products are late by one barrier, fetches by as many as the statement says.
-                if visit.how is Touch.WRITE or (number == -1 and not stmt.ends_sums):
+                if visit.kind is Touch.WRITE or (number == -1 and not stmt.ends_sums):
                     visit.record()
-        self.fetched, self.late = [*self.fetched[count:], []], [*self.late[count:], []]
+        self.fetches, self.late = [*self.fetches[count:], []], [*self.late[count:], []]
 
-    def places(self, buffer: str, index: Size, action: str, how: Touch = Touch.WRITE) -> np.ndarray:
+    def places(self, buffer: str, index: Size, action: str, kind: Touch = Touch.WRITE) -> np.ndarray:
         """Where each lane writes; recorded for the race check."""
         active = self.active()
         try:
@@ -350,7 +350,7 @@ class _Machine:
         except Fault as fault:
             self.fail(action, fault.message, fault.lane)
         # Before dropping inactive lanes, because `touch` expects one position per lane.
-        self.touch(buffer, at.reshape(self.shape), active, how)
+        self.touch(buffer, at.reshape(self.shape), active, kind)
         return at
 
     def multiply(self, stmt: MatrixProduct) -> None:
@@ -377,8 +377,8 @@ class _Machine:
             return
         # Lanes may differ, so both sides run, each under its own mask.
         outer, around = self.mask, self.active()
-        for body, chosen in ((stmt.body, condition), (stmt.orelse, ~condition)):
-            self.mask = chosen & around
+        for body, side in ((stmt.body, condition), (stmt.orelse, ~condition)):
+            self.mask = side & around
             if body and np.any(self.mask):
                 self.body(body)
         self.mask = outer
@@ -398,18 +398,18 @@ class _Machine:
         extent = self.size(loop.extent)
         # Lanes may have different extents: all run to the longest, masked beyond their own.
         count = int(np.max(extent)) if np.size(extent) else 0
-        ragged = bool(np.ndim(extent)) and bool(np.any(extent != count))
-        outer, allocated = self.mask, len(self.storages)
+        is_ragged = bool(np.ndim(extent)) and bool(np.any(extent != count))
+        outer, storage_count = self.mask, len(self.storages)
         at_once = self.at_once(loop, count)
         for start in range(0, count, at_once or 1):
             if at_once:
                 stop = min(start + at_once, count)
-                self.lanes(loop, count, np.arange(start, stop), extent if ragged else None)
+                self.lanes(loop, count, np.arange(start, stop), extent if is_ragged else None)
             else:
-                self.iteration(loop, start, extent if ragged else None)
+                self.iteration(loop, start, extent if is_ragged else None)
             self.mask = outer
             # Scratch ends with the iteration that allocated it.
-            del self.storages[allocated:]
+            del self.storages[storage_count:]
 
     def iteration(self, loop: For, value: int, extent: Any) -> None:
         self.indices[loop.var] = value
@@ -440,7 +440,7 @@ class _Machine:
         # A new run of the loop: accesses of an earlier run no longer count.
         if kind is Kind.VECTOR and axis.flat[0] == 0:
             for storage in self.storages:
-                storage.touched.pop("vector", None)
+                storage.intervals.pop("vector", None)
         others = [x for x in self.levels if x.name not in (kind.value, SUBGROUPS)]
         same = [x for x in self.levels if x.name == kind.value]
         if same:
@@ -457,10 +457,10 @@ class _Machine:
         if loop.kind is Kind.WORKGROUP:
             return count
         if loop.kind in (Kind.GRID, Kind.VECTOR):
-            return max(1, room // self.carried.lanes_inside(loop))
-        if self.carried.has_dependence(loop):
+            return max(1, room // self.dependences.lanes_inside(loop))
+        if self.dependences.has_dependence(loop):
             return 0
-        if not self.carried.has_nested_store(loop):
+        if not self.dependences.has_nested_store(loop):
             return max(1, room)
         # Stores must keep their order, so all inner loops have to fit at once, too. If they do not,
         # the quotient is 0: one after the other.

@@ -36,11 +36,11 @@ class View:
     base: np.ndarray | int = 0
 
     def elements(self, index: np.ndarray, active: np.ndarray) -> np.ndarray:
-        """Positions in the storage, checked; those of inactive lanes are some valid position."""
+        """Positions in the storage, checked; inactive lanes get any valid position."""
         at = np.asarray(index, np.int64)
-        unsigned = at.view(np.uint64)  # a negative index becomes larger than any size
-        if at.size and unsigned.max() >= self.size:
-            outside = (unsigned >= self.size) & active
+        bits = at.view(np.uint64)  # a negative index becomes larger than any size
+        if at.size and bits.max() >= self.size:
+            outside = (bits >= self.size) & active
             if outside.any():
                 lane = _first(outside)
                 raise Fault(f"index {np.broadcast_to(index, lane.shape)[lane.at]} of {self.size}", lane)
@@ -57,33 +57,33 @@ class View:
 
     def read_one(self, index: int | np.ndarray) -> np.generic:
         """The element at `index`, when there are no lanes."""
-        at, written = self.element(index), self.storage.written
-        if written is not None and not written[at]:
+        at, flags = self.element(index), self.storage.write_flags
+        if flags is not None and not flags[at]:
             raise Fault("which nothing has written", Lane((), ()))
         return self.storage.data[at]
 
     def read(self, index: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The elements at `index`, and their positions."""
-        data, written = self.storage.data, self.storage.written
+        data, flags = self.storage.data, self.storage.write_flags
         at = self.elements(index, active)
         # There is no element 0 for inactive lanes to read; active ones have failed above.
         if self.size == 0:
             return np.zeros(at.shape, data.dtype), at
-        if written is not None:
-            is_written = written[at]
+        if flags is not None:
+            is_written = flags[at]
             if not is_written.all() and np.any(missing := ~is_written & active):
                 raise Fault("which nothing has written", _first(missing))
         return data[at], at
 
     def write(self, at: np.ndarray, value: np.ndarray, combine: np.ufunc | None) -> None:
         """Store the values at flat positions, in order."""
-        data, written = self.storage.data, self.storage.written
+        data, flags = self.storage.data, self.storage.write_flags
         if combine is None:
             data[at] = value
         else:
             combine.at(data, at, value)
-        if written is not None:
-            written[at] = True
+        if flags is not None:
+            flags[at] = True
 
 
 # --- parameters -------------------------------------------------------------------------------
@@ -121,32 +121,33 @@ def bind(code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, in
     missing = [name for name in code.sizes if name not in sizes]
     if missing or len(buffers) != len(code.params):
         raise Fault(f"{len(buffers)} buffers for {len(code.params)}, no size {missing}")
-    written = buffers_written(code.body)
+    names_written = buffers_written(code.body)
     together = {frozenset(pair) for pair in code.aliases}
     views: dict[str, View] = {}
     for p, array in zip(code.params, buffers, strict=True):
         size = size_of(p.size, sizes.__getitem__)
-        if array.size != size or array.dtype != p.dtype or not array.flags.c_contiguous:
-            actual = f"{array.dtype}[{array.size}]"
-            raise Fault(f"{p.name} is {p.dtype}[{size}], given is {actual}")
+        if array.size != size or array.dtype != p.dtype:
+            raise Fault(f"{p.name} is {p.dtype}[{size}], not {array.dtype}[{array.size}]")
+        if not array.flags.c_contiguous:
+            raise Fault(f"{p.name} is an array that is not contiguous")
         for other, view in views.items():
-            shared = np.may_share_memory(view.storage.data, array)
-            if shared and {p.name, other} & written and {p.name, other} not in together:
+            is_shared = np.may_share_memory(view.storage.data, array)
+            if is_shared and {p.name, other} & names_written and {p.name, other} not in together:
                 raise Fault(f"{other} and {p.name} share memory")
-        views[p.name] = View(_storage(code, p, array.reshape(-1), views, written), array.size)
+        views[p.name] = View(_storage(code, p, array.reshape(-1), views, names_written), array.size)
     return views
 
 
 def _storage(
-    code: KernelCode, p: Param, data: np.ndarray, views: Mapping[str, View], written: frozenset[str]
+    code: KernelCode, p: Param, data: np.ndarray, views: Mapping[str, View], names_written: frozenset[str]
 ) -> Storage:
     # Aliases share one Storage, or the race check would miss what crosses between the two names.
     for view in views.values():
-        held = view.storage
-        if np.may_share_memory(held.data, data) and held.data.dtype == p.dtype:
-            held.tracked |= p.name in written
-            return held
+        storage = view.storage
+        if np.may_share_memory(storage.data, data) and storage.data.dtype == p.dtype:
+            storage.is_tracked |= p.name in names_written
+            return storage
     # An aliased output starts out with its partner's values, so nothing in it is uninitialised.
     fresh = p.access is Access.WRITE and not any(p.name in pair for pair in code.aliases)
     flags = np.zeros(data.size, np.bool_) if fresh else None
-    return Storage(data, flags, tracked=p.name in written)
+    return Storage(data, flags, is_tracked=p.name in names_written)

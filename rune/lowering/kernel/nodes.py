@@ -12,7 +12,7 @@
             | "if" expr "{" stmt* "}" ["else" "{" stmt* "}"]
             | "alloc" name ":" dtype "[" size "]" space  Alloc: scratch of this thread or workgroup
             | "barrier" [", of" count]                  Barrier: of all threads, or of each subgroup
-            | "barrier, behind" count [", summed"]      ... after which work may go on
+            | "barrier, behind" count [", summed"]      ... with work in flight afterwards
             | "fetch" count "of" buffer "[" dim ["if" expr] "]" "into" buffer "[" dim "]"
             | "multiply" factor "by" factor "into" row {"," row}       MatrixProduct
 
@@ -160,20 +160,20 @@ class Alloc:
 class Barrier:
     """Wait for all threads of the workgroup; writes before it are seen after it.
 
-    threads: if given, the size of a subgroup: a thread waits only for the threads of its own one
-    behind:  how many of the last intervals between barriers, up to this one, may have fetches in
-             flight afterwards; if not 0, products of four subgroups since the barrier before, too
-    summed:  whether to wait for these products all the same
+    threads:   if not None, the size of a subgroup: a thread waits for those of its subgroup only
+    in_flight: how many of the last intervals between barriers, up to this one, may have fetches in
+               flight afterwards; if not 0, products of four subgroups since the barrier before, too
+    waits_for_products: whether to wait for these products all the same
     """
 
     threads: int | None = None
-    behind: int = 0
-    summed: bool = False
+    in_flight: int = 0
+    waits_for_products: bool = False
 
     @property
     def ends_sums(self) -> bool:
-        """Whether no product goes on afterwards."""
-        return self.summed or not self.behind
+        """Whether no product is in flight afterwards."""
+        return self.waits_for_products or not self.in_flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +259,8 @@ class KernelCode:
     sizes: tuple[str, ...]
     body: tuple[Stmt, ...]
     aliases: tuple[tuple[str, str], ...] = ()
-    # The names of loops that a renderer must not spread over vector lanes.
-    ordered: tuple[str, ...] = ()
+    # The names of loops that a renderer must not spread over vector lanes; `ordered` in the text.
+    scalar_loops: tuple[str, ...] = ()
     # Empty until a renderer attaches them; passes never see them.
     functions: tuple[Function, ...] = ()
 

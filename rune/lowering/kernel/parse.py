@@ -75,14 +75,14 @@ class Reader:
 
     # --- tokens ------------------------------------------------------------------------------
 
-    def fail(self, wanted: str) -> NoReturn:
+    def fail(self, expectation: str) -> NoReturn:
         token = self.tokens[self.at]
         line = self.text.count("\n", 0, token.start) + 1
         actual = repr(token.text) if token.text else "the end"
-        raise CheckError(f"parse: cannot read kernel code (line {line}: {wanted}, not {actual})")
+        raise CheckError(f"parse: cannot read kernel code (line {line}: {expectation}, not {actual})")
 
-    def peek(self, text: str, ahead: int = 0) -> bool:
-        at = self.at + ahead
+    def peek(self, text: str, distance: int = 0) -> bool:
+        at = self.at + distance
         return at < len(self.tokens) and self.tokens[at].text == text
 
     def take(self, *texts: str) -> str:
@@ -161,22 +161,22 @@ class Reader:
         high = None if self.tokens[self.at].text in ends else self.dim(*ends)
         self.symbols[name] = dims.symbol(name, low, high)
 
-    # --- the whole ---------------------------------------------------------------------------
+    # --- the kernel --------------------------------------------------------------------------
 
     def code(self) -> KernelCode:
         self.take("code")
-        name, opened = self.word(), self.at
+        name, start = self.word(), self.at
         sizes = self.sizes()
         # Back to the parameters, now that the bounds of their sizes are known.
-        self.at, closed = opened, self.at
+        self.at, end = start, self.at
         params = self.params()
-        self.at = closed
+        self.at = end
         aliases = self.listed(self.alias) if self.skip("aliases") else ()
-        ordered = self.listed(self.word) if self.skip("ordered") else ()
+        scalar_loops = self.listed(self.word) if self.skip("ordered") else ()
         body = self.body()
         if self.tokens[self.at].text:
             self.fail("the end")
-        return KernelCode(name, params, sizes, body, aliases, ordered)
+        return KernelCode(name, params, sizes, body, aliases, scalar_loops)
 
     def sizes(self) -> tuple[str, ...]:
         # Parameters mention sizes whose bounds follow later, so the sizes are read first.
@@ -259,17 +259,17 @@ class Reader:
         return For(var, extent, kind, body)
 
     def barrier(self) -> Barrier:
-        threads, behind, summed = None, 0, False
+        threads, in_flight, waits_for_products = None, 0, False
         # The commas are needed: the next statement may begin with one of these words as a name.
         while self.skip(","):
             match self.take("of", "behind", "summed"):
                 case "of":
                     threads = self.number()
                 case "behind":
-                    behind = self.number()
+                    in_flight = self.number()
                 case _:
-                    summed = True
-        return Barrier(threads, behind, summed)
+                    waits_for_products = True
+        return Barrier(threads, in_flight, waits_for_products)
 
     def binding(self, mutable: bool) -> Let | Var:
         name = self.word()

@@ -2,7 +2,7 @@
 
 A race: two members of one Level touch the same element, at least one of them writes it, and they do
 not both change it atomically. At a barrier the interpreter removes the Interval from
-`Storage.touched`, so that earlier accesses no longer count.
+`Storage.intervals`, so that earlier accesses no longer count.
 """
 
 from __future__ import annotations
@@ -81,25 +81,28 @@ class Interval:
     """Which members of a level touched each element of a storage since the last barrier.
 
     For each element, the last writer, the only reader and the only one that changed it atomically;
-    None until there is one. Reads alone cannot race, so they are deferred until there is a write.
+    None until there is one. Reads alone cannot race, so they stay pending until there is a write.
     """
 
     writer: np.ndarray | None = None
     reader: np.ndarray | None = None
     changer: np.ndarray | None = None
-    deferred: list[Visit] = field(default_factory=list)
-    deferred_lanes: int = 0
+    pending_reads: list[Visit] = field(default_factory=list)
+    pending_lanes: int = 0
 
 
 @dataclass(slots=True)
 class Storage:
-    """Memory. `written` is None where everything is initialised; `depth` as in Level."""
+    """Memory of a kernel.
+
+    write_flags: which elements have been written; None if all are initialised.  depth: as in Level
+    """
 
     data: np.ndarray
-    written: np.ndarray | None
+    write_flags: np.ndarray | None
     depth: int = 0
-    tracked: bool = True
-    touched: dict[str, Interval] = field(default_factory=dict)
+    is_tracked: bool = True
+    intervals: dict[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -114,32 +117,32 @@ class Visit:
     at: np.ndarray
     active: np.ndarray | bool
     shape: tuple[int, ...]
-    how: Touch
+    kind: Touch
 
     def record(self) -> None:
         """Record which members touched these elements; raises Fault if that is a race."""
         storage, level = self.storage, self.level
         # Scratch allocated inside the level is private to each member.
-        if not storage.tracked or storage.depth > level.depth:
+        if not storage.is_tracked or storage.depth > level.depth:
             return
-        interval = storage.touched.setdefault(level.name, Interval())
-        if self.how is Touch.READ and interval.writer is None and interval.changer is None:
+        interval = storage.intervals.setdefault(level.name, Interval())
+        if self.kind is Touch.READ and interval.writer is None and interval.changer is None:
             _defer(interval, self)
             return
         _settle(interval)
         at, ids = self.elements()
         conflict = _is_another(interval.writer, at, ids)
-        if self.how is not Touch.READ:
+        if self.kind is not Touch.READ:
             conflict |= _is_another(interval.reader, at, ids)
-        if self.how is not Touch.ATOMIC:
+        if self.kind is not Touch.ATOMIC:
             conflict |= _is_another(interval.changer, at, ids)
-        if self.how is Touch.WRITE:
+        if self.kind is Touch.WRITE:
             if interval.writer is None:
                 interval.writer = _nobody(storage)
             # If two lanes store to one element, only one id remains, and the other lane sees it.
             interval.writer[at] = ids
             conflict |= bool((interval.writer[at] != ids).any())
-        elif self.how is Touch.READ:
+        elif self.kind is Touch.READ:
             interval.reader = _joined(interval.reader, self)
         else:
             interval.changer = _joined(interval.changer, self)
@@ -156,17 +159,17 @@ class Visit:
 
 
 def _defer(interval: Interval, visit: Visit) -> None:
-    interval.deferred.append(visit)
-    interval.deferred_lanes += visit.at.size + 64
-    if interval.deferred_lanes > MOST_DEFERRED:
+    interval.pending_reads.append(visit)
+    interval.pending_lanes += visit.at.size + 64
+    if interval.pending_lanes > MOST_DEFERRED:
         _settle(interval)
 
 
 def _settle(interval: Interval) -> None:
-    """Record the readers of the deferred visits."""
-    for visit in interval.deferred:
+    """Record the readers of the pending visits."""
+    for visit in interval.pending_reads:
         interval.reader = _joined(interval.reader, visit)
-    interval.deferred, interval.deferred_lanes = [], 0
+    interval.pending_reads, interval.pending_lanes = [], 0
 
 
 def _nobody(storage: Storage) -> np.ndarray:
@@ -177,8 +180,8 @@ def _is_another(members: np.ndarray | None, at: np.ndarray, ids: np.ndarray) -> 
     """Whether a member other than the one that touches an element now touched it before."""
     if members is None:
         return False
-    who = members[at]
-    return bool(((who != _NONE) & (who != ids)).any())
+    visitors = members[at]
+    return bool(((visitors != _NONE) & (visitors != ids)).any())
 
 
 def _joined(members: np.ndarray | None, visit: Visit) -> np.ndarray:
@@ -187,6 +190,6 @@ def _joined(members: np.ndarray | None, visit: Visit) -> np.ndarray:
     at, ids = visit.elements()
     before = members[at]
     members[at] = np.where((before == _NONE) | (before == ids), ids, _SEVERAL)
-    # A lane that reads back another id shares the element with that one.
+    # A lane that reads back another id shares the element with that member.
     members[at[members[at] != ids]] = _SEVERAL
     return members

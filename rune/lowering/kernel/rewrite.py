@@ -299,8 +299,8 @@ def with_sizes(function: Callable[[Size], Size], expr: Expr) -> Expr:
         sizes = tuple(map(function, expr.indices))
         return expr if is_same(sizes, expr.indices) else replace(expr, indices=sizes)
     if type(expr) is Index:
-        changed = function(expr.dim)
-        return expr if changed is expr.dim else replace(expr, dim=changed)
+        dim = function(expr.dim)
+        return expr if dim is expr.dim else replace(expr, dim=dim)
     return expr
 
 
@@ -469,18 +469,18 @@ def unique_names(code: KernelCode) -> KernelCode:
     later = frozenset(bound)
 
     def visit(body: Body, names: dict[str, str]) -> Body:
-        done: list[Stmt] = []
+        statements: list[Stmt] = []
         for stmt in body:
             scope, name = names, bound_name(stmt)
             if name is not None:
                 new = fresh(name, used_names | later) if name in used_names else name
                 used_names.add(new)
                 scope = {**names, name: new} if new != name else names
-            renamed = rename_parts(stmt, scope) if scope else stmt
+            new_stmt = rename_parts(stmt, scope) if scope else stmt
             inner = scope
-            done.append(map_bodies(renamed, lambda b, inner=inner: visit(b, inner)))
+            statements.append(map_bodies(new_stmt, lambda b, inner=inner: visit(b, inner)))
             # A loop variable's scope ends with its loop; other names last to the end of the body.
             names = names if isinstance(stmt, For) else scope
-        return tuple(done)
+        return tuple(statements)
 
     return replace(code, body=visit(code.body, {}))

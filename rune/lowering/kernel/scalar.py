@@ -63,9 +63,9 @@ def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
     virtual = total - product
     error = (product - (total - virtual)) + (addend - virtual)
     bits = total.view(np.int64)
-    away = np.where((error > 0) == (total > 0), 1, -1)
+    step = np.where((error > 0) == (total > 0), 1, -1)
     inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
-    return np.where(inexact, bits + away, bits).view(np.float64).astype(np.float32)
+    return np.where(inexact, bits + step, bits).view(np.float64).astype(np.float32)
 
 
 def bitcast(x: np.ndarray, dtype: np.dtype) -> Any:

@@ -17,7 +17,7 @@
             | "if" expr "{" {stmt} "}" ["else" "{" {stmt} "}"]
             | "alloc" name ":" dtype "[" number "]" ("shared" | "local")
             | "barrier" [", of" number]                 of all threads, or of each subgroup
-            | "barrier, behind" number [", summed"]     after which fetches and products go on
+            | "barrier, behind" number [", summed"]     with fetches and products in flight after it
             | "fetch" number "of" name "[" dim ["if" expr] "]" "into" name "[" dim "]"
             | "multiply" ["by" number "subgroups"] factor "by" factor "into" row {"," row}
     factor := name "[" dim "," number "," number "]"    with the strides of positions and of depths
@@ -73,8 +73,8 @@ def to_text(code: KernelCode) -> str:
         head += " sizes " + ", ".join(name + range_text(symbols.get(name)) for name in code.sizes)
     if code.aliases:
         head += " aliases " + ", ".join(f"{a} = {b}" for a, b in code.aliases)
-    if code.ordered:
-        head += f" ordered {', '.join(code.ordered)}"
+    if code.scalar_loops:
+        head += f" ordered {', '.join(code.scalar_loops)}"
     return "\n".join([head + " {", *code_lines(code.body, symbols, 1), "}"])
 
 
@@ -125,16 +125,16 @@ def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
         case Store(buffer=buffer, index=index, value=value, combine=combine, atomic=True):
             return f"atomic {buffer}[{index}] {combine}= {expr_text(value)}"
         case Store(buffer=buffer, index=index, value=value, combine=combine, contract=contract):
-            how = f"{combine}= {'contract ' if contract else ''}"
-            return f"update {buffer}[{index}] {how}{expr_text(value)}"
+            operator = f"{combine}= {'contract ' if contract else ''}"
+            return f"update {buffer}[{index}] {operator}{expr_text(value)}"
         case Alloc(name=name, dtype=dtype, size=size, space=space):
             return f"alloc {name}: {dtypes.short(dtype)}[{size}] {space.value}"
-        case Barrier(threads=threads, behind=behind, summed=summed):
+        case Barrier(threads=threads, in_flight=in_flight, waits_for_products=waits):
             scope = "" if threads is None else f", of {threads}"
-            return f"barrier{scope}{f', behind {behind}' * (behind > 0)}{', summed' * summed}"
+            return f"barrier{scope}{f', behind {in_flight}' * (in_flight > 0)}{', summed' * waits}"
         case Fetch(target=target, target_index=to, source=source, source_index=at, count=count, guard=guard):
-            where = "" if guard is None else f" if {expr_text(guard)}"
-            return f"fetch {count} of {source}[{at}{where}] into {target}[{to}]"
+            condition = "" if guard is None else f" if {expr_text(guard)}"
+            return f"fetch {count} of {source}[{at}{condition}] into {target}[{to}]"
         case MatrixProduct(a=a, b=b, accumulators=rows, subgroups=subgroups):
             sums = ", ".join(f"({', '.join(row)})" for row in rows)
             head = "multiply" if subgroups == 1 else f"multiply by {subgroups} subgroups"
@@ -162,8 +162,8 @@ def expr_text(expr: Expr) -> str:
         case Cast(arg=arg, dtype=dtype):
             return f"{dtypes.short(dtype)}({expr_text(arg)})"
         case Load(buffer=buffer, indices=indices, guard=guard):
-            where = "" if guard is None else f" if {expr_text(guard)}"
-            return f"{buffer}[{', '.join(map(str, indices))}{where}]"
+            condition = "" if guard is None else f" if {expr_text(guard)}"
+            return f"{buffer}[{', '.join(map(str, indices))}{condition}]"
         case Index(dim=dim):
             return f"index({dim})"
         case Local(name=name):

@@ -31,8 +31,8 @@ def type_error(expr: Expr) -> str | None:
 def _operation_error(op: Op) -> str | None:
     known = ROWS.get(op.name)
     if known is None or known.arity != len(op.args):
-        wanted = known.arity if known else "no such operation"
-        return f"{op.name} with {len(op.args)} operands, not {wanted}"
+        arity = known.arity if known else "no such operation"
+        return f"{op.name} with {len(op.args)} operands, not {arity}"
     # A select's condition is bool whatever its values are.
     values = op.args[1:] if op.name == "select" else op.args
     operand = values[0].dtype

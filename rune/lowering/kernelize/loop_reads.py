@@ -118,7 +118,7 @@ def _rounds(equation: Equation) -> bool:
     lower, dtype = equation.primitive.lower, equation.results[0].type.dtype
     if not isinstance(lower, Scalar) or dtype not in dtypes.FLOATING:
         return False
-    return dtype not in OPERATIONS[lower.op].closed
+    return dtype not in OPERATIONS[lower.op].closed_dtypes
 
 
 def _turns(equation: Equation) -> bool:

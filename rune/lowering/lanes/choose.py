@@ -45,41 +45,41 @@ class Choice:
 
 
 def choose(
-    body: Iterable[Stmt], lanes: int, aliases: frozenset[str] = frozenset(), ordered: frozenset[str] = frozenset()
+    body: Iterable[Stmt], lanes: int, aliases: frozenset[str] = frozenset(), scalar_loops: frozenset[str] = frozenset()
 ) -> Choice:
     """Which loops of `body` to run in lanes.
 
-    aliases: parameters that share memory. ordered: names of loops that must not be chosen
+    aliases: parameters that share memory. scalar_loops: names of loops that must not run in lanes
     """
-    cost, chosen = 0.0, frozenset[int]()
+    cost, lane_loops = 0.0, frozenset[int]()
     for stmt in body:
-        inner = _statement(stmt, lanes, aliases, ordered)
-        cost, chosen = cost + inner.cost, chosen | inner.loops
-    return Choice(chosen, cost)
+        inner = _statement(stmt, lanes, aliases, scalar_loops)
+        cost, lane_loops = cost + inner.cost, lane_loops | inner.loops
+    return Choice(lane_loops, cost)
 
 
-def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str], ordered: frozenset[str]) -> Choice:
+def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str], scalar_loops: frozenset[str]) -> Choice:
     if isinstance(stmt, For):
-        return _loop(stmt, lanes, aliases, ordered)
+        return _loop(stmt, lanes, aliases, scalar_loops)
     # Plus one for the store itself.
     direct_cost = sum(instructions(e) for e in expressions(stmt)) + isinstance(stmt, Store)
     if isinstance(stmt, If):
-        inner = choose((*stmt.body, *stmt.orelse), lanes, aliases, ordered)
+        inner = choose((*stmt.body, *stmt.orelse), lanes, aliases, scalar_loops)
         return Choice(inner.loops, inner.cost + direct_cost)
     return Choice(frozenset(), direct_cost)
 
 
-def _loop(loop: For, lanes: int, aliases: frozenset[str], ordered: frozenset[str]) -> Choice:
-    inside = choose(loop.body, lanes, aliases, ordered)
+def _loop(loop: For, lanes: int, aliases: frozenset[str], scalar_loops: frozenset[str]) -> Choice:
+    inside = choose(loop.body, lanes, aliases, scalar_loops)
     trips = trip_count(loop.extent)
     # Plus one for the loop counter.
     best = Choice(inside.loops, trips * (inside.cost + 1))
-    if loop.kind is Kind.UNROLLED or loop.var in ordered or not is_vectorisable(loop, aliases):
+    if loop.kind is Kind.UNROLLED or loop.var in scalar_loops or not is_vectorisable(loop, aliases):
         return best
     # Rounded up, since a masked tail costs as much as a full vector.
     steps = -(-trips // lanes)
-    here = steps * (_cost_in_lanes(loop, lanes) + 1) + LOOP_OVERHEAD
-    return Choice(frozenset({id(loop)}), here) if here < best.cost else best
+    lane_cost = steps * (_cost_in_lanes(loop, lanes) + 1) + LOOP_OVERHEAD
+    return Choice(frozenset({id(loop)}), lane_cost) if lane_cost < best.cost else best
 
 
 def trip_count(extent: Size) -> int:
@@ -219,10 +219,10 @@ def _reductions_only(loop: For, inside: list[Stmt]) -> bool:
 def _stores_apart(loop: For, inside: list[Stmt], aliases: frozenset[str]) -> bool:
     """Whether each iteration stores to elements of its own and reads no other iteration's."""
     others = varying_names(loop) - {loop.var}
-    stored = {s.buffer: s.index for s in loop.body if isinstance(s, Store)}
-    if any(isinstance(s, Store) and s.buffer not in stored for s in inside):
+    store_indices = {s.buffer: s.index for s in loop.body if isinstance(s, Store)}
+    if any(isinstance(s, Store) and s.buffer not in store_indices for s in inside):
         return False  # inside a nested statement, or to a buffer of another statement
-    for buffer, index in stored.items():
+    for buffer, index in store_indices.items():
         step = dims.coefficient(index, loop.var)
         # With another varying name in the index, two lanes could store to the same element.
         if not isinstance(step, int) or step == 0 or mentions(index, others):

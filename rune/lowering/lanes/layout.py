@@ -20,7 +20,7 @@ from rune.dims import Size, product
 from rune.lowering.kernel.nodes import For, KernelCode, Kind
 from rune.lowering.kernel.rewrite import perfect_nest
 from rune.lowering.lanes.choose import choose
-from rune.lowering.lanes.transposed import Transposed, find_transposed
+from rune.lowering.lanes.transposed import Transposition, find_transposed
 from rune.lowering.lanes.width import lanes_filled, lanes_of_register, registers_of_vector
 from rune.records import dataclass
 
@@ -56,7 +56,7 @@ class Layout:
 
     loops: frozenset[int]
     lanes: int
-    transposed: Transposed | None
+    transposition: Transposition | None
     division: Division
     cost: float
 
@@ -65,31 +65,31 @@ def layout(code: KernelCode, vector_bytes: int) -> Layout:
     """The layout of a kernel for registers of so many bytes."""
     lanes = lanes_of_register(code, vector_bytes)
     aliases = frozenset(name for pair in code.aliases for name in pair)
-    choice = choose(code.body, lanes, aliases, frozenset(code.ordered))
+    choice = choose(code.body, lanes, aliases, frozenset(code.scalar_loops))
     grid, inner = perfect_nest(code.body, Kind.GRID)
-    loops, transposed = choice.loops, find_transposed(code, grid, inner)
-    if transposed is not None and transposed.last.var in code.ordered:
-        transposed = None
+    loops, transposition = choice.loops, find_transposed(code, grid, inner)
+    if transposition is not None and transposition.last.var in code.scalar_loops:
+        transposition = None
     # Tiles need their last axis in lanes, so they override the choice by cost.
-    if transposed is not None:
-        loops = frozenset({id(transposed.last)})
+    if transposition is not None:
+        loops = frozenset({id(transposition.last)})
     # After the choice of loops, whose costs are those of single registers.
     lanes = lanes_filled(code, loops, lanes)
     lanes *= registers_of_vector(code, loops, lanes)
-    return Layout(loops, lanes, transposed, division(grid, transposed, lanes), choice.cost)
+    return Layout(loops, lanes, transposition, division(grid, transposition, lanes), choice.cost)
 
 
-def division(grid: Sequence[For], transposed: Transposed | None, lanes: int) -> Division:
+def division(grid: Sequence[For], transposition: Transposition | None, lanes: int) -> Division:
     """How cores divide a grid, whose last axis may be transposed by tiles."""
     if not grid:
         return Division(Unit.GRID, 1)
     rows, last = [loop.extent for loop in grid[:-1]], grid[-1].extent
     if not rows:
         return Division(Unit.LINE, last, lanes)
-    if transposed is not None:
+    if transposition is not None:
         # A row of tiles is as wide as the last axis, so only the other axis counts tiles.
-        tiles = (transposed.axis.extent + (lanes - 1)) // lanes
-        return Division(Unit.TILES, product(loop.extent for loop in transposed.others(grid)) * tiles)
+        tiles = (transposition.axis.extent + (lanes - 1)) // lanes
+        return Division(Unit.TILES, product(loop.extent for loop in transposition.others(grid)) * tiles)
     if isinstance(last, int) and last < LONG_AXIS:
         return Division(Unit.ROW, product(rows))
     return Division(Unit.POINT, product((*rows, last)), lanes)

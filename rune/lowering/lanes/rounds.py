@@ -52,7 +52,7 @@ class Rounds:
 
 
 def rounds_of(loop: For) -> Rounds:
-    """How a loop that may run in lanes (choose.py) does so."""
+    """How a loop runs in lanes, if it may (choose.py)."""
     cost, bound = _straight_cost(loop), names_bound(loop.body)
     # Each has a single operation, or the loop could not run in lanes.
     outer = {s.name: s for s in walk(loop.body) if isinstance(s, Accumulate) and s.name not in bound}

@@ -16,7 +16,7 @@ CHEAP = 24.0  # instructions of a loop body so small that several copies fit the
 
 
 def lanes_of_register(code: KernelCode, vector_bytes: int) -> int:
-    """As many lanes as one register holds values of the widest dtype computed.
+    """As many lanes as one register has room for values of the widest dtype that is computed.
 
     A number that all lanes share, such as the length of a loop, does not count.
     """
@@ -48,23 +48,23 @@ def _uniform_names(body: Sequence[Stmt]) -> set[str]:
     return lengths | uniform
 
 
-def lanes_filled(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
+def lanes_filled(code: KernelCode, lane_loops: frozenset[int], lanes: int) -> int:
     """As few lanes as the chosen loops fill.
 
     The next kernel can read values at once if they were stored without a mask.
     """
-    extents = [s.extent for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
+    extents = [s.extent for s in walk(code.body) if isinstance(s, For) and id(s) in lane_loops]
     longest = max((d if isinstance(d, int) else lanes for d in extents), default=lanes)
     return max(2, min(lanes, 1 << (longest - 1).bit_length())) if longest > 0 else lanes
 
 
-def registers_of_vector(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
+def registers_of_vector(code: KernelCode, lane_loops: frozenset[int], lanes: int) -> int:
     """How many registers side by side one vector takes: several where loops run inside lanes.
 
     A sum down the columns then reads whole cache lines in a row, and its additions overlap.
     The result is a power of two, because halving sums up lanes, and bit masks count tails.
     """
-    around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
+    around = [s for s in walk(code.body) if isinstance(s, For) and id(s) in lane_loops]
     if not around or not all(_holds_cheap_loop(loop) for loop in around):
         return 1
     shortest = min(trip_count(loop.extent) for loop in around)

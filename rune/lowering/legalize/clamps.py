@@ -58,12 +58,12 @@ def _clamped(code: KernelCode) -> KernelCode:
 def _minima(code: KernelCode) -> dict[str, Expr]:
     """The named minima whose operands have the same value wherever the name is in scope."""
     bound = Counter(s.name for s in walk(code.body) if isinstance(s, Let | Var))
-    fixed = {s.name for s in walk(code.body) if isinstance(s, Let) and bound[s.name] == 1}
-    lets = {s.name: s.value for s in walk(code.body) if isinstance(s, Let) and s.name in fixed}
+    constants = {s.name for s in walk(code.body) if isinstance(s, Let) and bound[s.name] == 1}
+    lets = {s.name: s.value for s in walk(code.body) if isinstance(s, Let) and s.name in constants}
 
     def is_simple(value: Expr) -> bool:
         args = value.args if isinstance(value, Op) and value.name == "min" else (value,)
-        return all(isinstance(a, Const) or (isinstance(a, Local) and a.name in fixed) for a in args)
+        return all(isinstance(a, Const) or (isinstance(a, Local) and a.name in constants) for a in args)
 
     return {name: value for name, value in lets.items() if is_simple(value)}
 

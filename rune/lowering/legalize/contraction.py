@@ -30,7 +30,7 @@ def separate_products(target: Target) -> Pass[KernelCode]:
         return tuple(map(stmt, body))
 
     def run(code: KernelCode) -> KernelCode:
-        changed = body(code.body)
-        return code if changed == code.body else replace(code, body=changed)
+        new_body = body(code.body)
+        return code if new_body == code.body else replace(code, body=new_body)
 
     return Pass("separate-products", "no fused multiply-add that is done in software", run)

@@ -86,9 +86,9 @@ def decode(bits: Expr, format: Format, bind: Bind) -> Expr:
     bits = bind(bits)
     magnitude = bind(operation("and", bits, word(format.sign - 1)))
     sign = operation("shl", operation("and", bits, word(format.sign)), word(32 - format.bits))
-    shifted = operation("shl", magnitude, word(format.shift))
+    digits = operation("shl", magnitude, word(format.shift))
     # Rebias the exponent; the mantissa is already in place.
-    normal = operation("add", shifted, word((F32_BIAS - format.bias) << F32_MANTISSA))
+    normal = operation("add", digits, word((F32_BIAS - format.bias) << F32_MANTISSA))
     # The smallest denormal; every denormal is exactly its magnitude bits times this.
     step = const(2.0 ** (1 - format.bias - format.mantissa), dtypes.f32)
     tiny = bits_of(operation("mul", Cast(magnitude, dtypes.f32), step))
@@ -102,8 +102,8 @@ def _special(magnitude: Expr, normal: Expr, format: Format) -> Expr:
     if format.has_infinity:
         # Setting all exponent bits keeps the mantissa: 0 for infinity, a payload for NaN.
         endless = operation("ge", magnitude, word(format.largest))
-        raised = operation("or", normal, word(F32_INFINITY))
-        return operation("select", endless, raised, normal)
+        special = operation("or", normal, word(F32_INFINITY))
+        return operation("select", endless, special, normal)
     is_nan = operation("eq", magnitude, word(format.nan))
     return operation("select", is_nan, word(F32_INFINITY | 1 << (F32_MANTISSA - 1)), normal)
 
@@ -126,16 +126,16 @@ def _nearest(length: Expr, format: Format, bind: Bind) -> Expr:
     # Adding just under half a step, plus the last kept bit, rounds to nearest, ties to even.
     half = word((1 << (format.shift - 1)) - 1)
     # A carry out of the mantissa raises the exponent, as rounding up should.
-    rounded = operation("add", operation("add", length, half), odd)
-    less = (F32_BIAS - format.bias) << format.mantissa
-    normal = operation("sub", operation("shr", rounded, word(format.shift)), word(less))
+    total = operation("add", operation("add", length, half), odd)
+    bias_bits = (F32_BIAS - format.bias) << format.mantissa
+    normal = operation("sub", operation("shr", total, word(format.shift)), word(bias_bits))
     if format.bias == F32_BIAS:
         return normal
     # Adding a number whose last bit is the format's smallest step rounds to such steps.
     exponent = 1 - format.bias + format.shift
     large = const(2.0**exponent, dtypes.f32)
-    summed = bits_of(operation("add", bits_of(length, dtypes.f32), large))
-    tiny = operation("sub", summed, word((exponent + F32_BIAS) << F32_MANTISSA))
+    sum_bits = bits_of(operation("add", bits_of(length, dtypes.f32), large))
+    tiny = operation("sub", sum_bits, word((exponent + F32_BIAS) << F32_MANTISSA))
     limit = word((F32_BIAS - format.bias + 1) << F32_MANTISSA)
     return operation("select", operation("lt", length, limit), tiny, normal)
 
@@ -153,10 +153,10 @@ def next_after(x: Expr, y: Expr, format: Format, bind: Bind) -> Expr:
     bits, zero = bind(encode(x, format, bind)), const(0, dtypes.f32)
     # Away from zero: upwards from a positive x, or downwards from a negative one.
     grows = operation("eq", operation("lt", x, y), operation("gt", x, zero))
-    beside = operation("select", grows, *(operation(n, bits, word(1)) for n in ("add", "sub")))
+    step = operation("select", grows, *(operation(n, bits, word(1)) for n in ("add", "sub")))
     sign = operation("and", encode(y, format, bind), word(format.sign))
     first = operation("or", sign, word(1))
-    stepped = operation("select", operation("eq", x, zero), first, beside)
-    neighbour = operation("select", operation("eq", x, y), y, decode(stepped, format, bind))
+    bits_after = operation("select", operation("eq", x, zero), first, step)
+    neighbour = operation("select", operation("eq", x, y), y, decode(bits_after, format, bind))
     nan = operation("or", operation("ne", x, x), operation("ne", y, y))
     return operation("select", nan, operation("add", x, y), neighbour)

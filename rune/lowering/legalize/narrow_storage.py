@@ -44,7 +44,7 @@ def register(dtype: np.dtype) -> np.dtype:
 def rewritten(code: KernelCode, foreign: frozenset[np.dtype]) -> KernelCode:
     """The code without these dtypes."""
     writer = _Writer(foreign, all_names(code))
-    params = tuple(replace(p, dtype=writer.kept(p.dtype)) for p in code.params)
+    params = tuple(replace(p, dtype=writer.memory_dtype(p.dtype)) for p in code.params)
     return replace(code, params=params, body=writer.body(code.body))
 
 
@@ -66,11 +66,11 @@ class _Writer:
         self.lets.append(Let(name, expr))
         return Local(name, expr.dtype)
 
-    def kept(self, dtype: np.dtype) -> np.dtype:
+    def memory_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype of an element in memory."""
         return container(dtype) if dtype in self.foreign else dtype
 
-    def held(self, dtype: np.dtype) -> np.dtype:
+    def value_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype of a value."""
         return register(dtype) if dtype in self.foreign else dtype
 
@@ -78,15 +78,15 @@ class _Writer:
 
     def body(self, body: Body) -> Body:
         """The statements, each after the Lets it needs."""
-        done: list[Stmt] = []
+        statements: list[Stmt] = []
         for stmt in body:
             # The Lets of a statement go right before it and not before its loop, since they may
             # read loop variables.
             self.lets = []
-            changed = self.stmt(stmt)
-            done += self.lets
-            done.append(map_bodies(changed, self.body))
-        return tuple(done)
+            new_stmt = self.stmt(stmt)
+            statements += self.lets
+            statements.append(map_bodies(new_stmt, self.body))
+        return tuple(statements)
 
     def stmt(self, stmt: Stmt) -> Stmt:
         """The statement itself; its bodies stay."""
@@ -105,7 +105,7 @@ class _Writer:
             case If(condition=condition):
                 return replace(stmt, condition=self.value(condition))
             case Alloc(dtype=dtype):
-                return replace(stmt, dtype=self.kept(dtype))
+                return replace(stmt, dtype=self.memory_dtype(dtype))
             case Fetch(guard=guard):
                 return replace(stmt, guard=None if guard is None else self.value(guard))
             case For() | Barrier() | MatrixProduct():
@@ -125,7 +125,7 @@ class _Writer:
         """Integers may wrap at the end; build accumulates sums of narrow floats in f32."""
         dtype = stmt.value.dtype
         is_narrow_float = dtype in self.foreign & FORMATS.keys()
-        is_closed = dtype in OPERATIONS[stmt.combine].closed
+        is_closed = dtype in OPERATIONS[stmt.combine].closed_dtypes
         assert is_closed or not is_narrow_float, f"{stmt.combine} of {dtypes.short(dtype)}"
         return replace(stmt, value=self.value(stmt.value))
 
@@ -147,15 +147,15 @@ class _Writer:
         """The expression in the target's dtypes."""
         match expr:
             case Const(dtype=dtype):
-                return const(expr.value, self.held(dtype)) if dtype in self.foreign else expr
+                return const(expr.value, self.value_dtype(dtype)) if dtype in self.foreign else expr
             case Local(name=name, dtype=dtype) if dtype in self.foreign:
                 local = Local(name, register(dtype))
                 # An accumulated Var is wrapped only when read: sums in i8 wrap to the right four
                 # bits.
                 return self.wrapped(local, dtype) if name in self.mutable else local
             case Load(guard=guard):
-                tested = None if guard is None else self.value(guard)
-                return self.loaded(replace(expr, guard=tested))
+                new_guard = None if guard is None else self.value(guard)
+                return self.loaded(replace(expr, guard=new_guard))
             case Cast(arg=arg, dtype=dtype):
                 return self.converted(self.value(arg), arg.dtype, dtype)
             case Op(name="bitcast", args=(arg,), dtype=dtype):
@@ -215,11 +215,11 @@ class _Writer:
         if name in ("popcount", "clz"):
             # The upper bits of a negative i4 are ones, which must not be counted.
             low = operation("and", args[0], const(15, args[0].dtype))
-            counted = operation(name, low)
-            four = const(4, counted.dtype)
-            return counted if name == "popcount" else operation("sub", counted, four)
+            count = operation(name, low)
+            four = const(4, count.dtype)
+            return count if name == "popcount" else operation("sub", count, four)
         value = operation(name, *args)
-        if dtype in OPERATIONS[name].closed or value.dtype == dtypes.bool_:
+        if dtype in OPERATIONS[name].closed_dtypes or value.dtype == dtypes.bool_:
             return value
         return self.rounded(value, dtype)
 

@@ -90,9 +90,9 @@ def _split_between(border: Border, program: Program) -> Program:
                 stage.equations[k] = replace(stage.equations[k], frame=equation.frame)
         return border.leave(_read(env, atom) for atom in program.outputs)
 
-    staged = trace_program(stage, run, types, program.name)
-    assert not staged.captured
-    return staged.program
+    trace = trace_program(stage, run, types, program.name)
+    assert not trace.captured
+    return trace.program
 
 
 def _read(env: Mapping[Var, Value | Parts], atom: Atom) -> Value | Parts:
@@ -182,8 +182,8 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
             return running_product(args[0].full(), params["axis"], params["reverse"])
         case Contraction():
             return _dot(args[0], args[1], params["dimension_numbers"])
-    shown = ", ".join(str(x.type) for x in equation.operands)
-    raise MissingRule(f"lower: cannot compile {primitive} of {shown} (it has no rule by parts)", frame=equation.frame)
+    types = ", ".join(str(x.type) for x in equation.operands)
+    raise MissingRule(f"lower: cannot compile {primitive} of {types} (it has no rule by parts)", frame=equation.frame)
 
 
 def _side(args: Sequence[Value | Parts], number: int) -> list[Value]:

@@ -24,9 +24,9 @@ def require_dtypes(program: Program, target: Target) -> None:
 
     Errors: DtypeError "lower: cannot use f64[3] on opencl:1 (no f64 on Intel(R) Graphics)".
     """
-    allowed = target.program_dtypes
+    target_dtypes = target.program_dtypes
     for type, frame in _types(program):
-        if type.dtype not in allowed and type.dtype in dtypes.ANY | dtypes.KEYS:
+        if type.dtype not in target_dtypes and type.dtype in dtypes.ANY | dtypes.KEYS:
             raise _refusal(type.dtype, type, target, frame)
 
 
@@ -48,5 +48,5 @@ def _refusal(dtype: np.dtype, type: ArrayType, target: Target, frame: Frame | No
     hint = "compute it on another device: rune.jit(device=...)"
     if narrower is not None:
         hint = f"convert to {narrower}, or compute it on another device: rune.jit(device=...)"
-    why = f"no {dtypes.short(dtype)} on {target.description}"
-    return DtypeError(f"lower: cannot use {type} on {target.name} ({why})", hint=hint, frame=frame)
+    reason = f"no {dtypes.short(dtype)} on {target.description}"
+    return DtypeError(f"lower: cannot use {type} on {target.name} ({reason})", hint=hint, frame=frame)

@@ -66,6 +66,7 @@ def _is_defined(name: str, by: Const) -> bool:
         return False
     if name in ("shl", "shr"):
         return 0 <= int(by.value) < 8 * by.dtype.itemsize
+    # Not -1, by which the quotient of the least integer overflows.
     return int(by.value) > 0
 
 

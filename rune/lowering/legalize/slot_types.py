@@ -38,11 +38,11 @@ def kernel_types(plan: Plan) -> Plan:
 def _with_kernel_types(step: Step, kernels: Mapping[str, KernelCode]) -> Step:
     match step:
         case Launch(kernel=kernel, slots=slots):
-            held = (p.dtype for p in kernels[kernel].params)
-            return replace(step, slots=tuple(map(_with_dtype, slots, held)))
+            param_dtypes = (p.dtype for p in kernels[kernel].params)
+            return replace(step, slots=tuple(map(_with_dtype, slots, param_dtypes)))
         case Loop(body=body, condition=condition):
-            tested = condition if condition is None else kernel_types(condition)
-            return replace(step, body=kernel_types(body), condition=tested)
+            new_condition = condition if condition is None else kernel_types(condition)
+            return replace(step, body=kernel_types(body), condition=new_condition)
         case Branch(branches=branches):
             return replace(step, branches=tuple(map(kernel_types, branches)))
         case Call() | Copy():

@@ -30,7 +30,7 @@ def write_out(target: Target) -> Pass[KernelCode]:
     def run(code: KernelCode) -> KernelCode:
         if not any(isinstance(s, Fetch | MatrixProduct) for s in walk(code.body)):
             return code
-        names, held = all_names(code), {p.name: p.dtype for p in code.params}
+        names, param_dtypes = all_names(code), {p.name: p.dtype for p in code.params}
 
         def new(base: str) -> str:
             name = fresh(base, names)
@@ -39,8 +39,8 @@ def write_out(target: Target) -> Pass[KernelCode]:
 
         def on_stmt(stmt: Stmt) -> Body:
             match stmt:
-                case Fetch(source=source) if ("fetch", held[source]) not in target.native:
-                    return _copied(stmt, held[source], new)
+                case Fetch(source=source) if ("fetch", param_dtypes[source]) not in target.native:
+                    return _copied(stmt, param_dtypes[source], new)
                 case MatrixProduct(a=a) if (_ability(stmt), a.dtype) not in target.native:
                     return (written_out(stmt, thread_of(code), new),)
                 case _:

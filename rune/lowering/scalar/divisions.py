@@ -39,8 +39,8 @@ def _parts(magnitude: Number) -> tuple[Number, Number]:
     exponent = magnitude.apply("shift_right", _STORED)
     shift = magnitude.apply("clz") - 8
     is_denormal = exponent.equals(0)
-    shifted = magnitude.apply("shift_left", select(is_denormal, shift, 0))
-    return (shifted & (_ONE - 1)) | _ONE, select(is_denormal, 1 - shift, exponent)
+    fraction = magnitude.apply("shift_left", select(is_denormal, shift, 0))
+    return (fraction & (_ONE - 1)) | _ONE, select(is_denormal, 1 - shift, exponent)
 
 
 def _as_float(mantissa: Number) -> Number:
@@ -71,7 +71,7 @@ def _one_if(condition: Number) -> Number:
 def _composed(mantissa: Number, remainder: Number, exponent: Number) -> Number:
     """The bits of mantissa 2^(exponent - 150); `remainder` decides how denormals round."""
     normal = (exponent - 1).apply("shift_left", _STORED) + mantissa
-    bounded = select(exponent > 254, exponent.like(_INFINITY), normal)
+    magnitude = select(exponent > 254, exponent.like(_INFINITY), normal)
     # In quarters, so that the sign of the remainder decides between a tie and its neighbours.
     beyond = _one_if(remainder > 0) - _one_if(remainder < 0)
     quarters = mantissa * 4 + beyond
@@ -80,7 +80,7 @@ def _composed(mantissa: Number, remainder: Number, exponent: Number) -> Number:
     odd = quarters.apply("shift_right", shift) & 1
     half = exponent.like(1).apply("shift_left", shift - 1)
     denormal = (quarters + (half - 1) + odd).apply("shift_right", shift)
-    return select(exponent < 1, denormal, bounded)
+    return select(exponent < 1, denormal, magnitude)
 
 
 def _special(a: Number, b: Number, bits: Number) -> Number:
@@ -97,8 +97,8 @@ def _special(a: Number, b: Number, bits: Number) -> Number:
 def root(x: Number) -> Number:
     """√x; NaN below 0."""
     magnitude = x.magnitude()
-    mantissa, biased = _parts(magnitude)
-    odd = (biased - _BIAS) & 1
+    mantissa, exponent_bits = _parts(magnitude)
+    odd = (exponent_bits - _BIAS) & 1
     # The mantissa is between 1 and 4, so that the remaining exponent is even.
     near = (mantissa + (odd + (_BIAS - 1)).apply("shift_left", _STORED)).bits_as(x.dtype).apply("root")
     square = mantissa.apply("shift_left", odd + _STORED)
@@ -107,7 +107,7 @@ def root(x: Number) -> Number:
     integer = start + _rough(square - start * start, start * 2)
     remainder = square - integer * integer
     up, down = _one_if(remainder > integer), _one_if(remainder + integer < 1)
-    exponent = (biased - _BIAS).apply("shift_right", 1) + (_BIAS - 1)
+    exponent = (exponent_bits - _BIAS).apply("shift_right", 1) + (_BIAS - 1)
     bits = exponent.apply("shift_left", _STORED) + (integer + up - down)
     is_same = magnitude.equals(0) | x.bits().equals(_INFINITY) | (magnitude > _INFINITY)
     is_undefined = x.bits() < 0

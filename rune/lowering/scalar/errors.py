@@ -223,8 +223,8 @@ def erf(x: Number) -> Number:
     """The error function: an odd polynomial near 0, else 1 minus the complement."""
     size, square = x.abs(), x * x
     if x.is_single:
-        scaled, factor = _scaled_up(size)
-        near = horner(square, ERF_SMALL_F32).times_plus(scaled, scaled) * factor
+        multiple, factor = _scaled_up(size)
+        near = horner(square, ERF_SMALL_F32).times_plus(multiple, multiple) * factor
         t = at_most(size, 4.1)
         far = 1.0 - e.exp(-(horner(t, ERF_LARGE_F32) * t))
         return select(size < 0.95, near, far).copysign(x)
@@ -260,10 +260,10 @@ def _erfc_positive(x: Number) -> Number:
     denominator = x * 2.0 + 1.0
     quotient = g / denominator
     # The rounding errors of g, quotient and denominator, over g; 1/g is nearly 1.8 - 0.8 g.
-    lost = residual(g, quotient, denominator) + g_low
-    lost = lost - (x * 2.0 - (denominator - 1.0)) * quotient
-    beside = tail + lost * (1.8 - g * 0.8) * (tail + 1.0)
-    return e.scale_twice(quotient + quotient * beside, n)
+    error = residual(g, quotient, denominator) + g_low
+    error = error - (x * 2.0 - (denominator - 1.0)) * quotient
+    correction = tail + error * (1.8 - g * 0.8) * (tail + 1.0)
+    return e.scale_twice(quotient + quotient * correction, n)
 
 
 def _erfc_of_f64(x: Number) -> Number:
@@ -275,8 +275,8 @@ def _erfc_of_f64(x: Number) -> Number:
     g = horner((x - 4.0) / (x + 4.0), ERFC_F64)
     quotient = g / denominator
     # The rounding errors of denominator and quotient; 0.88 is close enough to 1/g.
-    lost = residual(g, quotient, denominator) - (x * 2.0 - (denominator - 1.0)) * quotient
-    return e.scale_twice(lost.fma(0.88, tail).fma(quotient, quotient), n)
+    error = residual(g, quotient, denominator) - (x * 2.0 - (denominator - 1.0)) * quotient
+    return e.scale_twice(error.fma(0.88, tail).fma(quotient, quotient), n)
 
 
 def _polynomial(x: Number, coefficients: Sequence[float]) -> Pair:
@@ -293,9 +293,9 @@ def erf_inv(x: Number) -> Number:
     w = _minus_log(size)
     high, low = pair(*(_inverse_f32(w) if x.is_single else _inverse_f64(w)))
     # Products of short numbers are exact.
-    scaled, factor = _scaled_up(size) if x.is_single else (size, size.like(1.0))
-    first = scaled.short()
-    inside = (first * high + ((scaled - first) * high + scaled * low)) * factor
+    multiple, factor = _scaled_up(size) if x.is_single else (size, size.like(1.0))
+    first = multiple.short()
+    inside = (first * high + ((multiple - first) * high + multiple * low)) * factor
     outside = select(size.equals(1.0), math.inf, x.like(math.nan))
     return select(size < 1.0, inside, outside).copysign(x)
 

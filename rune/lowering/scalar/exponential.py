@@ -50,8 +50,8 @@ def nearest(x: Number, factor: float = 1.0) -> tuple[Number, Number]:
     """The integer nearest to x * factor, below 2²² in size, as a float and as an integer."""
     # Few devices round at the speed at which they add.
     shifter = x.like(format_of(x).shifter)
-    shifted = x + shifter if factor == 1.0 else x.times_plus(factor, shifter)
-    return shifted - shifter, shifted.bits() - shifter.bits()
+    total = x + shifter if factor == 1.0 else x.times_plus(factor, shifter)
+    return total - shifter, total.bits() - shifter.bits()
 
 
 def ln2_of(x: Number) -> tuple[float, float]:
@@ -153,8 +153,8 @@ def _exp_doubled(x: Number) -> Number:
     form = format_of(x)
     n, integer = nearest(x, 2.0 * LOG2E)
     half = n.fma(-0.5 * form.ln2_low, n.fma(-0.5 * form.ln2_high, x))
-    doubled = [c * 2.0**k for k, c in enumerate((1.0, 1.0, *form.exp))]
-    return horner(half, doubled) * power_of_two(integer)
+    coefficients = [c * 2.0**k for k, c in enumerate((1.0, 1.0, *form.exp))]
+    return horner(half, coefficients) * power_of_two(integer)
 
 
 def logistic(x: Number) -> Number:
@@ -162,8 +162,8 @@ def logistic(x: Number) -> Number:
     high, low, n = reduce(at_most(x.abs(), -format_of(x).exp_low))
     p = scale_twice(x.like(1.0), -n)
     total = p + 1.0
-    lost = p - (total - 1.0)
-    small = p / ((exp_tail(high, low) + lost) + total)
+    error = p - (total - 1.0)
+    small = p / ((exp_tail(high, low) + error) + total)
     return select(x < 0.0, small, 1.0 - small)
 
 
@@ -266,9 +266,9 @@ def _times_log2e(f: Number, tail: Number) -> tuple[Number, Number]:
     """(f + tail) log2(e) as a sum."""
     total = f + tail
     if f.has(Ability.FUSED):
-        product, lost = total * LOG2E, (f - total) + tail
+        product, error = total * LOG2E, (f - total) + tail
         near = total.fma(format_of(f).log2e_low, total.fma(LOG2E, -product))
-        return product, lost.fma(LOG2E, near)
+        return product, error.fma(LOG2E, near)
     high = total.short()
     low = (f - high) + tail
     first, second = halves(LOG2E, f.dtype)
@@ -287,8 +287,8 @@ def log1p_inside(x: Number) -> Number:
 
 def log1p_of_sum(x: Number, low: Number) -> Number:
     """log(1 + x + low) for 0 <= x < inf and a low that is small compared with x."""
-    u, lost = _one_plus(x)
-    return _log_of_one_plus(x, u, lost + low)
+    u, error = _one_plus(x)
+    return _log_of_one_plus(x, u, error + low)
 
 
 def _one_plus(x: Number) -> tuple[Number, Number]:
@@ -298,12 +298,12 @@ def _one_plus(x: Number) -> tuple[Number, Number]:
     return u, (1.0 - (u - back)) + (x - back)
 
 
-def _log_of_one_plus(x: Number, u: Number, lost: Number) -> Number:
+def _log_of_one_plus(x: Number, u: Number, error: Number) -> Number:
     form = format_of(x)
     m, e = split(u)
     n = e.convert(x.dtype)
     down = power_of_two(select(e > form.bias - 2, 2 - form.bias, -e))
-    logarithm = _log_of_parts(lost.times_plus(down, m - 1.0), n)
+    logarithm = _log_of_parts(error.times_plus(down, m - 1.0), n)
     if x.has(Ability.DENORMALS):
         return logarithm
     # 1 + x loses all of a tiny x.
@@ -339,8 +339,8 @@ def acosh(x: Number) -> Number:
 def atanh(x: Number) -> Number:
     """The inverse hyperbolic tangent; infinite at ±1, NaN beyond."""
     size = x.abs()
-    doubled = size + size
-    inner = doubled + doubled * size / (1.0 - size)
-    half_logarithm = log1p_inside(select(size < 0.5, inner, doubled / (1.0 - size))) * 0.5
+    double = size + size
+    inner = double + double * size / (1.0 - size)
+    half_logarithm = log1p_inside(select(size < 0.5, inner, double / (1.0 - size))) * 0.5
     outside = select(size.equals(1.0), math.inf, x.like(math.nan))
     return select(size < 1.0, half_logarithm, select(size.is_nan(), size, outside)).copysign(x)

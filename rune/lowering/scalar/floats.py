@@ -121,5 +121,5 @@ def to_odd(x: Number) -> Number:
     # Infinity and NaN have no neighbours, and numbers this large are infinite in f16 anyway.
     inexact = back.apply("ne", x) & (bits & 1).equals(0) & (size < 2.0**127)
     # Adding 1 to the bits is a step in magnitude, because the sign is a separate bit.
-    stepped = select(back.abs() < size, bits + 1, bits - 1).bits_as(dtypes.f32)
-    return select(inexact, stepped, near)
+    neighbour = select(back.abs() < size, bits + 1, bits - 1).bits_as(dtypes.f32)
+    return select(inexact, neighbour, near)

@@ -94,17 +94,17 @@ def acosh(x: Number) -> Number:
     square = small.fma(small, double)
     near = square.sqrt()
     # The rounding errors of the square and its root; the former matters only for t < 2.
-    lost = residual(square, near, near) + small.fma(small, double - square)
-    error = select(near > 0.0, lost / (near + near), 0.0)
+    square_error = residual(square, near, near) + small.fma(small, double - square)
+    error = select(near > 0.0, square_error / (near + near), 0.0)
     return select(x < 1.0, math.nan, _log1p_or_twice(t, small, near, error))
 
 
-def _log1p_or_twice(t: Number, a: Number, b: Number, beside: Number) -> Number:
-    """log(1 + a + b + beside), or log(2 (1 + t)) for a large t."""
+def _log1p_or_twice(t: Number, a: Number, b: Number, addend: Number) -> Number:
+    """log(1 + a + b + addend), or log(2 (1 + t)) for a large t."""
     large = ~(t < LARGE)
     total = a + b
     back = total - a
-    error = (a - (total - back)) + (b - back) + beside
+    error = (a - (total - back)) + (b - back) + addend
     logarithm = _log1p_of_sum(select(large, t, total), select(large, 0.0, error))
     return logarithm + select(large, t.like(LN2), 0.0)
 
@@ -120,8 +120,8 @@ def atanh(x: Number) -> Number:
     double, below = size + size, 1.0 - size
     quotient = double / below
     # The rounding errors of the division and the difference; not finite at 1.
-    lost = residual(double, quotient, below) + quotient * (size - (1.0 - below))
-    error = lost / below
+    remainder = residual(double, quotient, below) + quotient * (size - (1.0 - below))
+    error = remainder / below
     known = select(error.abs() < math.inf, error, 0.0)
     return (_log1p_of_sum(quotient, known) * 0.5).copysign(x)
 
@@ -177,13 +177,13 @@ def _log2_in_two(x: Number) -> Pair:
     factor_rest = (third - (factor - 2.0)) + third_rest
     log = s * factor
     log_rest = s.fma(factor, -log) + s.fma(factor_rest, s_rest * factor)
-    scaled = log * LOG2E
-    scaled_rest = log.fma(LOG2E, -scaled)
-    scaled_rest = scaled_rest + log.fma(F64.log2e_low, log_rest * LOG2E)
-    total = n + scaled
-    error = (scaled - (total - n)) + scaled_rest
-    rounded = total + error  # the rest is less than a rounding error
-    return rounded, (total - rounded) + error
+    product = log * LOG2E
+    product_rest = log.fma(LOG2E, -product)
+    product_rest = product_rest + log.fma(F64.log2e_low, log_rest * LOG2E)
+    total = n + product
+    error = (product - (total - n)) + product_rest
+    high = total + error  # the rest is less than a rounding error
+    return high, (total - high) + error
 
 
 def cbrt(x: Number) -> Number:
@@ -203,21 +203,21 @@ def _positive_root(x: Number) -> Number:
     bits = select(small, x * 2.0**lift, x).bits()
     # The exponent is biased by a multiple of 3; a product that is exact enough gives a third of it.
     above = -form.bias % 3
-    biased = (bits >> form.mantissa) + above
-    third = (biased * 21846) >> 16
-    remainder = biased - third * 3
+    exponent = (bits >> form.mantissa) + above
+    third = (exponent * 21846) >> 16
+    remainder = exponent - third * 3
     fraction = bits & ((1 << form.mantissa) - 1)
     m = (fraction | (form.bias << form.mantissa)).bits_as(x.dtype)
-    scaled = (fraction | ((remainder + form.bias) << form.mantissa)).bits_as(x.dtype)
+    radicand = (fraction | ((remainder + form.bias) << form.mantissa)).bits_as(x.dtype)
     shrunk = select(remainder.equals(1), x.like(2.0 ** (-1 / 3)), 2.0 ** (-2 / 3))
     p = horner(m - 1.5, INVERSE_CBRT) * select(remainder.equals(0), x.like(1.0), shrunk)
     if not x.is_single:
-        p = p.fma((1.0 - scaled * p * p * p) * (1.0 / 3.0), p)
+        p = p.fma((1.0 - radicand * p * p * p) * (1.0 / 3.0), p)
     square = p * p
-    near = scaled * square
+    near = radicand * square
     power = near * near
-    lost = power.fma(near, -scaled) + near.fma(near, -power) * near
-    exact = near - lost * (square * (1.0 / 3.0))
+    excess = power.fma(near, -radicand) + near.fma(near, -power) * near
+    exact = near - excess * (square * (1.0 / 3.0))
     middle = (form.bias + above) // 3
     q = third - select(small, third.like(middle + lift // 3), middle)
     return exact * e.power_of_two(q)
@@ -275,9 +275,9 @@ def _circular(x: Number, name: str, quarters: int) -> Number:
     wide = x.convert(dtypes.f64)
     sine, cosine, n = _sin_cos(wide, x.is_single)
     n = n + quarters
-    chosen = select((n & 1).equals(0), sine[0], cosine[0])
-    signed = (chosen.bits() ^ ((n & 2) << 62)).bits_as(dtypes.f64)
-    return _unless_large(wide, name, signed).convert(x.dtype)
+    magnitude = select((n & 1).equals(0), sine[0], cosine[0])
+    value = (magnitude.bits() ^ ((n & 2) << 62)).bits_as(dtypes.f64)
+    return _unless_large(wide, name, value).convert(x.dtype)
 
 
 def tan(x: Number) -> Number:
@@ -311,8 +311,8 @@ def _sin_cos(x: Number, narrow: bool) -> tuple[Pair, Pair, Number]:
     product = n * HALF_PI[1]
     r = high - product
     back = high - r
-    lost = (high - (r + back)) + (back - product)
-    low = n.fma(-HALF_PI_REST, lost - n.fma(HALF_PI[1], -product))
+    error = (high - (r + back)) + (back - product)
+    low = n.fma(-HALF_PI_REST, error - n.fma(HALF_PI[1], -product))
     return _sin_kernel(r, low), _cos_kernel(r, low), turns
 
 

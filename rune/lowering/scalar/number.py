@@ -191,8 +191,8 @@ def halves(value: float, dtype: np.dtype) -> tuple[float, float]:
     (1.0, 0.0)
     """
     cut = 12 if dtype == dtypes.f32 else 27
-    rounded = np.asarray(value, dtype).reshape(1)
-    integers = rounded.view(np.int32 if dtype == dtypes.f32 else np.int64)
+    number = np.asarray(value, dtype).reshape(1)
+    integers = number.view(np.int32 if dtype == dtypes.f32 else np.int64)
     high = (integers & -(1 << cut)).view(dtype)
     return float(high[0]), value - float(high[0])
 

@@ -31,9 +31,9 @@ def with_sign(x: Number, y: Number, magnitude: Number) -> Number:
     is_integer = y.apply("floor").equals(y)
     half = y * 0.5
     odd = is_integer & ~half.apply("floor").equals(half) & (y.abs() < math.inf)
-    signed = select((x.bits() < 0) & odd, -magnitude, magnitude)
-    undefined = (x < 0.0) & (x > -math.inf) & ~is_integer & (y.abs() < math.inf)
-    power = select(undefined | x.is_nan() | y.is_nan(), math.nan, signed)
+    value = select((x.bits() < 0) & odd, -magnitude, magnitude)
+    is_undefined = (x < 0.0) & (x > -math.inf) & ~is_integer & (y.abs() < math.inf)
+    power = select(is_undefined | x.is_nan() | y.is_nan(), math.nan, value)
     unit = x.equals(1.0) | y.equals(0.0) | (x.abs().equals(1.0) & y.abs().equals(math.inf))
     return select(unit, 1.0, power)
 
@@ -71,8 +71,8 @@ def _log2(x: Number) -> Pair:
     first = s.short()
     # below = divisor + the errors of rounding m + 1 and of shortening it.
     divisor = below.short()
-    beside = m - (divisor - 1.0)
-    error = ((above - first * divisor) - first * beside) / below
+    divisor_rest = m - (divisor - 1.0)
+    error = ((above - first * divisor) - first * divisor_rest) / below
     square = first * first
     z = s * s
     coefficients = LOG_SERIES_F32 if x.is_single else LOG_F64
@@ -84,10 +84,10 @@ def _log2(x: Number) -> Pair:
     high = (product + product_rest).short()
     low = (product - high) + product_rest
     first, error = halves(TWO_THIRDS_LOG2E[0], x.dtype)
-    scaled = high * first
-    scaled_rest = high * (error + TWO_THIRDS_LOG2E[1]) + low * TWO_THIRDS_LOG2E[0]
-    total = (n + (scaled + scaled_rest)).short()
-    return total, ((n - total) + scaled) + scaled_rest
+    multiple = high * first
+    multiple_rest = high * (error + TWO_THIRDS_LOG2E[1]) + low * TWO_THIRDS_LOG2E[0]
+    total = (n + (multiple + multiple_rest)).short()
+    return total, ((n - total) + multiple) + multiple_rest
 
 
 def cbrt(x: Number) -> Number:
@@ -97,20 +97,20 @@ def cbrt(x: Number) -> Number:
     tiny = size < form.tiny
     # Where a device flushes denormals to 0, their bits still count units of the smallest one.
     units = size.bits().convert(x.dtype) * 2.0 ** (shift - form.mantissa - form.bias + 1)
-    scaled = select(tiny, units, size)
+    radicand = select(tiny, units, size)
     # A third of the bits is a third of the exponent, and nearly one of the mantissa's logarithm.
-    bits = scaled.bits()
+    bits = radicand.bits()
     start = bits / bits.like(3) + int((form.bias * 2 / 3 - 0.03306235651) * 2.0**form.mantissa)
     root = start.bits_as(x.dtype)
     for _ in range(2):
-        ratio = (scaled / root) / (root * root)
+        ratio = (radicand / root) / (root * root)
         root = root * ((ratio + ratio + 1.0) / (ratio + 2.0))
     # The square of a short number is exact.
     near = root.short()
-    quotient = scaled / (near * near)
+    quotient = radicand / (near * near)
     root = near + near * ((quotient - near) / (near + near + quotient))
-    rescaled = select(tiny, root * 2.0 ** (-shift // 3), root)
-    return select((size > 0.0) & (size < math.inf), rescaled.copysign(x), x)
+    result = select(tiny, root * 2.0 ** (-shift // 3), root)
+    return select((size > 0.0) & (size < math.inf), result.copysign(x), x)
 
 
 # --- remainders -------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def rem(x: Number, y: Number) -> Number:
         remainder.set(_float(residue.get(), place, x).copysign(x))
 
     ((b <= a) & (a < math.inf) & (b > 0.0)).when(divide)
-    defined = (a < math.inf) & (b > 0.0) & ~y.is_nan()
-    return select(defined, remainder.get(), select(x.is_nan(), x, select(y.is_nan(), y, math.nan)))
+    is_defined = (a < math.inf) & (b > 0.0) & ~y.is_nan()
+    return select(is_defined, remainder.get(), select(x.is_nan(), x, select(y.is_nan(), y, math.nan)))
 
 
 def _integer(x: Number) -> tuple[Number, Number]:
@@ -153,8 +153,8 @@ def _float(integer: Number, place: Number, like: Number) -> Number:
     width = 8 * integer.dtype.itemsize
     room = integer.apply("clz") - (width - 1 - mantissa)
     shift = select(room < place, room, place)
-    shifted, raise_by = integer << shift, place - shift
-    normal = (shifted >> mantissa).equals(1)
+    fraction, raise_by = integer << shift, place - shift
+    normal = (fraction >> mantissa).equals(1)
     # The bit above the fraction adds one to the exponent.
-    raised = select(normal, shifted + (raise_by << mantissa), shifted)
-    return raised.bits_as(like.dtype)
+    bits = select(normal, fraction + (raise_by << mantissa), fraction)
+    return bits.bits_as(like.dtype)

@@ -3,8 +3,8 @@
 Integer `div` truncates and `rem` takes the dividend's sign (x div 0 is -1, all bits set, and
 x rem 0 is x); `max` and `min` propagate NaN; `round` is half-to-even; shifts of at least the
 width give 0 (or the sign); `shr` follows the signedness of its dtype; comparisons give bool;
-`select(c, a, b)` is a where c holds. The primitive that lowers to an operation defines it in NumPy
-(kernel/scalar.py collects these definitions).
+`select(c, a, b)` is a where c holds, else b. The primitive that lowers to an operation defines it
+in NumPy (kernel/scalar.py collects these definitions).
 
 All operands of an operation have one dtype, except the condition of `select`. There are no complex
 numbers: lowering/legalize has replaced them by pairs.
@@ -51,8 +51,8 @@ class ScalarOp:
     arity: the number of operands;  dtypes: their dtypes, for `select` those after the condition
     cost: in vectorised additions; kernelize decides by it what to recompute
     instructions: decides which loops run in lanes, and how cores share the work
-    closed: formats that hold the result when they hold the operands, so that a wider register
-        needs no rounding after it
+    closed_dtypes: formats that hold the result when they hold the operands, so that a wider
+        register needs no rounding after it
     of_bits: whether the format's bits matter, so that no wider register can replace it
     is_exact: whether all executors give the same bits, so that constants may be folded
     sign: the infix operator in kernel code, C and WGSL
@@ -65,7 +65,7 @@ class ScalarOp:
     result: Result = Result.SAME
     cost: int = 1
     instructions: int = 1
-    closed: Dtypes = frozenset()
+    closed_dtypes: Dtypes = frozenset()
     of_bits: bool = False
     is_exact: bool = True
     sign: str = ""
@@ -94,8 +94,8 @@ def _function(name: str, cost: int, instructions: int, *forms: Form, arity: int 
     return ScalarOp(name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False, forms=forms)
 
 
-def _of(write: Write, accepted: Dtypes, *needs: Ability) -> Form:
-    return Form(write, accepted, frozenset(needs))
+def _of(write: Write, operand_dtypes: Dtypes, *needs: Ability) -> Form:
+    return Form(write, operand_dtypes, frozenset(needs))
 
 
 def _fused(write: Write) -> Form:
@@ -120,11 +120,11 @@ def _integers(write: Write, by_branches: Write) -> tuple[Form, ...]:
 
 def _count(name: str, by_words: Write, by_digits: Write) -> ScalarOp:
     forms = _of(by_words, _INTEGER - _WORDS, Ability.COUNTS), _of(by_digits, _INTEGER)
-    return ScalarOp(name, 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=forms)
+    return ScalarOp(name, 1, _INTEGER, closed_dtypes=_INTEGER, of_bits=True, forms=forms)
 
 
-def _bitwise(name: str, arity: int, *forms: Form, closed: Dtypes = frozenset(), sign: str = "") -> ScalarOp:
-    return ScalarOp(name, arity, _INTEGER, closed=closed, sign=sign, forms=forms)
+def _bitwise(name: str, arity: int, *forms: Form, closed_dtypes: Dtypes = frozenset(), sign: str = "") -> ScalarOp:
+    return ScalarOp(name, arity, _INTEGER, closed_dtypes=closed_dtypes, sign=sign, forms=forms)
 
 
 def _cipher_word(generator: Generator, number: int) -> ScalarOp:
@@ -169,25 +169,25 @@ _ROWS = (
         _REAL,
         cost=6,
         instructions=10,
-        closed=_INTEGER,
+        closed_dtypes=_INTEGER,
         sign="%",
         forms=(_plain(powers.rem), *_integers(integers.remainder, integers.remainder_by_branches)),
     ),
-    ScalarOp("neg", 1, _REAL, closed=_FLOATING, forms=(_of(floats.negative, _IEEE),)),
-    ScalarOp("abs", 1, _REAL, closed=_FLOATING, forms=(_of(integers.absolute, _INTEGER),)),
-    ScalarOp("sign", 1, _REAL, closed=_REAL, forms=(_plain(floats.sign), _of(integers.sign, _INTEGER))),
-    ScalarOp("max", 2, _ANY, closed=_ANY, forms=(_plain(floats.larger), _of(integers.larger, _BITS))),
-    ScalarOp("min", 2, _ANY, closed=_ANY, forms=(_plain(floats.smaller), _of(integers.smaller, _BITS))),
+    ScalarOp("neg", 1, _REAL, closed_dtypes=_FLOATING, forms=(_of(floats.negative, _IEEE),)),
+    ScalarOp("abs", 1, _REAL, closed_dtypes=_FLOATING, forms=(_of(integers.absolute, _INTEGER),)),
+    ScalarOp("sign", 1, _REAL, closed_dtypes=_REAL, forms=(_plain(floats.sign), _of(integers.sign, _INTEGER))),
+    ScalarOp("max", 2, _ANY, closed_dtypes=_ANY, forms=(_plain(floats.larger), _of(integers.larger, _BITS))),
+    ScalarOp("min", 2, _ANY, closed_dtypes=_ANY, forms=(_plain(floats.smaller), _of(integers.smaller, _BITS))),
     ScalarOp("pow", 2, _REAL, cost=30, instructions=60, is_exact=False, forms=_POWERS),
     ScalarOp("fma", 3, _FLOATING),
     # floats
-    ScalarOp("floor", 1, _FLOATING, closed=_FLOATING),
-    ScalarOp("ceil", 1, _FLOATING, closed=_FLOATING),
-    ScalarOp("round", 1, _FLOATING, closed=_FLOATING),
-    ScalarOp("trunc", 1, _FLOATING, closed=_FLOATING),
+    ScalarOp("floor", 1, _FLOATING, closed_dtypes=_FLOATING),
+    ScalarOp("ceil", 1, _FLOATING, closed_dtypes=_FLOATING),
+    ScalarOp("round", 1, _FLOATING, closed_dtypes=_FLOATING),
+    ScalarOp("trunc", 1, _FLOATING, closed_dtypes=_FLOATING),
     ScalarOp("sqrt", 1, _FLOATING, cost=6, instructions=5, forms=(_of(divisions.root, _F32),)),
-    ScalarOp("copysign", 2, _FLOATING, closed=_FLOATING),
-    ScalarOp("nextafter", 2, _FLOATING, closed=_FLOATING, of_bits=True, forms=(_of(floats.next_after, _IEEE),)),
+    ScalarOp("copysign", 2, _FLOATING, closed_dtypes=_FLOATING),
+    ScalarOp("nextafter", 2, _FLOATING, closed_dtypes=_FLOATING, of_bits=True, forms=(_of(floats.next_after, _IEEE),)),
     ScalarOp("is_finite", 1, _FLOATING, Result.BOOL),
     # functions
     _function("rsqrt", 8, 8, _plain(floats.reciprocal_root)),
@@ -216,12 +216,12 @@ _ROWS = (
     _function("erfc", 20, 60, _by_f64(fused.erfc_by_f64), _plain(errors.erfc)),
     _function("erf_inv", 30, 60, *_INVERSE_ERRORS),
     # bits
-    ScalarOp("and", 2, _BITS, closed=_BITS, sign="&"),
-    ScalarOp("or", 2, _BITS, closed=_BITS, sign="|"),
-    ScalarOp("xor", 2, _BITS, closed=_BITS, sign="^"),
+    ScalarOp("and", 2, _BITS, closed_dtypes=_BITS, sign="&"),
+    ScalarOp("or", 2, _BITS, closed_dtypes=_BITS, sign="|"),
+    ScalarOp("xor", 2, _BITS, closed_dtypes=_BITS, sign="^"),
     ScalarOp("not", 1, _BITS),
     _bitwise("shl", 2, *_integers(integers.shift_left, integers.shift_left_by_branches), sign="<<"),
-    _bitwise("shr", 2, _of(integers.shift_right, _INTEGER), closed=_INTEGER, sign=">>"),
+    _bitwise("shr", 2, _of(integers.shift_right, _INTEGER), closed_dtypes=_INTEGER, sign=">>"),
     _count("popcount", integers.count_ones_by_words, integers.count_ones),
     _count("clz", integers.leading_zeros_by_words, integers.leading_zeros),
     ScalarOp("bitcast", 1, _ANY, Result.STATED),
@@ -233,7 +233,7 @@ _ROWS = (
     _comparison("le", "<="),
     _comparison("gt", ">"),
     _comparison("ge", ">="),
-    ScalarOp("select", 3, _ANY, closed=_ANY),
+    ScalarOp("select", 3, _ANY, closed_dtypes=_ANY),
 )
 
 OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
@@ -242,11 +242,11 @@ OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
 # outside of the integer's range, and for denormals converted to another format. A quotient and a
 # root of floats may be off by a few ulps, and take numbers from 1 to 4.
 _PARTIAL_ROWS = (
-    ScalarOp("quotient", 2, _REAL, closed=_INTEGER),
+    ScalarOp("quotient", 2, _REAL, closed_dtypes=_INTEGER),
     ScalarOp("root", 1, _FLOATING),
-    ScalarOp("remainder", 2, _INTEGER, closed=_INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
+    ScalarOp("remainder", 2, _INTEGER, closed_dtypes=_INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
     ScalarOp("shift_left", 2, _INTEGER),
-    ScalarOp("shift_right", 2, _INTEGER, closed=_INTEGER),
+    ScalarOp("shift_right", 2, _INTEGER, closed_dtypes=_INTEGER),
     ScalarOp("integer_part", 1, _FLOATING, Result.STATED),
     ScalarOp("nearest", 1, _FLOATING, Result.STATED),
 )

@@ -144,10 +144,10 @@ def _moderate(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
     """n times each part is exact; `low` keeps the rounding errors of the differences."""
     n, integer = nearest(size * (2.0 / math.pi))
     first = size - n * form.parts[0]
-    second, lost = _less(first, n * form.parts[1])
-    high, also_lost = _less(second, n * form.parts[2])
+    second, error = _less(first, n * form.parts[1])
+    high, second_error = _less(second, n * form.parts[2])
     parts[0].set(high)
-    parts[1].set((lost + also_lost) - n * form.parts[3])
+    parts[1].set((error + second_error) - n * form.parts[3])
     parts[2].set(integer.bits_as(form.word))
 
 
@@ -163,6 +163,7 @@ def _large(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
     fraction, turns, negative = _fraction(size, form, width)
     shift = fraction[0].apply("clz")
     bits = (fraction[0] << shift) | (fraction[1] >> (width - shift))
+    # With half of the mantissa's bits, the high part has an exact product with a half of π/2.
     cut = width - (12 if size.is_single else 26)
     unit = power_of_two((-width - shift).bits_as(size.bits().dtype))
     high = (bits & -(1 << cut)).convert(size.dtype) * unit
@@ -171,9 +172,9 @@ def _large(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
     product = high * first
     tail = high * (second + HALF_PI[1]) + low * HALF_PI[0]
     r = product + tail
-    lost = (product - r) + tail
+    error = (product - r) + tail
     parts[0].set(select(negative, -r, r))
-    parts[1].set(select(negative, -lost, lost))
+    parts[1].set(select(negative, -error, error))
     parts[2].set(turns)
 
 
@@ -206,10 +207,10 @@ def _window(position: Number, form: Reduction, width: int) -> list[Number]:
 
 def _entry(index: Number, table: Sequence[int], width: int) -> Number:
     """An entry of a small table."""
-    chosen = index.like(table[0])
+    entry = index.like(table[0])
     for k, word in enumerate(table[1:], 1):
-        chosen = select(index.equals(k), index.like(word % (1 << width)), chosen)
-    return chosen
+        entry = select(index.equals(k), index.like(word % (1 << width)), entry)
+    return entry
 
 
 def _high_product(a: Number, b: Number, width: int) -> Number:
@@ -232,10 +233,10 @@ def sin(x: Number) -> Number:
 
 def _odd(x: Number, magnitude: Number) -> Number:
     """The value of an odd function for x from that for |x|."""
-    signed = select(x.bits() < 0, -magnitude, magnitude)
+    value = select(x.bits() < 0, -magnitude, magnitude)
     # A tiny number gives itself, -0 and denormals included.
     tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
-    return _of_finite(x, select(tiny, x, signed))
+    return _of_finite(x, select(tiny, x, value))
 
 
 def cos(x: Number) -> Number:
@@ -245,8 +246,8 @@ def cos(x: Number) -> Number:
 
 def _circular(r: Remainder, quarters: int) -> Number:
     turns = r.turns + quarters
-    chosen = select((turns & 1).equals(0), _sine(r)[0], _cosine(r)[0])
-    return select((turns & 2).equals(0), chosen, -chosen)
+    value = select((turns & 1).equals(0), _sine(r)[0], _cosine(r)[0])
+    return select((turns & 2).equals(0), value, -value)
 
 
 def _of_finite(x: Number, value: Number) -> Number:
@@ -315,8 +316,8 @@ def atan(x: Number) -> Number:
     steep = size > 1.0
     high, low = _atan_unit(select(steep, 1.0 / size, size))
     half = _parts(HALF_PI, 1.0, x.dtype)
-    turned, turned_low = _sum(x.like(half[0]), x.like(half[1]), -high, -low)
-    angle = select(steep, turned + turned_low, high + low)
+    difference, difference_low = _sum(x.like(half[0]), x.like(half[1]), -high, -low)
+    angle = select(steep, difference + difference_low, high + low)
     tiny = size < 2.0 ** -(format_of(x).mantissa // 2 + 2)
     return select(tiny, x, select(size.is_nan(), x, angle.copysign(x)))
 

@@ -35,9 +35,9 @@ def _type(rows: ArrayType, places: ArrayType, updates: ArrayType, *, combine: st
 
 
 def _reference(rows: np.ndarray, places: np.ndarray, updates: np.ndarray, *, combine: str) -> np.ndarray:
-    changed, inside = rows.copy(), places < len(rows)
-    COMBINE[combine].function.at(changed, places[inside], updates[inside])
-    return changed
+    result, inside = rows.copy(), places < len(rows)
+    COMBINE[combine].function.at(result, places[inside], updates[inside])
+    return result
 
 
 def _loops(rows: ArrayType, places: ArrayType, updates: ArrayType, *, combine: str) -> Loops:

@@ -2,8 +2,8 @@
 
 The updates are sorted, stably, by the rows that they change. If they overwrite, the last update of
 each row is written. Others are combined in chunks: a thread walks the updates of one chunk, and
-changes each row whose updates all lie inside. The rest at both ends, of rows that continue in the
-neighbouring chunks, becomes an update of the same row for the next level, which has fewer updates.
+changes each row whose updates all lie inside. What it combines at both ends, of rows that continue
+in the neighbouring chunks, becomes an update of the row on the next level, which has fewer updates.
 
     places    0 0 2 | 2 2 3 | 3 3 3        changed here: 0
     ends      . 2   | 2 3   | 3 .          a chunk leaves its first and its last row
@@ -37,12 +37,13 @@ CHUNK = 64  # updates that one thread walks
 LAST = 256  # updates of the last level, at most, where one thread walks all
 
 
-def change_by_sorting(combine: str | None, how: Tiles, rows: Value, places: Value, updates: Value) -> Value:
+def change_by_sorting(combine: str | None, tiling: Tiles, rows: Value, places: Value, updates: Value) -> Value:
     """Rows [S, W] changed at places [U] by updates [U, W], those of one row in their order."""
     most = dims.bounds(type_of(rows).shape[0])[1]
+    # S itself is a place, too: that of updates which are dropped.
     bits = 31 if most is None else most.bit_length()
     word = Word(bitcast(places, dtype=dtypes.u32), bits)
-    places, order = sort_words(word, None, how, (KEY, ORDER))
+    places, order = sort_words(word, None, tiling, (KEY, ORDER))
     if combine is None:
         return write_last(rows, places, order, updates)
     rows, *entries = _level(combine, rows, places, order, updates)
@@ -79,11 +80,11 @@ def _combine_reference(
 ) -> tuple[np.ndarray, ...]:
     *order, updates = values
     updates = updates[order[0]] if order else updates
-    changed, places, inside = rows.copy(), places.astype(np.int64), places < len(rows)
+    result, places, inside = rows.copy(), places.astype(np.int64), places < len(rows)
     function = COMBINE[combine].function
     if not chunk:
-        function.at(changed, places[inside], updates[inside])
-        return (changed,)
+        function.at(result, places[inside], updates[inside])
+        return (result,)
     count = -(-len(places) // chunk)
     end_places = np.zeros(2 * count, np.uint32)
     ends = np.full((2 * count, rows.shape[1]), _neutral(combine, rows.dtype).value)
@@ -98,8 +99,8 @@ def _combine_reference(
             elif places[n] == before:
                 ends[2 * k] = function(ends[2 * k], updates[n])
             elif inside[n]:
-                changed[places[n]] = function(changed[places[n]], updates[n])
-    return changed, end_places, ends
+                result[places[n]] = function(result[places[n]], updates[n])
+    return result, end_places, ends
 
 
 def _neutral(combine: str, dtype: np.dtype) -> Const:
@@ -171,9 +172,9 @@ def _last_type(rows: ArrayType, places: ArrayType, order: ArrayType, updates: Ar
 
 
 def _last_reference(rows: np.ndarray, places: np.ndarray, order: np.ndarray, updates: np.ndarray) -> np.ndarray:
-    changed, inside = rows.copy(), places < len(rows)
-    changed[places[inside]] = updates[order[inside]]
-    return changed
+    result, inside = rows.copy(), places < len(rows)
+    result[places[inside]] = updates[order[inside]]
+    return result
 
 
 def _last_loops(rows: ArrayType, places: ArrayType, order: ArrayType, updates: ArrayType) -> Loops:

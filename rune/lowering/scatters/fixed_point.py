@@ -127,9 +127,9 @@ def _sums_reference(
 ) -> np.ndarray:
     inside = places < len(marks)
     numbers = _integers(updates[inside].astype(np.float32), marks[places[inside]], room)
-    changed = sums.copy()
-    np.add.at(changed, places[inside], numbers)
-    return changed
+    result = sums.copy()
+    np.add.at(result, places[inside], numbers)
+    return result
 
 
 def _integers(terms: np.ndarray, marks: np.ndarray, room: int) -> np.ndarray:
@@ -181,8 +181,8 @@ def _rounded_reference(elements: np.ndarray, marks: np.ndarray, sums: np.ndarray
     with np.errstate(all="ignore"):
         finite = np.ldexp(total.astype(np.float32), largest - 126 - room)
     special = np.where(total & (1 << 32) - 1, np.where(total >> 32, np.nan, np.inf), -np.inf)
-    changed = np.where(largest == INFINITE, special, finite).astype(np.float32)
-    return np.where((marks & 1 == 0) & (sums == 0), elements, changed)
+    result = np.where(largest == INFINITE, special, finite).astype(np.float32)
+    return np.where((marks & 1 == 0) & (sums == 0), elements, result)
 
 
 def _rounded_loops(elements: ArrayType, marks: ArrayType, sums: ArrayType, *, room: int) -> Loops:

@@ -112,60 +112,60 @@ def bits_of(x: ArrayType, load: str) -> str:
     return load if x.dtype == dtypes.u32 else f"bitcast_u32({load})"
 
 
-def digits_of(x: np.ndarray, how: Digits) -> np.ndarray:
+def digits_of(x: np.ndarray, layout: Digits) -> np.ndarray:
     """Rows of digits."""
     bits = x.reshape(-1, x.shape[-1]).view(np.uint32)
     if x.dtype == dtypes.i32:
         bits = bits + np.uint32(SIGN)
     elif x.dtype == dtypes.f32:
         above = bits & np.uint32(SIGN - 1)
-        turned = np.where(bits >= SIGN, ~bits, bits + np.uint32(SIGN))
-        bits = np.where(above == 0, np.uint32(SIGN), np.where(above > 0x7F800000, np.uint32(GREATEST), turned))
-    return ((bits >> np.uint32(how.shift)) & np.uint32(how.count - 1)).astype(np.int64)
+        ordered_bits = np.where(bits >= SIGN, ~bits, bits + np.uint32(SIGN))
+        bits = np.where(above == 0, np.uint32(SIGN), np.where(above > 0x7F800000, np.uint32(GREATEST), ordered_bits))
+    return ((bits >> np.uint32(layout.shift)) & np.uint32(layout.count - 1)).astype(np.int64)
 
 
 # --- counting ---------------------------------------------------------------------------------
 
 
 def _counts_type(x: ArrayType, *, numbers: Numbers) -> ArrayType:
-    how, (*rows, size) = Digits(*numbers), x.shape
-    return ArrayType((*rows, how.count * how.tiles(size)), dtypes.i32)
+    layout, (*rows, size) = Digits(*numbers), x.shape
+    return ArrayType((*rows, layout.count * layout.tiles(size)), dtypes.i32)
 
 
 def _counts_reference(x: np.ndarray, *, numbers: Numbers) -> np.ndarray:
-    how = Digits(*numbers)
-    digits, size = digits_of(x, how), x.shape[-1]
-    table = np.zeros((len(digits), how.count, int(how.tiles(size))), np.int32)
-    np.add.at(table, (np.arange(len(digits))[:, None], digits, np.arange(size) // how.tile), 1)
+    layout = Digits(*numbers)
+    digits, size = digits_of(x, layout), x.shape[-1]
+    table = np.zeros((len(digits), layout.count, int(layout.tiles(size))), np.int32)
+    np.add.at(table, (np.arange(len(digits))[:, None], digits, np.arange(size) // layout.tile), 1)
     return table.reshape(*x.shape[:-1], -1)
 
 
 def _counts_loops(x: ArrayType, *, numbers: Numbers) -> Loops:
-    how = Digits(*numbers)
-    inside = how.inside(x, how.element)
+    layout = Digits(*numbers)
+    inside = layout.inside(x, layout.element)
     text = f"""
-        alloc table: i32[{how.count}] shared
-        for t in {how.threads} workgroup {{
-          alloc words: u32[{how.items}] local
-          for e in {how.items} serial {{
-            store words[e] = {bits_of(x, f"x0[{how.at(x, how.element)} if {inside}]")}
+        alloc table: i32[{layout.count}] shared
+        for t in {layout.threads} workgroup {{
+          alloc words: u32[{layout.items}] local
+          for e in {layout.items} serial {{
+            store words[e] = {bits_of(x, f"x0[{layout.at(x, layout.element)} if {inside}]")}
           }}
-          for q in {-(-how.count // how.threads)} serial {{
-            if index({how.threads}*q + t) < {how.count}_i64 {{ store table[{how.threads}*q + t] = 0_i32 }}
+          for q in {-(-layout.count // layout.threads)} serial {{
+            if index({layout.threads}*q + t) < {layout.count}_i64 {{ store table[{layout.threads}*q + t] = 0_i32 }}
           }}
           barrier
-          for e in {how.items} serial {{
-            {how.digit(x, "words[e]")}
+          for e in {layout.items} serial {{
+            {layout.digit(x, "words[e]")}
             if {inside} {{ atomic table[g] add= 1_i32 }}
           }}
           barrier
-          for q in {-(-how.count // how.threads)} serial {{
-            if index({how.threads}*q + t) < {how.count}_i64 {{
-              store y0[{how.entry(x, f"({how.threads}*q + t)")}] = table[{how.threads}*q + t]
+          for q in {-(-layout.count // layout.threads)} serial {{
+            if index({layout.threads}*q + t) < {layout.count}_i64 {{
+              store y0[{layout.entry(x, f"({layout.threads}*q + t)")}] = table[{layout.threads}*q + t]
             }}
           }}
         }}"""
-    return Loops(how.over_tiles(x, text))
+    return Loops(layout.over_tiles(x, text))
 
 
 count_digits = Primitive("count_digits", "sorting", _counts_type, _counts_reference, lower=Written(_counts_loops))
@@ -188,6 +188,7 @@ def _starts_loops(counts: ArrayType, *, count: int) -> Loops:
     *rows, size = counts.shape
     tiles = size // count
     most = dims.bounds(tiles)[1]
+    # One subgroup is enough for as many tiles as it has threads.
     threads = SCANNERS if most is None or most > SUBGROUP else SUBGROUP
     at = f"({tiles})*d + {threads}*k + t"
     inside = f"index({threads}*k + t) < index({tiles})"
@@ -215,6 +216,7 @@ def _starts_loops(counts: ArrayType, *, count: int) -> Loops:
 def scan_steps(threads: int, names: Sequence[str]) -> tuple[str, int]:
     """Steps that scan arrays over the threads, and the copy, 0 or 1, that has the sums."""
     steps: list[str] = []
+    # Each step writes the other copy, or a thread would overwrite what another one still reads.
     source, distance = 0, 1
     while distance < threads:
         for name in names:

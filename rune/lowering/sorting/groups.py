@@ -62,8 +62,8 @@ def _move_reference(
 
 
 def _move_loops(x: ArrayType, *others: ArrayType, numbers: Numbers, results: tuple[str, ...]) -> Loops:
-    how = Digits(*numbers)
-    return Loops(how.over_tiles(x, _Move(x, how, results).text))
+    layout = Digits(*numbers)
+    return Loops(layout.over_tiles(x, _Move(x, layout, results).text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,37 +71,37 @@ class _Move:
     """The kernel that moves the elements of a tile, as text."""
 
     x: ArrayType
-    how: Digits
+    layout: Digits
     results: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        how, size = self.how, self.how.subgroups * self.how.count
+        layout, size = self.layout, self.layout.subgroups * self.layout.count
         return f"""
         alloc masks: u32[{size}] shared
         alloc counters: i32[{size}] shared
-        alloc area: u32[{how.tile}] shared
-        alloc offsets: i32[{how.count}] shared
-        alloc part0: i32[{how.threads}] shared
-        alloc part1: i32[{how.threads}] shared
+        alloc area: u32[{layout.tile}] shared
+        alloc offsets: i32[{layout.count}] shared
+        alloc part0: i32[{layout.threads}] shared
+        alloc part1: i32[{layout.threads}] shared
         {self.totals}
-        for t in {how.threads} workgroup {{
-          alloc words: u32[{how.items}] local
-          alloc ranks: i32[{how.items}] local
-          for e in {how.items} serial {{
+        for t in {layout.threads} workgroup {{
+          alloc words: u32[{layout.items}] local
+          alloc ranks: i32[{layout.items}] local
+          for e in {layout.items} serial {{
             store words[e] = {bits_of(self.x, f"x0[{self.at} if {self.is_there}]")}
           }}
-          for q in {size // how.threads} serial {{
-            store masks[{how.threads}*q + t] = 0_u32
-            store counters[{how.threads}*q + t] = 0_i32
+          for q in {size // layout.threads} serial {{
+            store masks[{layout.threads}*q + t] = 0_u32
+            store counters[{layout.threads}*q + t] = 0_i32
           }}
           barrier
           {self.ranks}
           barrier
           {self.starts}
           barrier
-          for e in {how.items} serial {{
-            {how.digit(self.x, "words[e]")}
+          for e in {layout.items} serial {{
+            {layout.digit(self.x, "words[e]")}
             store ranks[e] = ranks[e] + counters[{self.counter}]
           }}
           {self.writes}
@@ -109,21 +109,21 @@ class _Move:
 
     @property
     def totals(self) -> str:
-        if self.how.is_one_tile(self.x.shape[-1]):
+        if self.layout.is_one_tile(self.x.shape[-1]):
             return ""
-        return "\n".join(f"alloc whole{k}: i32[{self.how.threads}] shared" for k in range(2))
+        return "\n".join(f"alloc whole{k}: i32[{self.layout.threads}] shared" for k in range(2))
 
     @property
     def at(self) -> str:
-        return self.how.at(self.x, self.how.element)
+        return self.layout.at(self.x, self.layout.element)
 
     @property
     def is_there(self) -> str:
-        return self.how.inside(self.x, self.how.element)
+        return self.layout.inside(self.x, self.layout.element)
 
     @property
     def counter(self) -> str:
-        return f"{self.how.count}*(t // {SUBGROUP}) + g"
+        return f"{self.layout.count}*(t // {SUBGROUP}) + g"
 
     @property
     def ranks(self) -> str:
@@ -131,8 +131,8 @@ class _Move:
         wait = f"barrier, of {SUBGROUP}"
         return f"""
           bit: u32 = 1_u32 << u32(index(t % {SUBGROUP}))
-          for e in {self.how.items} serial {{
-            {self.how.digit(self.x, "words[e]")}
+          for e in {self.layout.items} serial {{
+            {self.layout.digit(self.x, "words[e]")}
             is_there: bool = {self.is_there}
             if is_there {{ atomic masks[{self.counter}] add= bit }}
             {wait}
@@ -152,26 +152,26 @@ class _Move:
     def starts(self) -> str:
         """Where the elements of a digit and subgroup start in the tile, and the offset from there
         to the place of a digit's elements in the row."""
-        how = self.how
-        per_thread = -(-how.count // how.threads)
+        layout = self.layout
+        per_thread = -(-layout.count // layout.threads)
         digit = f"{per_thread}*t + q"
-        over = f"for q in {per_thread} serial {{ if index({digit}) < {how.count}_i64 {{"
-        is_one = how.is_one_tile(self.x.shape[-1])
-        steps, last = scan_steps(how.threads, ("part",) if is_one else ("part", "whole"))
+        loop_head = f"for q in {per_thread} serial {{ if index({digit}) < {layout.count}_i64 {{"
+        is_one = layout.is_one_tile(self.x.shape[-1])
+        steps, last = scan_steps(layout.threads, ("part",) if is_one else ("part", "whole"))
         first = 1 if ORDER not in self.results else 2
-        total = "" if is_one else f"all = all + x{first + 1}[{how.count}*r + {digit}]"
+        total = "" if is_one else f"all = all + x{first + 1}[{layout.count}*r + {digit}]"
         offset = "0_i32"
         if not is_one:
-            offset = f"(x{first}[{how.entry(self.x, f'({digit})')}] + ahead) - start"
-        ahead = "" if is_one else f"var ahead: i32 = whole{last}[t - 1 if index(t) > 0_i64]"
-        further = "" if is_one else f"ahead = ahead + x{first + 1}[{how.count}*r + {digit}]"
+            offset = f"(x{first}[{layout.entry(self.x, f'({digit})')}] + ahead) - start"
+        declaration = "" if is_one else f"var ahead: i32 = whole{last}[t - 1 if index(t) > 0_i64]"
+        addition = "" if is_one else f"ahead = ahead + x{first + 1}[{layout.count}*r + {digit}]"
         return f"""
           var sum: i32 = 0_i32
           {"" if is_one else "var all: i32 = 0_i32"}
-          {over}
-            for v in {how.subgroups} serial {{
-              number: i32 = counters[{how.count}*v + {digit}]
-              store counters[{how.count}*v + {digit}] = sum
+          {loop_head}
+            for v in {layout.subgroups} serial {{
+              number: i32 = counters[{layout.count}*v + {digit}]
+              store counters[{layout.count}*v + {digit}] = sum
               sum = sum + number
             }}
             {total}
@@ -181,33 +181,33 @@ class _Move:
           barrier
           {steps}
           behind: i32 = part{last}[t - 1 if index(t) > 0_i64]
-          {ahead}
-          {over}
+          {declaration}
+          {loop_head}
             start: i32 = behind + counters[{digit}]
-            for v in {how.subgroups} serial {{ update counters[{how.count}*v + {digit}] add= behind }}
+            for v in {layout.subgroups} serial {{ update counters[{layout.count}*v + {digit}] add= behind }}
             store offsets[{digit}] = {offset}
-            {further}
+            {addition}
           }} }}"""
 
     @property
     def writes(self) -> str:
         """Sort the elements of the tile, write each run to its place, then move the positions."""
-        how, size = self.how, self.x.shape[-1]
-        place = f"{how.threads}*e + t"
+        layout, size = self.layout, self.x.shape[-1]
+        place = f"{layout.threads}*e + t"
         keys = next((f"store y{k}[{{to}}] = {{value}}" for k, r in enumerate(self.results) if r == KEY), "")
         value = "area[{0}]" if self.x.dtype == dtypes.u32 else f"bitcast_{dtypes.short(self.x.dtype)}(area[{{0}}])"
         store = keys.format(to=f"({size})*r + to", value=value.format(place))
         text = f"""
-          for e in {how.items} serial {{
+          for e in {layout.items} serial {{
             if {self.is_there} {{
-              place: i32 in 0..{how.tile - 1} = ranks[e]
+              place: i32 in 0..{layout.tile - 1} = ranks[e]
               store area[place] = words[e]
             }}
           }}
           barrier
-          for e in {how.items} serial {{
-            if {how.inside(self.x, place)} {{
-              {how.digit(self.x, f"area[{place}]")}
+          for e in {layout.items} serial {{
+            if {layout.inside(self.x, place)} {{
+              {layout.digit(self.x, f"area[{place}]")}
               to: i32 in 0..{size - 1} = offsets[g] + i32(index({place}))
               store words[e] = bitcast_u32(to)
               {store}
@@ -217,20 +217,20 @@ class _Move:
         return text + "".join(self.moves_along(k, result) for k, result in others)
 
     def moves_along(self, number: int, result: str) -> str:
-        how, size = self.how, self.x.shape[-1]
-        place = f"{how.threads}*e + t"
-        value = f"i32(index({how.tile}*p + {how.element}))" if result == POSITIONS else f"x1[{self.at}]"
+        layout, size = self.layout, self.x.shape[-1]
+        place = f"{layout.threads}*e + t"
+        value = f"i32(index({layout.tile}*p + {layout.element}))" if result == POSITIONS else f"x1[{self.at}]"
         return f"""
           barrier
-          for e in {how.items} serial {{
+          for e in {layout.items} serial {{
             if {self.is_there} {{
-              place: i32 in 0..{how.tile - 1} = ranks[e]
+              place: i32 in 0..{layout.tile - 1} = ranks[e]
               store area[place] = bitcast_u32({value})
             }}
           }}
           barrier
-          for e in {how.items} serial {{
-            if {how.inside(self.x, place)} {{
+          for e in {layout.items} serial {{
+            if {layout.inside(self.x, place)} {{
               to: i32 in 0..{size - 1} = bitcast_i32(words[e])
               store y{number}[({size})*r + to] = bitcast_i32(area[{place}])
             }}
@@ -243,7 +243,7 @@ move_by_groups = Primitive(
 )
 
 
-# --- the whole --------------------------------------------------------------------------------
+# --- passes -----------------------------------------------------------------------------------
 
 
 def sort_by_groups(
@@ -258,19 +258,20 @@ def sort_by_groups(
     passes = -(-bits // BITS)
     values: dict[str, Value] = {KEY: x} if order is None else {KEY: x, ORDER: order}
     for number in range(passes):
+        # As few passes as digits of BITS bits allow, with digits of nearly the same width.
         shift = bits * number // passes
         numbers = (shift, max(FEWEST, bits * (number + 1) // passes - shift), *tiles)
         is_last = number == passes - 1
-        wanted = [name for name in (KEY, ORDER) if name in results or (name == KEY and not is_last)]
-        values = dict(zip(wanted, _pass(values, numbers, wanted), strict=True))
+        result_names = [name for name in (KEY, ORDER) if name in results or (name == KEY and not is_last)]
+        values = dict(zip(result_names, _pass(values, numbers, result_names), strict=True))
     return [values[name] for name in results]
 
 
-def _pass(values: Mapping[str, Value], numbers: Numbers, wanted: Sequence[str]) -> list[Value]:
-    how, key = Digits(*numbers), values[KEY]
+def _pass(values: Mapping[str, Value], numbers: Numbers, result_names: Sequence[str]) -> list[Value]:
+    layout, key = Digits(*numbers), values[KEY]
     starts: Sequence[Value] = ()
-    if not how.is_one_tile(type_of(key).shape[-1]):
-        starts = digit_starts(count_digits(key, numbers=numbers), count=how.count)
-    names = tuple(POSITIONS if name not in values else name for name in wanted)
+    if not layout.is_one_tile(type_of(key).shape[-1]):
+        starts = digit_starts(count_digits(key, numbers=numbers), count=layout.count)
+    names = tuple(POSITIONS if name not in values else name for name in result_names)
     operands = [values[name] for name in (KEY, ORDER) if name in values]
     return move_by_groups(*operands, *starts, numbers=numbers, results=names)

@@ -56,15 +56,15 @@ def tiles(target: Target) -> Tiles:
     counts_together = has_atomic(target, "add", dtypes.i32) and has_atomic(target, "add", dtypes.u32)
     if not target.is_processor and counts_together:
         for threads in GROUPS:
-            how = Tiles(threads, threads * ITEMS[-1])
-            if threads <= target.threads_per_workgroup and shared_bytes(how) <= target.shared_bytes:
-                return how
+            tiling = Tiles(threads, threads * ITEMS[-1])
+            if threads <= target.threads_per_workgroup and shared_bytes(tiling) <= target.shared_bytes:
+                return tiling
     return Tiles(1, PROCESSOR_TILE)
 
 
-def shared_bytes(how: Tiles) -> int:
+def shared_bytes(tiling: Tiles) -> int:
     """The shared memory of a group of threads for a pass by digits of eight bits [B]."""
-    return Digits(0, BITS, how.threads, how.tile // how.threads).shared_bytes
+    return Digits(0, BITS, tiling.threads, tiling.tile // tiling.threads).shared_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +78,31 @@ class Word:
     bits: int
 
 
-def sort_words(word: Word, order: Value | None, how: Tiles, results: Sequence[str]) -> list[Value]:
+def sort_words(word: Word, order: Value | None, tiling: Tiles, results: Sequence[str]) -> list[Value]:
     """Sort words along the last axis, stably. results: which of KEY and ORDER to return.
 
     order: the positions of the words, or None if they are 0, 1, 2, ...
     """
-    if how.threads > 1:
-        return sort_by_groups(word.value, word.bits, _group(type_of(word.value), how), order, results)
+    if tiling.threads > 1:
+        return sort_by_groups(word.value, word.bits, _group(type_of(word.value), tiling), order, results)
     orders: list[Value] = []
     if ORDER in results:
         orders = [positions_like(word.value) if order is None else order]
-    values: dict[str, Value] = dict(zip((KEY, ORDER), _sorted_by_one(word, orders, how.tile), strict=False))
+    values: dict[str, Value] = dict(zip((KEY, ORDER), _sorted_by_one(word, orders, tiling.tile), strict=False))
     return [values[name] for name in results]
 
 
-def _group(type: ArrayType, how: Tiles) -> tuple[int, int]:
+def _group(type: ArrayType, tiling: Tiles) -> tuple[int, int]:
     """The threads of a group and the elements of each: no more than a row of one tile needs, or
     than keeps the whole device busy."""
     most = [dims.bounds(size)[1] for size in type.shape]
-    if most[-1] is not None and most[-1] <= how.tile:
-        threads = min(t for t in GROUPS if t >= how.threads or t * ITEMS[1] >= most[-1])
+    if most[-1] is not None and most[-1] <= tiling.tile:
+        threads = min(t for t in GROUPS if t >= tiling.threads or t * ITEMS[1] >= most[-1])
         return threads, min(items for items in ITEMS if items * threads >= most[-1])
     total = None if None in most else math.prod(m for m in most if m is not None)
-    items = how.tile // how.threads
+    items = tiling.tile // tiling.threads
     fewer = [n for n in ITEMS if n < items and total is not None and total < n * FEW]
-    return how.threads, min(fewer, default=items)
+    return tiling.threads, min(fewer, default=items)
 
 
 def _sorted_by_one(word: Word, orders: Sequence[Value], tile: int) -> list[Value]:
@@ -191,8 +191,8 @@ def _move_reference(
     word: np.ndarray, counts: np.ndarray, ends: np.ndarray, *payloads: np.ndarray, tile: int, turn: int
 ) -> tuple[np.ndarray, ...]:
     order = np.argsort(word & np.uint32(DIGITS - 1), axis=-1, kind="stable")
-    turned = word << np.uint32(turn) | word >> np.uint32(WORD - turn) if turn else word
-    return tuple(np.take_along_axis(x, order, -1) for x in (turned, *payloads))
+    rotated_word = word << np.uint32(turn) | word >> np.uint32(WORD - turn) if turn else word
+    return tuple(np.take_along_axis(x, order, -1) for x in (rotated_word, *payloads))
 
 
 def _move_loops(
@@ -218,8 +218,8 @@ class _Moves:
     def writes(self, element: str) -> str:
         """Stores of the element at its place `to`: its rotated word, and its payloads."""
         to, at = f"({self.word.shape[-1]})*r + to", _at(self.word, element, self.tile)
-        turned = f"(w << {self.turn}_u32) | (w >> {WORD - self.turn}_u32)" if self.turn else "w"
-        lines = [f"store y0[{to}] = {turned}"]
+        rotated_word = f"(w << {self.turn}_u32) | (w >> {WORD - self.turn}_u32)" if self.turn else "w"
+        lines = [f"store y0[{to}] = {rotated_word}"]
         lines += [f"store y{k + 1}[{to}] = x{k + 3}[{at}]" for k in range(len(self.payloads))]
         return "\n".join(lines)
 

@@ -38,49 +38,49 @@ SHORT = 256  # the most elements of a row that are compared all with all
 
 def sorted_rows(target: Target, operands: Sequence[Value], num_keys: int) -> list[Value]:
     """Sort rows on the target, in place of the expansion of `sort`."""
-    first, how = operands[0], tiles(target)
+    first, tiling = operands[0], tiles(target)
     alone = type_of(first).dtype if len(operands) == 1 else dtypes.c64
     if _is_short(first):
         order = _order_of_short([key for x in operands[:num_keys] for key in ordered(x)])
         return [take_last(x, order) for x in operands]
-    if how.threads > 1 and alone in KEYS:
-        return sort_words(Word(first, WORD), None, how, (KEY,))
+    if tiling.threads > 1 and alone in KEYS:
+        return sort_words(Word(first, WORD), None, tiling, (KEY,))
     if alone in dtypes.INTEGER | {dtypes.bool_} and alone.itemsize <= 4:
         (key,) = ordered(first)
         (word,) = _words(key, alone)
-        return [_value_of(sort_words(word, None, how, (KEY,))[0], word.bits, alone)]
-    order = _order([word for x in operands[:num_keys] for word in _words_of(x, how)], how)
+        return [_value_of(sort_words(word, None, tiling, (KEY,))[0], word.bits, alone)]
+    order = _order([word for x in operands[:num_keys] for word in _words_of(x, tiling)], tiling)
     return [take_last(x, order) for x in operands]
 
 
-def _words_of(x: Value, how: Tiles) -> list[Word]:
+def _words_of(x: Value, tiling: Tiles) -> list[Word]:
     """The words of a key, most significant first; the key itself if groups can sort it."""
     dtype = type_of(x).dtype
-    if how.threads > 1 and dtype in KEYS:
+    if tiling.threads > 1 and dtype in KEYS:
         return [Word(x, WORD)]
     return [word for key in ordered(x) for word in _words(key, dtype)]
 
 
 def largest(target: Target, x: Value, k: int) -> list[Value]:
     """Do `top_k` on the target; it compares every bit of a float."""
-    how = tiles(target)
+    tiling = tiles(target)
     keys = [reversed_order(key) for key in totally_ordered(x)]
     if _is_short(x):
         order = _order_of_short(keys)
     else:
-        order = _order([word for key in keys for word in _words(key, type_of(x).dtype)], how)
+        order = _order([word for key in keys for word in _words(key, type_of(x).dtype)], tiling)
     shape = type_of(x).shape
-    limit, none = (*shape[:-1], k), (0,) * len(shape)
-    positions = slice_(order, start=none, limit=limit, stride=(1,) * len(shape))
+    limit, start = (*shape[:-1], k), (0,) * len(shape)
+    positions = slice_(order, start=start, limit=limit, stride=(1,) * len(shape))
     return [take_last(x, positions), positions]
 
 
-def _order(words: Sequence[Word], how: Tiles) -> Value:
+def _order(words: Sequence[Word], tiling: Tiles) -> Value:
     """The i32 positions that put words into order, the most significant first."""
     order: Value | None = None
     for word in reversed(words):
         value = word.value if order is None else take_last(word.value, order)
-        (order,) = sort_words(Word(value, word.bits), order, how, (ORDER,))
+        (order,) = sort_words(Word(value, word.bits), order, tiling, (ORDER,))
     assert order is not None
     return order
 
@@ -106,6 +106,7 @@ def _counts_from_zero(dtype: np.dtype) -> bool:
 
 def _bits(dtype: np.dtype) -> tuple[int, int]:
     """How many bits of a key distinguish elements of a dtype, and how many below are unused."""
+    # Keys of narrow floats are those of f32, whose lowest bits then follow from the sign.
     if dtype in (dtypes.bf16, dtypes.f8_e5m2):
         return 16, 16
     if dtype in (dtypes.f16, dtypes.f8_e4m3):
@@ -118,9 +119,9 @@ def _bits(dtype: np.dtype) -> tuple[int, int]:
 def _from_zero(bits: Value, count: int) -> Value:
     """Signed numbers of so many bits, as unsigned ones in the same order: the least is 0."""
     sign = literal(1 << (count - 1), type_of(bits).dtype)
-    shifted = add(bits, sign)
+    number = add(bits, sign)
     below = literal((1 << count) - 1, type_of(bits).dtype)
-    return shifted if count == 8 * type_of(bits).dtype.itemsize else logical_and(shifted, below)
+    return number if count == 8 * type_of(bits).dtype.itemsize else logical_and(number, below)
 
 
 def _value_of(word: Value, bits: int, dtype: np.dtype) -> Value:
@@ -146,11 +147,11 @@ def _order_of_short(keys: Sequence[Value]) -> Value:
     positions = positions_like(keys[0])
     shape = type_of(positions).shape
     pairs, rows = (*shape, shape[-1]), tuple(range(len(shape) - 1))
-    here, there = (
+    elements, others = (
         [broadcast(x, shape=pairs, axes=(*rows, axis)) for x in (*keys, positions)]
         for axis in (len(shape) - 1, len(shape))
     )
-    return inverse_rows(reduce_sum(cast(less(there, here), dtypes.i32), axes=(len(shape),)))
+    return inverse_rows(reduce_sum(cast(less(others, elements), dtypes.i32), axes=(len(shape),)))
 
 
 def _inverse_type(places: ArrayType) -> ArrayType:

@@ -92,7 +92,7 @@ def of_arm(code: KernelCode) -> str:
     """The kernel as assembly for an ARM processor with NEON."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    rendered = render(code, Machine(16, masked=False))
+    rendered = render(code, Machine(16, has_cheap_masks=False))
     attributes = "attributes #0 = { nounwind }"
     text = "\n".join([*sorted(rendered.declarations), rendered.text, attributes])
     target = llvm.Target.from_triple("aarch64-unknown-linux-gnu")

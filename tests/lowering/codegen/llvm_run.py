@@ -17,8 +17,8 @@ from rune.lowering.kernel.expr import Expr, Load, Op
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
 from rune.lowering.scalar.table import result_dtype
 
-MACHINES = {"host": machine(), "wide": Machine(64, masked=True), "narrow": Machine(16, masked=False)}
-SCALAR = Machine(1, masked=False)
+MACHINES = {"host": machine(), "wide": Machine(64, has_cheap_masks=True), "narrow": Machine(16, has_cheap_masks=False)}
+SCALAR = Machine(1, has_cheap_masks=False)
 
 
 def compiled(code: KernelCode, on: Machine | None = None) -> Code:

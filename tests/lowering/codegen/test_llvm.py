@@ -29,7 +29,7 @@ from tests.lowering.codegen.llvm_run import MACHINES, compiled, run
 from tests.lowering.kernel.examples import TEXTS, example
 from tests.lowering.kernel.random_code import random_code, random_inputs
 
-WIDE = machine().masked  # AVX-512
+WIDE = machine().has_cheap_masks  # AVX-512
 MASKED = pytest.mark.skipif(not WIDE, reason="the host has no masked vectors of 64 bytes")
 
 

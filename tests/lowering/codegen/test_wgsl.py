@@ -270,7 +270,7 @@ def test_all_grid_loops_are_one_number_of_points():
 def test_a_workgroup_takes_one_point_where_the_kernel_has_threads():
     rendered = render(example("workgroup"))
 
-    assert (rendered.points, rendered.threads, rendered.grouped) == (4, 8, True)
+    assert (rendered.points, rendered.threads, rendered.is_point_per_group) == (4, 8, True)
 
 
 def test_what_must_fit_32_bits_is_known_to_the_launch():

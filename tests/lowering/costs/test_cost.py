@@ -280,7 +280,7 @@ def test_loops_whose_rounds_are_in_order_are_read_element_by_element():
     code = kernel("for i in 64 grid { for j in 1024 grid { store y[1024*i + j] = x[1024*i + j] } }", M16_IN_AND_OUT)
     processor = target("llvm", 2, 32)
 
-    in_order, in_lanes = (cost(c, processor).parts["requests"] for c in (replace(code, ordered=("j",)), code))
+    in_order, in_lanes = (cost(c, processor).parts["requests"] for c in (replace(code, scalar_loops=("j",)), code))
     assert in_order >= 4 * in_lanes
 
 

@@ -49,7 +49,7 @@ def test_random_code_is_accepted(seed):
         ("var a: bool = true a add= true", "no reduction add of bool"),
         # memory
         ("store x[0] = 1.0_f32", "x is stored to and was declared read"),
-        ("store y[0] = 1_i32", "y holds f32, stored is i32"),
+        ("store y[0] = 1_i32", "y holds f32, not i32"),
         ("store z[0] = 1.0_f32", "z is not a buffer in scope"),
         ("if true { alloc e: f32[2] local } store e[0] = 1.0_f32", "e is not a buffer in scope"),
         ("alloc e: f32[0] local", "e[0]"),

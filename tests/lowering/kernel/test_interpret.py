@@ -254,8 +254,8 @@ X, Y = np.zeros(8, np.float32), np.zeros(8, np.float32)
     [
         ([X, X], {"n": 1}, "x and y share memory"),
         ([X, Y[:7]], {"n": 1}, r"y is float32\[8\]"),
-        ([X.astype(np.float64), Y], {"n": 1}, r"given is float64\[8\]"),
-        ([np.zeros(16, np.float32)[::2], Y], {"n": 1}, "given is"),
+        ([X.astype(np.float64), Y], {"n": 1}, r"not float64\[8\]"),
+        ([np.zeros(16, np.float32)[::2], Y], {"n": 1}, "x is an array that is not contiguous"),
         ([X], {"n": 1}, "1 buffers for 2"),
         ([X, Y], {}, r"no size \['n'\]"),
     ],

@@ -27,7 +27,7 @@ BY_BITS = {"popcount", "clz", "nextafter"}
 CLOSED = [
     (name, dtype)
     for (name, op), dtype in itertools.product(OPERATIONS.items(), NUMBERS)
-    if dtype in op.closed and name not in BY_BITS | {"select"}
+    if dtype in op.closed_dtypes and name not in BY_BITS | {"select"}
 ]
 
 
@@ -53,7 +53,7 @@ def test_a_closed_operation_gives_numbers_of_the_narrow_format(name: str, dtype:
 @pytest.mark.parametrize("dtype", NUMBERS, ids=dtypes.short)
 def test_sums_and_products_leave_a_narrow_format(dtype: np.dtype):
     for name in ("add", "sub", "mul"):
-        assert dtype not in OPERATIONS[name].closed
+        assert dtype not in OPERATIONS[name].closed_dtypes
         assert not holds(dtype, wide_results(name, dtype))
 
 

@@ -73,4 +73,4 @@ def shape_for(machine: Machine, scalar: str) -> Shape:
     sums, vectors = {64: (24, 4), 32: (12, 3), 16: (24, 3)}[machine.vector_bytes]
     panel = vectors * lanes
     width = (BLOCK_BYTES // BYTES[scalar]) // panel * panel
-    return Shape(scalar, lanes, sums, vectors, width, machine.masked)
+    return Shape(scalar, lanes, sums, vectors, width, machine.has_cheap_masks)

@@ -53,8 +53,9 @@ def _integers(type_: str, suffix: str) -> dict[str, str]:
 
 _UNSIGNED = "unsigned long long"
 _C_INTEGERS = {dtypes.i32: "int", dtypes.u32: "unsigned int", dtypes.i64: "long long", dtypes.u64: _UNSIGNED}
-# Sums of i64 are those of its bits. Most changes by many threads are not the largest so far, and
-# reading the element first shows that in a fraction of the time; volatile avoids a stale value.
+# Sums of i64 have the same bits as those of u64. Where many threads update an extreme, most values
+# do not change it, and reading the element first shows that in a fraction of an atomic's time;
+# volatile avoids a stale value.
 ATOMICS = {
     **{("add", d): "atomicAdd(&{0}, {1})" for d in (dtypes.i32, dtypes.u32, dtypes.u64, dtypes.f32, dtypes.f64)},
     ("add", dtypes.i64): f"atomicAdd(({_UNSIGNED}*)&{{0}}, ({_UNSIGNED})({{1}}))",
@@ -118,9 +119,9 @@ CUDA_C = Dialect(
     global_pointer="{0}* {1}",
     const_pointer="const {0}* {1}",
     restrict="__restrict__ ",
-    shared="__shared__ __align__(16) ",
+    shared_qualifier="__shared__ __align__(16) ",
     static_shared_bytes=48 << 10,
-    pooled="extern __shared__ __align__(1024) unsigned char {0}[]",
+    pool="extern __shared__ __align__(1024) unsigned char {0}[]",
     barrier="__syncthreads()",
     barriers={SUBGROUP: "__syncwarp()"},
     index_type="long long",
@@ -129,7 +130,7 @@ CUDA_C = Dialect(
     thread="threadIdx.x",
     grid_dims=1,
     pointer_offsets=False,
-    reserved=frozenset(
+    reserved_words=frozenset(
         re.findall(r"[a-z_]\w*", " ".join((*_F32.values(), *_F64.values())))
         + "asm bool catch char16_t char32_t class const_cast constexpr decltype delete".split()
         + "dynamic_cast explicit export friend mutable namespace new noexcept nullptr".split()
@@ -149,17 +150,17 @@ CUDA_C = Dialect(
     atomics=ATOMICS,
     multiply={d: f"rune_multiply_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
     fetch="rune_fetch_{0}({1}, {2}, {3})",
-    fetched="rune_fetched()",
+    fetch_wait="rune_fetched()",
     unroll="#pragma unroll {0}",
     copy="rune_copy({0})",
     together=Together(
         {d: f"rune_multiply_together_{dtypes.short(d)}" for d in (dtypes.bf16, dtypes.f16)},
-        swizzled="rune_swizzled({0})",
+        swizzle="rune_swizzled({0})",
         start="unsigned int _writes = 0",
-        stored="_writes |= 1u << 31",
+        store_record="_writes |= 1u << 31",
         fetch="_writes |= 1u, rune_fetch_line_{0}({1}, {2}, {3})",
-        left_behind="rune_left_behind<{0}, {1}>(_writes)",
-        multiplied="rune_multiplied({0})",
+        barrier_wait="rune_left_behind<{0}, {1}>(_writes)",
+        product_wait="rune_multiplied({0})",
     ),
 )
 # A launch runs some of the blocks, from `_first` on, for devices that stop long kernels.

@@ -1,4 +1,4 @@
-"""Functions of CUDA C for floats: conversions of 16 bits, extremes with NaN, and a copy.
+"""Functions of CUDA C for floats: conversions of 16-bit floats, extremes with NaN, and a copy.
 
 16-bit floats are stored as unsigned short; PTX converts f16 in hardware, bf16 from compute
 capability 8.0 on. Source: PTX ISA, "cvt", "max".

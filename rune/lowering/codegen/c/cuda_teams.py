@@ -52,8 +52,7 @@ TEAMS = {
 {_INLINE}void rune_multiplied_but() {{
   asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(behind) : "memory");
 }}""",
-    # Panels consist of whole lines, so L2 may fetch a line at once.
-    # Fetches since the last barrier are a group of their own, even if there are none.
+    # Fetches since the last barrier form a group, even if there are none.
     "rune_fetches_end": f"""{_INLINE}void rune_fetches_end() {{
   asm volatile("cp.async.commit_group;" ::: "memory");
 }}""",
@@ -61,8 +60,9 @@ TEAMS = {
 {_INLINE}void rune_fetched_but() {{
   asm volatile("cp.async.wait_group %0; fence.proxy.async.shared::cta;" :: "n"(behind) : "memory");
 }}""",
+    # Panels consist of whole lines, so L2 may fetch a line at once.
     **{f"rune_fetch_line_{size}": fetch(f"rune_fetch_line_{size}", size, ".L2::128B") for size in FETCHED_BYTES},
-    # Each sum is an operand, so that a compiler reads none earlier.
+    # Each sum is an operand, so that a compiler reads no sum earlier.
     "rune_multiplied": f"""template <class... Sums>
 {_INLINE}void rune_multiplied(Sums&... sums) {{
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -73,9 +73,8 @@ TEAMS = {
 }}""",
 }
 MATRICES = {
-    # The fence waits for all that a thread has fetched, so threads that need none go by; bit n of
-    # `writes` says whether a thread has written before the n-th barrier from now, the last that it
-    # did so by itself.
+    # The fence waits for all fetches of a thread, so threads that need no fence skip it. Bit n of
+    # `writes` says that the thread fetched n barriers ago, bit 31 that it stored by itself.
     "rune_left_behind": f"""template <int products, int fetches>
 {_INLINE}void rune_left_behind(unsigned int& writes) {{
   rune_multiplied_but<products>();

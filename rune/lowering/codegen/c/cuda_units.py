@@ -18,17 +18,17 @@ _BELOW = "lane % 16 * stride + lane / 16 * 8"
 _BESIDE = "(lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8"
 
 
-def _matrices(name: str, place: str, count: int, turned: bool) -> str:
+def _matrices(name: str, place: str, count: int, is_transposed: bool) -> str:
     """A function that reads 4 or 2 matrices."""
     parts = "xyzw"[:count]
     registers = ", ".join(f"%{k}" for k in range(count))
     results = ", ".join(f'"=r"(all.{part})' for part in parts)
-    how = ".trans" * turned
+    suffix = ".trans" * is_transposed
     return f"""{FUNCTION}uint{count} {name}(const unsigned short* at, int stride) {{
   const int lane = threadIdx.x % 32;
   const unsigned int from = (unsigned int)__cvta_generic_to_shared(at + {place});
   uint{count} all;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{how}.shared.b16 {{{registers}}}, [%{count}];"
+  asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{suffix}.shared.b16 {{{registers}}}, [%{count}];"
       : {results} : "r"(from) : "memory");
   return all;
 }}"""
@@ -65,12 +65,12 @@ def fetch(name: str, size: int, hint: str = "") -> str:
 
 
 UNITS = {
-    "rune_rows": _matrices("rune_rows", _BELOW, 4, turned=False),
-    "rune_rows_turned": _matrices("rune_rows_turned", _BESIDE, 4, turned=True),
-    "rune_columns": _matrices("rune_columns", _BESIDE, 4, turned=False),
-    "rune_columns_turned": _matrices("rune_columns_turned", _BELOW, 4, turned=True),
-    "rune_columns_8": _matrices("rune_columns_8", "lane % 8 * stride + lane / 8 % 2 * 8", 2, turned=False),
-    "rune_columns_8_turned": _matrices("rune_columns_8_turned", "lane % 16 * stride", 2, turned=True),
+    "rune_rows": _matrices("rune_rows", _BELOW, 4, is_transposed=False),
+    "rune_rows_turned": _matrices("rune_rows_turned", _BESIDE, 4, is_transposed=True),
+    "rune_columns": _matrices("rune_columns", _BESIDE, 4, is_transposed=False),
+    "rune_columns_turned": _matrices("rune_columns_turned", _BELOW, 4, is_transposed=True),
+    "rune_columns_8": _matrices("rune_columns_8", "lane % 8 * stride + lane / 8 % 2 * 8", 2, is_transposed=False),
+    "rune_columns_8_turned": _matrices("rune_columns_8_turned", "lane % 16 * stride", 2, is_transposed=True),
     **{f"rune_multiply_{t}_8": _multiply(f"rune_multiply_{t}", t) for t in ("bf16", "f16")},
     **{f"rune_multiply_{t}": _multiply_wide(f"rune_multiply_{t}") for t in ("bf16", "f16")},
     **{f"rune_fetch_{size}": fetch(f"rune_fetch_{size}", size) for size in FETCHED_BYTES},

@@ -34,7 +34,7 @@ class Scalar:
     suffix: str = ""  # of a literal
     load: str = "{0}"  # register value of a storage value
     store: str = "{0}"  # storage value of a register value
-    computes_as: np.dtype | None = None  # the dtype whose functions serve; None for its own
+    computes_as: np.dtype | None = None  # the dtype it computes in; None for itself
 
 
 def narrow_float(name: str, storage: str) -> Scalar:
@@ -59,22 +59,22 @@ def exact_calls(suffix: str = "", is_finite: str = "(isfinite({0}) != 0)") -> di
 class Together:
     """How a language spells products of four subgroups.
 
-    multiply:    functions, by the dtype of the factors
-    swizzled:    where an element {0} lies in an array that they read
-    start:       declares a thread's record of its writes
-    stored:      records that a thread has stored into such an array; a fetch does so itself
-    fetch:       of {0} bytes into such an array, as in Dialect
-    left_behind: waits for all but {0} of the products and but {1} of the fetches, before a barrier
-    multiplied:  waits for all products, to the sums {0}
+    multiply:     functions, by the dtype of the factors
+    swizzle:      the index of element {0} of an array that they read
+    start:        declares a thread's record of its writes
+    store_record: records that a thread has stored into such an array; a fetch does so itself
+    fetch:        of {0} bytes into such an array, as in Dialect
+    barrier_wait: waits, before a barrier, for all but {0} products and all but {1} fetches
+    product_wait: waits for all products, whose sums are {0}
     """
 
     multiply: Mapping[np.dtype, str]
-    swizzled: str
+    swizzle: str
     start: str
-    stored: str
+    store_record: str
     fetch: str
-    left_behind: str
-    multiplied: str
+    barrier_wait: str
+    product_wait: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class Dialect:
 
     name: str
     scalars: Mapping[np.dtype, Scalar]
-    # Operation -> call, for f32, f64, integers: what the language's own are exact enough for. The
-    # other functions of floats are rune's, legalize/scalars.py.
+    # Operation -> call of a function of the language that is exact enough, by dtype: f32, f64 and
+    # integers. legalize/scalars.py writes the others.
     functions: Mapping[np.dtype, Mapping[str, str]]
     to_bits: Mapping[np.dtype, str]  # a float's bits as the unsigned integer of its size
     from_bits: Mapping[np.dtype, str]
@@ -98,53 +98,53 @@ class Dialect:
     global_pointer: str  # {0} type, {1} name, for parameters that the kernel writes
     const_pointer: str  # ... and only reads
     restrict: str  # before a pointer's name, where nothing else aliases it
-    shared: str  # before the type of an array shared by a workgroup
+    shared_qualifier: str  # before the type of an array shared by a workgroup
     barrier: str
     index_type: str  # a signed 64-bit integer
-    grid_point: str  # where in launch dimension {0}, as {1}, when the threads are the grid points
+    grid_point: str  # position in launch dimension {0}, of type {1}, if threads are grid points
     group: str  # ... of the workgroup, which has {2} threads along the dimension
     thread: str  # ... of the thread in its workgroup
     grid_dims: int  # launch dimensions
     pointer_offsets: bool  # every buffer comes with the number of its first element
-    reserved: frozenset[str] = field(default=frozenset())  # words that no name may be
+    reserved_words: frozenset[str] = field(default=frozenset())  # words that no name may be
     thread_bound: str = ""  # before the name of a kernel whose workgroup has {0} threads
-    positions: str = ""  # parameters behind all others that say which grid point a call computes
+    positions: str = ""  # parameters after all others that say which grid point a call computes
     argument_table: str = ""  # the one parameter of every kernel: 64-bit words, addresses, sizes
-    in_memory: str = ""  # promises that an address {0} from the table is not in a workgroup's memory
+    in_memory: str = ""  # promises that the address {0} from the table is in global memory
     narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit
     read_only: str = ""  # what lies at an address {0} in a buffer that nothing writes
-    # Types of neighbours of a dtype, and how many one access may have at most; their name is
-    # followed by the number.
+    # By dtype: the vector type of neighbouring elements, whose name the number of elements follows,
+    # and the most elements that one access may cover.
     pieces: Mapping[np.dtype, tuple[str, int]] = field(default_factory=dict)
     piece_elements: tuple[str, ...] = ("x", "y", "z", "w")
     piece_load: str = "*(const {0}*){1}"  # a piece of type {0} from an address {1}, {2} elements
     piece_store: str = "*({0}*){1} = make_{0}({2})"  # values {2} to it, {3} elements
-    no_piece: str = "{0}()"  # zeros
-    # Whether bodies that add up have pieces, too, and not those alone that read and then write.
+    no_piece: str = "{0}()"  # a piece of type {0} of zeros
+    # Whether bodies that accumulate have pieces, too, or only those that read and then write.
     pieces_for_sums: bool = True
-    # those of so many neighbours; others are barriers of all threads
+    # By the number of neighbouring threads that wait; without an entry, all threads do.
     barriers: Mapping[int | None, str] = field(default_factory=dict)
     # (combine, dtype) -> a call that changes an element {0} by {1} atomically
     atomics: Mapping[tuple[str, np.dtype], str] = field(default_factory=dict)
-    # Arrays shared by a workgroup that have more bytes together are cut from one, whose bytes the
-    # launch says; `pooled` declares it as {0}.
+    # Shared arrays with more bytes in all are cut from one array, whose size the launch chooses;
+    # `pool` declares it as {0}.
     static_shared_bytes: int | None = None
-    pooled: str = ""
+    pool: str = ""
     # Functions for products of matrices (codegen/units.py), by the dtype of the factors.
     multiply: Mapping[np.dtype, str] = field(default_factory=dict)
     fetch: str = ""  # {0} bytes into shared memory at {1} from {2}, zeros where not {3}
-    fetched: str = ""  # waits for all fetches of a thread, before a barrier
-    unroll: str = ""  # before a loop of which {0} rounds ought to be written out
-    copy: str = ""  # of an f32 {0}, in a register of its own
-    together: Together | None = None  # products of four subgroups, where there are some
+    fetch_wait: str = ""  # waits for all fetches of a thread, before a barrier
+    unroll: str = ""  # before a loop that the compiler should unroll {0} times
+    copy: str = ""  # of an f32 {0}, in another register
+    together: Together | None = None  # products of four subgroups; None: the language has none
     native: Native = field(init=False)
 
     def __post_init__(self) -> None:
-        """What the language spells follows from the rest."""
+        """Derive the operations that the language has from the other fields."""
         floats = self.scalars.keys() & dtypes.FLOATING
-        spelled = every(_ALL_INTEGERS, dtypes.INTEGER) | every(_ALL_BOOLS, [dtypes.bool_])
-        spelled |= every(_ALL_FLOATS, floats) | every(["select", "bitcast"], self.scalars)
+        operations = every(_ALL_INTEGERS, dtypes.INTEGER) | every(_ALL_BOOLS, [dtypes.bool_])
+        operations |= every(_ALL_FLOATS, floats) | every(["select", "bitcast"], self.scalars)
         for dtype, calls in self.functions.items():
-            spelled |= every(calls, [dtype])
+            operations |= every(calls, [dtype])
         registers = {d: s.computes_as for d, s in self.scalars.items() if s.computes_as is not None}
-        object.__setattr__(self, "native", Native(spelled, registers, frozenset(self.casts), _ABILITIES))
+        object.__setattr__(self, "native", Native(operations, registers, frozenset(self.casts), _ABILITIES))

@@ -23,7 +23,8 @@ from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 from rune.records import dataclass
 
-# Of operands for which C defines them; the result of narrow ones is an int.
+# The scalar library calls these only with operands for which C defines them. Of narrow integers
+# they give an int.
 _PARTIAL = {"quotient": "/", "remainder": "%", "shift_right": ">>"}
 
 
@@ -45,7 +46,7 @@ class Expressions(Shared):
     index_type: str = ""
     read_only: frozenset[str] = frozenset()
     narrow: set[str] = field(default_factory=set)
-    used: set[np.dtype] = field(default_factory=set)
+    dtypes_used: set[np.dtype] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.index_type = self.index_type or self.dialect.index_type
@@ -53,9 +54,9 @@ class Expressions(Shared):
     def scalar(self, dtype: np.dtype) -> Scalar:
         """How the dialect represents a dtype."""
         if dtype not in self.dialect.scalars:
-            unsupported = f"{dtypes.short(dtype)} in {self.dialect.name}"
-            raise DtypeError(f"render: cannot use {unsupported} (no such type in the language)")
-        self.used.add(dtype)
+            subject = f"{dtypes.short(dtype)} in {self.dialect.name}"
+            raise DtypeError(f"render: cannot use {subject} (no such type in the language)")
+        self.dtypes_used.add(dtype)
         return self.dialect.scalars[dtype]
 
     def register(self, dtype: np.dtype) -> str:
@@ -110,8 +111,8 @@ class Expressions(Shared):
         wide = scalar.computes_as or dtype
         value = c.value.astype(wide)
         if not np.isfinite(value):
-            bits, unsigned = int(value.view(unsigned_of(wide))), self.scalar(unsigned_of(wide))
-            return self.dialect.from_bits[wide].format(f"0x{bits:x}{unsigned.suffix}")
+            bits, unsigned_scalar = int(value.view(unsigned_of(wide))), self.scalar(unsigned_of(wide))
+            return self.dialect.from_bits[wide].format(f"0x{bits:x}{unsigned_scalar.suffix}")
         text = repr(float(value)) if wide == dtypes.f64 else str(value)
         text += self.scalar(wide).suffix
         return f"({text})" if text.startswith("-") else text
@@ -154,8 +155,8 @@ class Expressions(Shared):
         if to.computes_as is not None or target == dtypes.bool_:
             return to.load.format(f"({self.register(unsigned_of(target))}){text}")
         if target in dtypes.FLOATING:
-            unsigned = self.register(unsigned_of(target))
-            return self.dialect.from_bits[target].format(f"({unsigned}){text}")
+            unsigned_type = self.register(unsigned_of(target))
+            return self.dialect.from_bits[target].format(f"({unsigned_type}){text}")
         return f"({to.register}){text}"
 
     def rounded(self, text: str, dtype: np.dtype) -> str:
@@ -191,8 +192,8 @@ class Expressions(Shared):
             return self._of_integers(op.name, args, dtype)
         text = self._of_floats(op.name, args, dtype)
         narrow = self.scalar(dtype).computes_as is not None and op.dtype == dtype
-        closed = dtype in OPERATIONS[op.name].closed
-        return self.rounded(text, dtype) if narrow and not closed else text
+        is_closed = dtype in OPERATIONS[op.name].closed_dtypes
+        return self.rounded(text, dtype) if narrow and not is_closed else text
 
     def _of_bools(self, name: str, args: list[str]) -> str:
         if name == "not":

@@ -36,7 +36,7 @@ HIP = replace(
     barriers={},
     multiply={},
     fetch="",
-    fetched="",
+    fetch_wait="",
     copy="",
     together=None,
 )

@@ -76,7 +76,7 @@ C = Dialect(
     global_pointer="{0} *{1}",
     const_pointer="const {0} *{1}",
     restrict="restrict ",
-    shared="",
+    shared_qualifier="",
     barrier="",
     index_type="int64_t",
     grid_point="_at_{0}",
@@ -85,7 +85,7 @@ C = Dialect(
     grid_dims=3,
     pointer_offsets=False,
     positions=", ".join(f"const int64_t _at_{k}" for k in range(3)),
-    reserved=frozenset(
+    reserved_words=frozenset(
         re.findall(r"[a-z_]\w*", " ".join(exact_calls("f").values()) + " ".join(exact_calls().values()))
         + "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t memcpy isfinite main".split()
         + "NULL INFINITY NAN HUGE_VAL size_t ptrdiff_t y0 y1 yn j0 j1 jn gamma asm typeof".split()

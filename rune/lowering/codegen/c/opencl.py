@@ -1,9 +1,9 @@
 """OpenCL C as a dialect of the C family: data only.
 
 f64 needs cl_khr_fp64. 16-bit floats are stored as ushort and computed in float, so that no
-extension is needed; a vload_half converts through private memory, which compilers see through.
-That memory is bytes, which may be read as any type: compilers may assume that a ushort never
-aliases a half, and PoCL does, with wrong sums. Devices are little-endian.
+extension is needed; vload_half converts them by way of private memory, which compilers remove.
+That memory is an array of bytes, as bytes may be read as any type: compilers may assume that a
+ushort never aliases a half, and PoCL then computed wrong sums. Devices are little-endian.
 Not here: 8-bit floats and 4-bit integers, which lowering/legalize stores as bits.
 """
 
@@ -49,8 +49,8 @@ void rune_add_i64_atomically(volatile __global long* at, long value) {
 }
 
 
-# What every device of OpenCL 1.2 has, for memory of both kinds; where there is the extension, sums
-# of i64, for that of kernels alone.
+# Every device of OpenCL 1.2 has those of 32 bits, in global and local memory. Sums of i64 need an
+# extension, and rune uses them in global memory only.
 ATOMICS = {
     **{
         (combine, dtype): f"atomic_{combine}(&{{0}}, {{1}})"
@@ -61,9 +61,9 @@ ATOMICS = {
 }
 
 
-# As many as a block of a square has in a row; these accesses need no more than an element's
-# alignment. PoCL makes better vectors of sums where it chooses them: in pieces, products of 512 by
-# 512 take 1.6 times as long, a convolution three times.
+# As many as one row of a square's block has; an access needs no more than an element's alignment.
+# Bodies that accumulate have no pieces, because PoCL vectorises them better by itself: with pieces,
+# products of 512 by 512 take 1.6 times as long, a convolution three times.
 _NEIGHBOURS = 8
 _PIECES = {d: (s, _NEIGHBOURS) for d, s in ((dtypes.f32, "float"), (dtypes.i32, "int"), (dtypes.u32, "uint"))}
 
@@ -97,7 +97,7 @@ OPENCL_C = Dialect(
     global_pointer="__global {0}* {1}",
     const_pointer="__global const {0}* {1}",
     restrict="restrict ",
-    shared="__local ",
+    shared_qualifier="__local ",
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     index_type="long",
     grid_point="get_global_id({0})",
@@ -113,7 +113,7 @@ OPENCL_C = Dialect(
     no_piece="({0})(0)",
     pieces_for_sums=False,
     atomics=ATOMICS,
-    reserved=frozenset(
+    reserved_words=frozenset(
         re.findall(r"[a-z_]\w*", " ".join(_FLOAT.values()))
         + "NULL INFINITY NAN HUGE_VAL MAXFLOAT kernel global local constant private event_t".split()
         + "vload2 vload4 vload8 vstore2 vstore4 vstore8".split()

@@ -14,8 +14,8 @@ WORKGROUP loops likewise become the threads of a group. Index arithmetic is 64-b
 the bounds show that all of it fits and the dialect asks for it; integers wrap in unsigned types;
 division is plain where the bounds show non-negative operands, else it floors.
 
-Invariant: the source means what interpret.py does, floats within the functions' ulps. Nothing is
-contracted but an Accumulate or a Store that says so, and `fma`.
+Invariant: the source means what interpret.py does, floats within the functions' ulps. Only `fma`,
+and an Accumulate or a Store that says so, are contracted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import ascii_name
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.codegen.subgroups import Statement
-from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled, together_lines
+from rune.lowering.codegen.units import product_lines, refuse_unit, swizzled_arrays, together_lines
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
@@ -65,9 +65,9 @@ _KEYWORDS = frozenset(
 )
 
 
-_REGISTERS = 32  # elements of an array of a thread, at most
-_POOL_ALIGNMENT = 16  # of arrays in a pool of shared ones [B]
-_SWIZZLED_ALIGNMENT = 1024  # ... whose pieces lie in another order, which depends on addresses
+_REGISTERS = 32  # the most elements of a thread's array that should be registers
+_POOL_ALIGNMENT = 16  # of arrays in the pool of shared ones [B]
+_SWIZZLED_ALIGNMENT = 1024  # ... of swizzled arrays, whose order depends on address bits [B]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,14 @@ def render(code: KernelCode, dialect: Dialect) -> Rendered:
 
 def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
     """A whole program: preamble, extensions, helper functions, rune's own functions, kernels."""
-    used = frozenset[np.dtype]().union(*(k.dtypes for k in kernels))
-    extensions = dict.fromkeys(text for d, text in dialect.extensions.items() if d in used)
+    dtypes_used = frozenset[np.dtype]().union(*(k.dtypes for k in kernels))
+    extensions = dict.fromkeys(text for d, text in dialect.extensions.items() if d in dtypes_used)
     # Kernels of one program share functions: a dict keeps one of each, callees first.
     functions = {f"rune_{f.name}": f for k in kernels for f in k.functions}
     texts = [*(_function(f, dialect) for f in functions.values()), *(k.text for k in kernels)]
-    mentioned = helpers("\n\n".join(texts), functions, partial(helper, dialect=dialect)).values()
+    helper_texts = helpers("\n\n".join(texts), functions, partial(helper, dialect=dialect)).values()
     head = "\n".join([dialect.preamble, *extensions])
-    return "\n\n".join([head, *mentioned, *texts]) + "\n"
+    return "\n\n".join([head, *helper_texts, *texts]) + "\n"
 
 
 def _function(function: Function, dialect: Dialect) -> str:
@@ -121,28 +121,28 @@ def _function(function: Function, dialect: Dialect) -> str:
 @dataclass(slots=True)
 class _Renderer(Statements[Expressions]):
     dialect: Dialect
-    shared: frozenset[str] = field(init=False)
-    copied: frozenset[str] = field(init=False)  # sums of products, before they are stored
-    pool_bytes: int = 0  # of the arrays so far that are cut from one
-    runs: int = 0  # of neighbours, so far
-    aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
-    swizzled: frozenset[str] = field(init=False)  # ... whose pieces lie in another order
+    shared_arrays: frozenset[str] = field(init=False)
+    copies: frozenset[str] = field(init=False)  # locals that copy sums before they are stored (ahead.py)
+    pool_bytes: int = 0  # of the shared arrays cut from the pool so far
+    runs: int = 0  # loads of neighbours so far
+    aligned_buffers: frozenset[str] = field(init=False)  # those that begin at the alignment of the widest access
+    swizzled_arrays: frozenset[str] = field(init=False)  # shared arrays whose pieces are in swizzled order
 
     def __post_init__(self) -> None:
         dialect, code = self.dialect, self.code
-        self.reserved = _KEYWORDS | dialect.reserved
+        self.reserved_words = _KEYWORDS | dialect.reserved_words
         # Per kernel, since all of its index arithmetic has one type.
         narrow = dialect.narrow_index if dialect.narrow_index and fits_32_bits(code) else ""
-        aliased = {name for pair in code.aliases for name in pair}
+        alias_names = {name for pair in code.aliases for name in pair}
         read = (p.name for p in code.params if p.access is Access.READ)
         # Loads of these may use the read-only cache, which does not see writes through an alias.
-        only = frozenset(read) - aliased
+        only = frozenset(read) - alias_names
         self.expressions = Expressions(self.names, dialect, narrow, only)
-        shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
-        self.shared = frozenset(shared)
-        self.aligned = self.shared | {p.name for p in code.params}
-        self.copied = copied_sums(code.body, self.shared) if dialect.copy else frozenset()
-        self.swizzled = swizzled(code)
+        shared_names = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
+        self.shared_arrays = frozenset(shared_names)
+        self.aligned_buffers = self.shared_arrays | {p.name for p in code.params}
+        self.copies = copied_sums(code.body, self.shared_arrays) if dialect.copy else frozenset()
+        self.swizzled_arrays = swizzled_arrays(code)
 
     @property
     def index_type(self) -> str:
@@ -170,7 +170,7 @@ class _Renderer(Statements[Expressions]):
         # No check with workgroups: their number of threads is exact.
         if not thread_loops:
             self.bounds_check(grid_loops)
-        if self.swizzled and dialect.together is not None:
+        if self.swizzled_arrays and dialect.together is not None:
             self.emit(f"{dialect.together.start};")
         self.body(body)
         name = f"run_{ascii_name(code.name)}"
@@ -178,21 +178,22 @@ class _Renderer(Statements[Expressions]):
         bound = dialect.thread_bound.format(math.prod(workgroup)) if workgroup else ""
         head = f"{dialect.kernel} {bound}{name}(\n{signature}) {{"
         text = "\n".join([head, *self.lines, "}"])
-        used = frozenset(self.expressions.used)
+        dtypes_used = frozenset(self.expressions.dtypes_used)
         launch = code.params, code.sizes, grid, workgroup
-        return Rendered(name, text, *launch, used, _bytes_in(code, AddressSpace.LOCAL), code.functions, self.pool_bytes)
+        scratch_bytes = _bytes_in(code, AddressSpace.LOCAL)
+        return Rendered(name, text, *launch, dtypes_used, scratch_bytes, code.functions, self.pool_bytes)
 
     def parameter(self, p: Param, number: int) -> str:
         dialect, name = self.dialect, self.name(p.name)
-        aliased = any(p.name in pair for pair in self.code.aliases)
+        has_alias = any(p.name in pair for pair in self.code.aliases)
         pointer = dialect.const_pointer if p.access is Access.READ else dialect.global_pointer
         type_ = self.expressions.scalar(p.dtype).storage
         # `restrict` promises that nothing else points there.
-        restrict = "" if aliased else dialect.restrict
+        restrict = "" if has_alias else dialect.restrict
         if dialect.argument_table:
             address = f"({pointer.format(type_, '').rstrip()})_table[{number}]"
             self.emit(f"{pointer.format(type_, restrict + name)} = {address};")
-            # Else an access looks first which memory it means.
+            # Without it, each access first finds out which memory its address is in.
             if dialect.in_memory:
                 self.emit(f"{dialect.in_memory.format(name)};")
             return ""
@@ -204,11 +205,11 @@ class _Renderer(Statements[Expressions]):
         return f"{base}, const {dialect.index_type} {name}_at"
 
     def size(self, name: str, number: int) -> str:
-        declared = f"const {self.index_type} {self.name(name)}"
+        declaration = f"const {self.index_type} {self.name(name)}"
         if self.dialect.argument_table:
             at = len(self.code.params) + number
-            self.emit(f"{declared} = ({self.index_type})_table[{at}];")
-        return declared
+            self.emit(f"{declaration} = ({self.index_type})_table[{at}];")
+        return declaration
 
     def positions(self, loops: Sequence[For], position: str, workgroup: Sequence[int] = ()) -> None:
         """Bind the variables of a nest to the launch's position."""
@@ -216,14 +217,14 @@ class _Renderer(Statements[Expressions]):
         unfolded_count = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
         # The outermost loops are folded into dimension 0 with the innermost; the others get
         # dimensions of their own.
-        folded = loops[: len(loops) - unfolded_count - 1]
-        for dimension, loop in enumerate(reversed(loops[len(folded) :])):
+        folded_loops = loops[: len(loops) - unfolded_count - 1]
+        for dimension, loop in enumerate(reversed(loops[len(folded_loops) :])):
             threads = workgroup[dimension] if dimension < len(workgroup) else 1
             name, at = self.name(loop.var), position.format(dimension, self.index_type, threads)
-            if dimension == 0 and folded:
-                joined_name = f"at_{'_'.join(self.name(x.var) for x in (*folded, loop))}"
+            if dimension == 0 and folded_loops:
+                joined_name = f"at_{'_'.join(self.name(x.var) for x in (*folded_loops, loop))}"
                 self.declare_index(joined_name, at)
-                self.unfold([*folded, loop], joined_name)
+                self.unfold([*folded_loops, loop], joined_name)
             else:
                 self.declare_index(name, at)
 
@@ -237,10 +238,10 @@ class _Renderer(Statements[Expressions]):
 
     def accesses(self, body: Body) -> Iterator[Statement]:
         has_pieces = self.dialect.pieces_for_sums or all(isinstance(s, Let | Store) for s in body)
-        return with_runs(body, self.most_neighbours, self.aligned if has_pieces else frozenset())
+        return with_runs(body, self.most_neighbours, self.aligned_buffers if has_pieces else frozenset())
 
     def most_neighbours(self, dtype: np.dtype) -> int:
-        """How many elements one access may have."""
+        """How many elements one access may cover."""
         return self.dialect.pieces.get(dtype, ("", 1))[1]
 
     def load_run(self, run: LoadRun) -> None:
@@ -259,7 +260,7 @@ class _Renderer(Statements[Expressions]):
         values = ", ".join(self.expressions.stored(value) for value in run.values)
         address = f"&{self.element(run.buffer, run.index)}"
         self.emit(f"{self.dialect.piece_store.format(piece, address, values, len(run.values))};")
-        self.noted(run.buffer)
+        self.record_store(run.buffer)
 
     def let(self, name: str, value: Expr) -> None:
         Statements.let(self, name, value)
@@ -267,12 +268,12 @@ class _Renderer(Statements[Expressions]):
 
     def barrier(self, stmt: Barrier) -> None:
         together = self.dialect.together
-        if self.swizzled and together is not None:
+        if self.swizzled_arrays and together is not None:
             if stmt.ends_sums:
-                self.emit(f"{together.multiplied.format(', '.join(self.accumulators()))};")
-            self.emit(f"{together.left_behind.format(int(not stmt.ends_sums), stmt.behind)};")
+                self.emit(f"{together.product_wait.format(', '.join(self.accumulators()))};")
+            self.emit(f"{together.barrier_wait.format(int(not stmt.ends_sums), stmt.in_flight)};")
         elif any(isinstance(s, Fetch) for s in walk(self.code.body)):
-            self.emit(f"{self.dialect.fetched};")
+            self.emit(f"{self.dialect.fetch_wait};")
         self.emit(f"{self.dialect.barriers.get(stmt.threads, self.dialect.barrier)};")
 
     def fetch(self, stmt: Fetch) -> None:
@@ -298,28 +299,28 @@ class _Renderer(Statements[Expressions]):
         self.emit("}")
 
     def accumulators(self) -> list[str]:
-        """What products of four subgroups add to."""
+        """The accumulators of products of four subgroups."""
         teams = (s for s in walk(self.code.body) if isinstance(s, MatrixProduct) and s.subgroups > 1)
         return list(dict.fromkeys(self.name(name) for s in teams for name in s.names))
 
     def element(self, buffer: str, index: Size) -> str:
-        """An element of a buffer, as in memory."""
+        """An element of a buffer in memory."""
         together = self.together_in(buffer)
         if together is None:
             return self.plain_element(buffer, index)
-        return f"{self.name(buffer)}[{together.swizzled.format(self.expressions.size(index))}]"
+        return f"{self.name(buffer)}[{together.swizzle.format(self.expressions.size(index))}]"
 
     def together_in(self, buffer: str) -> Together | None:
-        """How the language spells it, if four subgroups read a buffer."""
-        return self.dialect.together if buffer in self.swizzled else None
+        """How the language spells products of four subgroups, if these read the buffer."""
+        return self.dialect.together if buffer in self.swizzled_arrays else None
 
     def plain_element(self, buffer: str, index: Size) -> str:
-        """An element of a buffer in its order."""
+        """An element of a buffer that is not swizzled."""
         return f"{self.name(buffer)}[{self.expressions.size(index)}]"
 
     def text(self, name: str, value: Expr) -> str:
         text = self.expr(value)
-        return self.dialect.copy.format(text) if name in self.copied else text
+        return self.dialect.copy.format(text) if name in self.copies else text
 
     def store(self, stmt: Store) -> None:
         element = self.element(stmt.buffer, stmt.index)
@@ -329,13 +330,14 @@ class _Renderer(Statements[Expressions]):
             self.emit(f"{call.format(element, self.expr(stmt.value))};")
             return
         self.emit(f"{element} = {self.expressions.stored(updated(stmt))};")
-        self.noted(stmt.buffer)
+        self.record_store(stmt.buffer)
 
-    def noted(self, buffer: str) -> None:
-        """What units read, they see after a fence of the thread that wrote it."""
+    def record_store(self, buffer: str) -> None:
+        """Record a store to an array that matrix units read: the thread must fence before the next
+        barrier, or the units may miss it."""
         together = self.together_in(buffer)
         if together is not None:
-            self.emit(f"{together.stored};")
+            self.emit(f"{together.store_record};")
 
     def loop(self, loop: For) -> None:
         rounds = self.rounds_ahead(loop) if self.dialect.unroll else 1
@@ -347,40 +349,41 @@ class _Renderer(Statements[Expressions]):
         self.positions(nest, self.dialect.thread)
 
     def rounds_ahead(self, loop: For) -> int:
-        """How many rounds of a loop the compiler ought to write out."""
-        # It puts an array of a thread into registers if it knows every index.
+        """How many rounds of a loop the compiler should unroll."""
+        # It keeps an array of a thread in registers only if it knows every index.
         if isinstance(loop.extent, int) and loop.extent in self.lengths(loop.body):
             return loop.extent
-        return rounds_ahead(loop, self.shared)
+        return rounds_ahead(loop, self.shared_arrays)
 
     def lengths(self, body: Body) -> set[int]:
         """The lengths of the short arrays of one thread that a body uses."""
         arrays = (s for s in walk(self.code.body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL)
-        used = buffers_read(body) | buffers_written(body)
-        return {s.size for s in arrays if s.size <= _REGISTERS and s.name in used}
+        buffers = buffers_read(body) | buffers_written(body)
+        return {s.size for s in arrays if s.size <= _REGISTERS and s.name in buffers}
 
     def alloc(self, stmt: Alloc) -> None:
-        shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
+        qualifier = self.dialect.shared_qualifier if stmt.space is AddressSpace.SHARED else ""
         type_ = self.expressions.scalar(stmt.dtype).storage
-        if shared and self.is_pooled:
-            alignment = _SWIZZLED_ALIGNMENT if stmt.name in self.swizzled else _POOL_ALIGNMENT
+        if qualifier and self.is_pooled:
+            alignment = _SWIZZLED_ALIGNMENT if stmt.name in self.swizzled_arrays else _POOL_ALIGNMENT
             self.cut(f"{type_}* {self.name(stmt.name)} = ({type_}*)", stmt.size * stmt.dtype.itemsize, alignment)
         else:
-            self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
+            self.emit(f"{qualifier}{type_} {self.name(stmt.name)}[{stmt.size}];")
 
     @property
     def is_pooled(self) -> bool:
-        """Whether shared arrays have more bytes than may be declared, or addresses count."""
+        """Whether shared arrays are cut from a pool: they have more bytes than may be declared, or
+        are swizzled and need aligned addresses."""
         most = self.dialect.static_shared_bytes
-        return bool(self.swizzled) or (most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most)
+        return bool(self.swizzled_arrays) or (most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most)
 
-    def cut(self, declared: str, nbytes: int, alignment: int) -> None:
-        """The next array of the pool, aligned for any element."""
+    def cut(self, declaration: str, nbytes: int, alignment: int) -> None:
+        """Declare the next array of the pool."""
         pool = "_pool"
         if not self.pool_bytes:
-            self.emit(f"{self.dialect.pooled.format(pool)};")
+            self.emit(f"{self.dialect.pool.format(pool)};")
         at = -(-self.pool_bytes // alignment) * alignment
-        self.emit(f"{declared}({pool} + {at});")
+        self.emit(f"{declaration}({pool} + {at});")
         self.pool_bytes = at + -(-nbytes // _POOL_ALIGNMENT) * _POOL_ALIGNMENT
 
 
@@ -398,5 +401,5 @@ def _fold(extents: Sequence[Size], dimensions: int) -> tuple[Size, ...]:
     first_to_last = list(reversed(extents))
     if len(first_to_last) <= dimensions:
         return tuple(first_to_last)
-    separate, folded = first_to_last[:dimensions], first_to_last[dimensions:]
-    return product([separate[0], *folded]), *separate[1:]
+    separate, folded_extents = first_to_last[:dimensions], first_to_last[dimensions:]
+    return product([separate[0], *folded_extents]), *separate[1:]

@@ -42,10 +42,10 @@ class LaneBody(Protocol):
 
 @dataclass(slots=True)
 class Body(StatementWalk, Values):
-    """Writes the statements of one kernel. `chosen`: the loops to vectorise, by identity."""
+    """Writes the statements of one kernel. `lane_loops`: the loops to vectorise, by identity."""
 
     lanes: int
-    chosen: frozenset[int]
+    lane_loops: frozenset[int]
     scratch_bytes: int = 0
 
     @property
@@ -105,7 +105,7 @@ class Body(StatementWalk, Values):
 
     def has_steps(self, memory: Memory) -> bool:
         """Whether elements a few apart are written as vectors; narrow ones might be truncated."""
-        return self.masked and memory.type in ("float", "double")
+        return self.has_cheap_masks and memory.type in ("float", "double")
 
     def raw(self, value: Expr, memory: Memory) -> Value:
         """A value as it is stored, in every lane."""
@@ -150,9 +150,9 @@ class Body(StatementWalk, Values):
         self.span(loop, self.writer.constant("i64", 0), self.index(loop.extent))
 
     def span(self, loop: For, begin: Value, end: Value) -> None:
-        """A loop over begin..end, in lanes where that was chosen."""
+        """A loop over begin..end, in lanes if it is one of `lane_loops`."""
         # Loops inside a vectorised one run in order, each step in all lanes.
-        if self.env.lanes is None and id(loop) in self.chosen:
+        if self.env.lanes is None and id(loop) in self.lane_loops:
             self.in_lanes(loop, begin, end)
         else:
             self.one_by_one(loop, begin, end)
@@ -168,7 +168,7 @@ class Body(StatementWalk, Values):
         return self.env.at(symbols | {loop.var: number for loop in loops[:1]})
 
     def one_by_one(self, loop: For, begin: Value, end: Value) -> None:
-        """One iteration after the other, written out where the loop is to be unrolled."""
+        """One iteration after the other; an unrolled loop is written out."""
 
         def body(i: Value) -> None:
             self.run(loop.body, self.env.at({loop.var: i}))
@@ -180,21 +180,21 @@ class Body(StatementWalk, Values):
             self.writer.count_up(begin, end, 1, body)
 
     def in_lanes(self, loop: For, begin: Value, end: Value) -> None:
-        """Full vectors first, then the rest, in masked lanes or one by one."""
-        rounds, env, every = rounds_of(loop), self.env, Alive(self.lanes)
+        """Full vectors first, then the remaining iterations, in masked lanes or one by one."""
+        rounds, env, all_lanes = rounds_of(loop), self.env, Alive(self.lanes)
         # Each sum is kept in vectors while the loop runs, so no iteration waits for a scalar.
         sums = {s.name: [self.lane_slot(s) for _ in range(rounds.vectors)] for s in rounds.sums}
         # The number of lanes is a power of two.
         tail = (end - begin) & (self.lanes - 1)
         full = end - tail
 
-        def body(i: Value, alive: Alive = every, vector: int = 0) -> None:
+        def body(i: Value, alive: Alive = all_lanes, vector: int = 0) -> None:
             lanes = Lanes(loop.var, alive, frozenset({loop.var}))
             slots = {**env.slots, **{name: vectors[vector] for name, vectors in sums.items()}}
             self.run(loop.body, replace(env, slots=slots, lanes=lanes).at({loop.var: i}))
 
         # Without this, a long body would be emitted twice: for full vectors and for the tail.
-        if self.masked and not tail.is_constant and rounds.is_heavy:
+        if self.has_cheap_masks and not tail.is_constant and rounds.is_heavy:
             self.masked_loop(begin, end, body)
             # Every step is masked, so no tail is left.
             tail = tail.like(0)
@@ -202,11 +202,11 @@ class Body(StatementWalk, Values):
             first = self.several_at_once(rounds, begin, full, sums, body)
             self.writer.count_up(first, full, self.lanes, body)
         has_tail = tail.text != "0"
-        if self.masked and has_tail:
+        if self.has_cheap_masks and has_tail:
             self.masked_tail(full, tail, body)
         for s in rounds.sums:
             self.fold(s, sums[s.name][0], env.slots[s.name])
-        if not self.masked and has_tail:
+        if not self.has_cheap_masks and has_tail:
             self.one_by_one(loop, full, end)
 
     def lane_slot(self, s: Sum) -> Slot:
@@ -218,9 +218,9 @@ class Body(StatementWalk, Values):
     ) -> Value:
         """Sums of several vectors side by side, which hides the latency of an addition.
 
-        The result is where the loop must go on.
+        Returns the iteration at which the loop must continue.
         """
-        step, length, every = self.lanes * rounds.vectors, full - begin, Alive(self.lanes)
+        step, length, all_lanes = self.lanes * rounds.vectors, full - begin, Alive(self.lanes)
         # Too short for one round of several vectors.
         if rounds.vectors == 1 or (length.is_constant and int(length.text) < step):
             return begin
@@ -228,7 +228,7 @@ class Body(StatementWalk, Values):
 
         def steps(i: Value) -> None:
             for vector in range(rounds.vectors):
-                body(i + vector * self.lanes, every, vector)
+                body(i + vector * self.lanes, all_lanes, vector)
 
         self.writer.count_up(begin, until, step, steps)
         for s in rounds.sums:

@@ -26,7 +26,7 @@ from rune.records import dataclass
 
 HALVES = frozenset({dtypes.f16, dtypes.bf16})
 ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
-# Long enough to be called where there are many.
+# Those long enough to be called where a kernel has many of them.
 FUNCTIONS = frozenset(name for name, op in OPERATIONS.items() if op.instructions >= 20 or not op.is_exact)
 # One instruction, whatever the dtype: most of a function's text, so the first call feels it.
 _PLAIN = frozenset("add sub mul neg and or xor".split())
@@ -37,11 +37,11 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     if llvm_scalar.spells(name, operand):
         result = llvm_scalar.operation(name, dtype, args, operand)
     else:
-        apply = _called if name in args[0].writer.called else _in_place
+        apply = _called if name in args[0].writer.out_of_line else _in_place
         is_wide = operand not in HALVES or OPERATIONS[name].of_bits
         result = apply(name, operand if is_wide else dtypes.f32, args)
     # f16 and bf16 are f32 in registers (types.py), and rounded afterwards.
-    is_exact = operand not in HALVES or dtype != operand or operand in ROWS[name].closed
+    is_exact = operand not in HALVES or dtype != operand or operand in ROWS[name].closed_dtypes
     return result if is_exact else round_to(result, operand)
 
 
@@ -79,8 +79,8 @@ def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     """Append a call of the function."""
     writer, types = args[0].writer, tuple(a.type for a in args)
     # The definition is added to the set of declarations, so a module gets it once.
-    text, declared = _out_of_line(name, dtype, types, writer.scalef)
-    writer.declared |= {text, *declared}
+    text, declarations = _out_of_line(name, dtype, types, writer.scalef)
+    writer.declarations |= {text, *declarations}
     return writer.call(types[0], _symbol(name, dtype, types[0]), *args)
 
 
@@ -96,7 +96,7 @@ def _out_of_line(
     parameters = ", ".join(f"{a.type} {a.text}" for a in args)
     writer.do(f"ret {value.type} {value.text}")
     head = f"internal {value.type} {_symbol(name, dtype, types[0])}({parameters})"
-    return writer.definition(head), frozenset(writer.declared)
+    return writer.definition(head), frozenset(writer.declarations)
 
 
 def _symbol(name: str, dtype: np.dtype, type: str) -> str:

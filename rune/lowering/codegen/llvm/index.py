@@ -55,11 +55,11 @@ def _floor(x: Value, d: Value, quotient: bool) -> Value:
     remainder = _join("srem", x, d)
     # Negative where remainder and divisor differ in sign: there truncation went the wrong way.
     signs = _join("xor", remainder, d)
-    away = remainder.compare("ne", 0) & (signs < 0)
+    is_above_floor = remainder.compare("ne", 0) & (signs < 0)
     if not quotient:
-        return writer.select(away, _join("add", remainder, d), remainder)
+        return writer.select(is_above_floor, _join("add", remainder, d), remainder)
     down = _join("sdiv", x, d)
-    return writer.select(away, down + -1, down)
+    return writer.select(is_above_floor, down + -1, down)
 
 
 def _join(op: str, a: Value, b: Value) -> Value:

@@ -60,15 +60,15 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
         require_supported(param.dtype)
     parts = [part for s in walk(code.body) for e in expressions(s) for part in walk_expr(e)]
     lanes = layout(code, machine.vector_bytes)
-    writer = Writer(scalef=machine.scalef, called=_used_often(parts), block="start")
+    writer = Writer(scalef=machine.scalef, out_of_line=_used_often(parts), block="start")
     env, parameters = _parameters(writer, code)
-    _write(Body(writer, machine.masked, env, lanes.lanes, lanes.loops), code, lanes)
+    _write(Body(writer, machine.has_cheap_masks, env, lanes.lanes, lanes.loops), code, lanes)
     writer.do("ret void")
     text = writer.definition(f"void @{identifier(code.name)}({parameters})")
     units = lanes.division
     # The cost is that of the whole grid, and callers want it per unit.
     unit_cost = lanes.cost / trip_count(units.range)
-    return Rendered(code.name, text, frozenset(writer.declared), units.range, unit_cost, units.grain)
+    return Rendered(code.name, text, frozenset(writer.declarations), units.range, unit_cost, units.grain)
 
 
 def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
@@ -79,13 +79,13 @@ def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
 
 def _parameters(writer: Writer, code: KernelCode) -> tuple[Env, str]:
     """The names that parameters bind, and their declaration."""
-    shared = {name for pair in code.aliases for name in pair}
+    alias_names = {name for pair in code.aliases for name in pair}
     memory = {p.name: Memory(Value(writer, "ptr", f"%p{k}"), p.dtype) for k, p in enumerate(code.params)}
     symbols = {n: Value(writer, "i64", f"%n{k}") for k, n in enumerate(code.sizes)}
     # `noalias` promises LLVM that nothing else points there.
-    listed = [f"ptr {'' if name in shared else 'noalias '}{m.pointer.text}" for name, m in memory.items()]
-    listed += [f"i64 {v.text}" for v in symbols.values()]
-    return Env(memory=memory, symbols=symbols), ", ".join([*listed, "i64 %begin", "i64 %end"])
+    parameters = [f"ptr {'' if name in alias_names else 'noalias '}{m.pointer.text}" for name, m in memory.items()]
+    parameters += [f"i64 {v.text}" for v in symbols.values()]
+    return Env(memory=memory, symbols=symbols), ", ".join([*parameters, "i64 %begin", "i64 %end"])
 
 
 def _write(body: Body, code: KernelCode, lanes: Layout) -> None:
@@ -98,8 +98,8 @@ def _write(body: Body, code: KernelCode, lanes: Layout) -> None:
         case Unit.LINE:
             body.span(grid[-1], begin, end)
         case Unit.TILES:
-            assert lanes.transposed is not None
-            tile_range(body, grid, lanes.transposed, begin, end)
+            assert lanes.transposition is not None
+            tile_range(body, grid, lanes.transposition, begin, end)
         case Unit.ROW:
             body.writer.count_up(begin, end, 1, lambda row: body.run((grid[-1],), body.at_row(grid[:-1], row)))
         case Unit.POINT:
@@ -119,7 +119,7 @@ def _points(body: Body, grid: Sequence[For], begin: Value, end: Value) -> None:
             body.span(grid[-1], low, high)
 
     # An empty axis would divide by 0, although the loop below then runs no rows.
-    filled = length.call("smax", 1)
-    first = begin.binary("udiv", begin, filled)
-    behind = (end + filled - 1).binary("udiv", end + filled - 1, filled)
-    body.writer.count_up(first, behind, 1, row)
+    divisor = length.call("smax", 1)
+    first = begin.binary("udiv", begin, divisor)
+    end_row = (end + divisor - 1).binary("udiv", end + divisor - 1, divisor)
+    body.writer.count_up(first, end_row, 1, row)

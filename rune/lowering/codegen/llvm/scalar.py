@@ -102,7 +102,7 @@ _INTEGERS: Mapping[str, Spelling] = {
 
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
-    """A register value of dtype `source` as one of `target`; see llvm_functions for the others."""
+    """A register value of dtype `source` as one of `target`; functions.py has other conversions."""
     type = with_scalar(x.type, register_type(target))
     if source == target:
         return x
@@ -112,8 +112,8 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     if source in dtypes.FLOATING:
         return round_to(x.cast("fptrunc" if source == dtypes.f64 else "fpext", type), target)
     if target in dtypes.FLOATING:
-        converted = x.cast("sitofp" if source in dtypes.SIGNED else "uitofp", type)
-        return round_to(converted, target)
+        number = x.cast("sitofp" if source in dtypes.SIGNED else "uitofp", type)
+        return round_to(number, target)
     if target.itemsize < source.itemsize:
         return x.cast("trunc", type)
     return x.cast("sext" if source in dtypes.SIGNED else "zext", type)

@@ -24,28 +24,28 @@ from rune.lowering.codegen.llvm.ir.types import memory_type
 from rune.lowering.codegen.llvm.values import Lanes
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import For
-from rune.lowering.lanes.transposed import Transposed
+from rune.lowering.lanes.transposed import Transposition
 
 
-def tile_range(body: Body, grid: Sequence[For], transposed: Transposed, begin: Value, end: Value) -> None:
+def tile_range(body: Body, grid: Sequence[For], transposition: Transposition, begin: Value, end: Value) -> None:
     """Write the grid over the range: rows of tiles."""
-    width, others = body.lanes, transposed.others(grid)
-    extent = body.index(transposed.axis.extent)
+    width, others = body.lanes, transposition.others(grid)
+    extent = body.index(transposition.axis.extent)
     per_axis = (extent + (width - 1)).binary("udiv", extent + (width - 1), width)
 
     def row_of_tiles(number: Value) -> None:
         first = number.binary("urem", number, per_axis) * width
         outer = number.binary("udiv", number, per_axis)
         with body.inside(body.at_row(others, outer)):
-            _row(body, transposed, first, extent)
+            _row(body, transposition, first, extent)
 
     body.writer.count_up(begin, end, 1, row_of_tiles)
 
 
-def _row(body: Body, transposed: Transposed, first: Value, extent: Value) -> None:
+def _row(body: Body, transposition: Transposition, first: Value, extent: Value) -> None:
     """Rows first.. of the axis, at most one tile high, over the whole last axis."""
     writer, width = body.writer, body.lanes
-    length = body.index(transposed.last.extent)
+    length = body.index(transposition.last.extent)
     # The width is a power of two; the rest of each row is done without tiles.
     tiled_length = length.binary("and", length, -width)
     zero = writer.constant("i64", 0)
@@ -53,13 +53,13 @@ def _row(body: Body, transposed: Transposed, first: Value, extent: Value) -> Non
 
     def rows(begin: Value) -> None:
         def row(number: Value) -> None:
-            with body.inside(body.env.at({transposed.axis.var: first + number})):
-                body.span(transposed.last, begin, length)
+            with body.inside(body.env.at({transposition.axis.var: first + number})):
+                body.span(transposition.last, begin, length)
 
         writer.count_up(zero, height, 1, row)
 
     def tiles() -> None:
-        _tiles(body, transposed, first, tiled_length)
+        _tiles(body, transposition, first, tiled_length)
         writer.either(length > tiled_length, lambda: rows(tiled_length))
 
     # A partial last row of tiles goes the ordinary way; a second kind of tile is not worth its
@@ -67,20 +67,20 @@ def _row(body: Body, transposed: Transposed, first: Value, extent: Value) -> Non
     writer.either(height.equals(width), tiles, lambda: rows(zero))
 
 
-def _tiles(body: Body, transposed: Transposed, first: Value, length: Value) -> None:
+def _tiles(body: Body, transposition: Transposition, first: Value, length: Value) -> None:
     """Whole tiles side by side."""
-    writer, width, last = body.writer, body.lanes, transposed.last.var
-    squares = [Memory(writer.allocate(memory_type(x.dtype), width * width), x.dtype) for x in transposed.loads]
+    writer, width, last = body.writer, body.lanes, transposition.last.var
+    squares = [Memory(writer.allocate(memory_type(x.dtype), width * width), x.dtype) for x in transposition.loads]
 
     def tile(j: Value) -> None:
-        with body.inside(body.env.at({transposed.axis.var: first, last: j})):
-            for load, square in zip(transposed.loads, squares, strict=True):
+        with body.inside(body.env.at({transposition.axis.var: first, last: j})):
+            for load, square in zip(transposition.loads, squares, strict=True):
                 _fill(body, load, last, square)
-            writer.count_up(zero, zero + width, 1, partial(_tile_row, body, transposed, squares))
+            writer.count_up(zero, zero + width, 1, partial(_tile_row, body, transposition, squares))
 
     zero = writer.constant("i64", 0)
     with body.inside(body.env):
-        body.body(transposed.constants)
+        body.body(transposition.constants)
         writer.count_up(zero, length, width, tile)
 
 
@@ -96,11 +96,11 @@ def _fill(body: Body, load: Load, var: str, square: Memory) -> None:
     writer.count_up(writer.constant("i64", 0), writer.constant("i64", width), 1, line)
 
 
-def _tile_row(body: Body, transposed: Transposed, squares: Sequence[Memory], r: Value) -> None:
+def _tile_row(body: Body, transposition: Transposition, squares: Sequence[Memory], r: Value) -> None:
     """One row of the result: the body, with its scattered loads from the tiles' columns."""
-    writer, width, axis, last = body.writer, body.lanes, transposed.axis.var, transposed.last
+    writer, width, axis, last = body.writer, body.lanes, transposition.axis.var, transposition.last
     # Row k of the tile holds lane k's neighbours, so lane k of row r lies at k * width + r.
     column = writer.iota(width, "i64") * width + writer.splat(r, width)
-    tiles = {(x.buffer, x.indices[0]): s.address(column) for x, s in zip(transposed.loads, squares, strict=True)}
+    tiles = {(x.buffer, x.indices[0]): s.address(column) for x, s in zip(transposition.loads, squares, strict=True)}
     lanes = Lanes(last.var, Alive(width), frozenset({last.var}))
     body.run(last.body, replace(body.env, lanes=lanes, tiles=tiles).at({axis: body.env.symbols[axis] + r}))

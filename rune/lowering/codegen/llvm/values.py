@@ -79,13 +79,13 @@ class Env:
 class Values(ExpressionWalk[Value]):
     """Writes expressions.
 
-    masked: whether masked loads and stores are cheap
+    has_cheap_masks: as in Machine
     env: what names mean where the walk is
     known: the parts of the current expression that have been written, by identity
     """
 
     writer: Writer
-    masked: bool
+    has_cheap_masks: bool
     env: Env
     known: dict[int, Value] = field(default_factory=dict, kw_only=True)
 
@@ -138,8 +138,8 @@ class Values(ExpressionWalk[Value]):
             return self.first(dim)
         # The symbol is the first lane's value; the other lanes count up from it.
         first = self.writer.splat(env.symbols[lanes.var], env.count)
-        each = first + self.writer.iota(env.count, "i64")
-        return llvm_index.render(self.writer, dim, {**env.symbols, lanes.var: each})
+        lane_values = first + self.writer.iota(env.count, "i64")
+        return llvm_index.render(self.writer, dim, {**env.symbols, lanes.var: lane_values})
 
     def first(self, dim: Size) -> Value:
         """The value of an index expression in the first lane."""
@@ -157,7 +157,7 @@ class Values(ExpressionWalk[Value]):
         tile = self.env.tiles.get((load.buffer, index))
         if tile is None and step == 1:
             raw = memory.read(memory.address(self.first(index)), alive)
-        elif tile is None and step is not None and (alive.mask is None or self.masked):
+        elif tile is None and step is not None and (alive.mask is None or self.has_cheap_masks):
             raw = memory.read_apart(self.first(index), step, alive)
         else:
             raw = memory.read(memory.address(self.index(index)) if tile is None else tile, alive)

@@ -56,7 +56,7 @@ ATOMICS = {
 class Functions:
     """The functions of a module: each has an id at its first call, its body at the end.
 
-    `native`: the operations that need none.
+    native: the operations that need no function.
     """
 
     module: Module
@@ -94,7 +94,7 @@ class Variable:
 class Body(AccessWalk, ExpressionWalk[Value]):
     """Renders statements into a writer. `symbols`: what an index may mention.
 
-    Of loop variables and sizes the dtype says no more than that they are not negative.
+    Loop variables and sizes have unsigned dtypes, which only say that they are not negative.
     """
 
     writer: Writer
@@ -102,15 +102,15 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     symbols: dict[str, Value] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     arrays: dict[str, Pointer] = field(default_factory=dict)
-    paired: frozenset[str] = frozenset()  # buffers whose neighbours one access may have
-    subgroup: Subgroup | None = None  # None: its threads may differ, or be idle
+    paired_buffers: frozenset[str] = frozenset()  # in which one access may cover two neighbours
+    subgroup: Subgroup | None = None  # None: its threads may diverge, or be idle
     lane: Value | None = None  # the number of a thread in its subgroup
-    pieces: dict[str, int] = field(default_factory=dict)  # what it has read for the others, by name
+    pieces: dict[str, int] = field(default_factory=dict)  # elements that threads have read for each other, by name
     lines: Lines | None = None  # None: its threads may be idle, or read by themselves
     is_subgroup: bool = False  # whether the group is one subgroup
 
     def bind(self, name: str, value: Value) -> None:
-        """A name for a value; one that a sibling had gives way."""
+        """Name a value, in place of a Var with this name in an earlier block."""
         self.variables.pop(name, None)
         self.symbols[name] = value
 
@@ -121,13 +121,13 @@ class Body(AccessWalk, ExpressionWalk[Value]):
     # --- statements --------------------------------------------------------------------------
 
     def accesses(self, body: Statements) -> Iterator[Statement]:
-        return accesses(body, neighbours, self.paired, self.subgroup)
+        return accesses(body, neighbours, self.paired_buffers, self.subgroup)
 
     def read_together(self, alike: Alike) -> None:
-        """Rows that all threads of a subgroup read: a piece for each thread."""
+        """Have each thread of a subgroup read a piece of the rows that all of them need."""
         assert self.lane is not None
         array, kind = self.arrays[alike.buffer], index.index_kind(alike.last + 1)
-        # Threads beyond the last piece read that one.
+        # Threads beyond the last piece read the last one, too.
         is_full = alike.threads == self.writer.module.target.subgroup_threads
         last = alike.threads - 1
         lane = self.lane if is_full else (self.lane.as_dtype(dtypes.i32) < last).choose(self.lane, last)
@@ -265,7 +265,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         return self.symbols[name] if variable is None else variable.read()
 
     def load(self, load: Load) -> Value:
-        # No look at memory where the guard does not hold.
+        # A branch, because the element may not exist where the guard does not hold.
         array = self.arrays[load.buffer]
 
         def read() -> Value:
@@ -279,11 +279,11 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
     def element(self, array: Pointer, at: int, dtype: np.dtype) -> Value:
         """An element as a value; bool is a byte in buffers."""
-        loaded = self.writer.load(array, at)
-        return self.value(dtype, loaded) if array.kind == KINDS[dtype] else self.value(dtypes.u8, loaded).apply("ne", 0)
+        raw = self.writer.load(array, at)
+        return self.value(dtype, raw) if array.kind == KINDS[dtype] else self.value(dtypes.u8, raw).apply("ne", 0)
 
     def cast(self, arg: Expr, target: np.dtype) -> Value:
-        # Of an index, from as few bits as hold it.
+        # An index is converted from the narrowest type that holds it.
         if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
             return scalar.convert(self.size(arg.dim, "i32"), target)
         name, source = conversion_name(arg.dtype, target, scalar.NATIVE), arg.dtype
@@ -293,7 +293,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
         return scalar.convert(self.expr(arg), target)
 
     def applied(self, name: str, operand: np.dtype, values: tuple[Value, ...]) -> Value:
-        """An instruction, or a call of a function; of f16 in f32."""
+        """An instruction, or a call of a function; f16 computes in f32 what it lacks."""
         register = scalar.NATIVE.register(name, operand)
         if register != operand:
             wide = tuple(scalar.convert(v, register) for v in values)
@@ -309,7 +309,7 @@ class Body(AccessWalk, ExpressionWalk[Value]):
 
 
 def _piece(alike: Alike, lane: Value) -> Value:
-    """How far behind the first element the piece of a thread begins."""
+    """The distance from the first element to the piece that a thread reads."""
     if alike.pieces == alike.threads:
         return lane * alike.size
     row = lane.emit(Op.UDiv, alike.pieces) * alike.step
@@ -317,7 +317,7 @@ def _piece(alike: Alike, lane: Value) -> Value:
 
 
 def neighbours(dtype: np.dtype) -> int:
-    """How many elements of a buffer one access may have: two of 32 bits are an integer of 64."""
+    """How many elements of a buffer one access may cover: two of 32 bits, as an i64."""
     return 2 if dtype.itemsize == 4 else 1
 
 

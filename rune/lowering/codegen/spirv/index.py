@@ -1,10 +1,10 @@
 """Index polynomials as SPIR-V arithmetic: 32 bits wide where their bounds allow it, else 64.
 
-Sums, differences and products wrap, so that a result which fits 32 bits is right even if a part of
-it does not; only quotients and remainders need operands that fit. Division is unsigned where the
-bounds show, or an added multiple of the divisor gives, a number that is not negative; else it
-floors as Python does. A divisor that may be 0 is 1 then, and no remainder instruction sees a
-negative number: Vulkan leaves both open.
+Sums, differences and products wrap, so a result that fits 32 bits is right even where an
+intermediate value does not fit; only the operands of quotients and remainders must fit. Division is
+unsigned where the bounds show that the numerator is not negative, or where adding a multiple of the
+divisor makes it so; otherwise it floors as Python does. A divisor that may be 0 is replaced by 1 if
+it is 0, and no remainder instruction gets a negative operand: Vulkan defines neither.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rune.lowering.codegen.spirv.binary.writer import Writer
 from rune.lowering.codegen.spirv.scalar import Value, constant, resized
 from rune.lowering.kernel.scalar import unsigned_of
 
-# Numbers without a sign are not negative, those with one may be.
+# Only a value of a signed dtype may be negative.
 Symbols = Mapping[str, Value]
 SIGNED = {"i32": dtypes.i32, "i64": dtypes.i64}
 UNSIGNED = {"i32": dtypes.u32, "i64": dtypes.u64}
@@ -34,7 +34,7 @@ def index_kind(*sizes: Size) -> str:
 
 
 def render(writer: Writer, size: Size, symbols: Symbols, kind: str | None = None) -> Value:
-    """The value of `size`, of the type that holds it unless `kind` says another."""
+    """The value of `size`, of type `kind` or of the narrowest type that holds it."""
     kind = kind or index_kind(size)
     terms = [_term(writer, term, symbols, kind) for term in terms_of(size)]
     total = reduce(lambda a, b: a + b, terms) if terms else constant(writer, SIGNED[kind], 0)
@@ -75,5 +75,5 @@ def _floor(x: Value, d: Value, quotient: bool) -> Value:
     """Python's // and % from the truncating division; the divisor is not 0."""
     down = x.apply("quotient", d)
     remainder = x - down * d
-    away = remainder.apply("ne", 0) & ((remainder ^ d) < 0)
-    return away.choose(down - 1, down) if quotient else away.choose(remainder + d, remainder)
+    is_above_floor = remainder.apply("ne", 0) & ((remainder ^ d) < 0)
+    return is_above_floor.choose(down - 1, down) if quotient else is_above_floor.choose(remainder + d, remainder)

@@ -6,13 +6,13 @@
 
 The push constants are the device address of the launch's table, and the number of its first group.
 The table has an address for each buffer in the order of the kernel's parameters, then an i64 for
-each of its sizes. Grid points are numbered, the innermost loop fastest, and taken by the threads in
-that order; a WORKGROUP nest is the threads of one group instead, and grid points are groups. Groups
-are numbered along x, and along y where there are more of them than one dimension of a launch may
-have.
+each of its sizes. Grid points are numbered with the innermost loop fastest, and thread n computes
+point n. In a kernel with a WORKGROUP nest, group n computes point n, and its threads are the points
+of the nest. Groups are numbered along x, and then along y if there are more of them than one
+dimension of a launch may have.
 
 Invariant: the module means what interpret.py does, floats within the functions' ulps. No float
-operation may be contracted, but where Accumulate or Store says so.
+operation may be contracted unless an Accumulate or a Store says so.
 Not done: VECTOR loops run in order, as lanes are threads here.
 """
 
@@ -63,8 +63,8 @@ _CONTROLS = {
 class SpirvKernel:
     """One kernel as a module. The table has the addresses of `params`, then `sizes`, as 8 bytes.
 
-    `count` groups of `threads` are to run, at most `launch_groups` along one dimension; `work` is
-    that of all of them, where it counts.
+    `count` groups of `threads` threads run, at most `launch_groups` along one dimension; `work` is
+    the work of all of them (kernel/work.py), if the target limits it.
     """
 
     name: str
@@ -147,22 +147,23 @@ class _Renderer:
         kinds = [index_kind(symbols.get(name, 0)) for name in code.sizes]
         members = (*pointers, *map(module.type, kinds))
         offsets = tuple(8 * k for k in range(len(members)))
-        fixed = ((Decoration.NonWritable,),) * len(members)
-        block = module.structure(members, offsets, fixed)
+        read_only = ((Decoration.NonWritable,),) * len(members)
+        block = module.structure(members, offsets, read_only)
         table, self.first = self.pushed(module.pointer(StorageClass.PhysicalStorageBuffer, block))
         for k, (p, type) in enumerate(zip(code.params, pointers, strict=True)):
-            address = self.own_pointer(p, type, self.member(table, k, type, 8))
+            address = self.parameter_pointer(p, type, self.member(table, k, type, 8))
             space = StorageClass.PhysicalStorageBuffer
             self.body.arrays[p.name] = Pointer(address, self.stored(p), space, in_block=True)
-        self.body.paired = self.paired()
+        self.body.paired_buffers = self.paired_buffers()
         for k, (name, kind) in enumerate(zip(code.sizes, kinds, strict=True), len(pointers)):
             size_id = self.member(table, k, module.type(kind), width(kind) // 8)
             self.body.bind(name, self.body.value(UNSIGNED[kind], size_id))
 
-    def paired(self) -> frozenset[str]:
-        """The buffers whose neighbours one access may have; not those that barriers are about."""
+    def paired_buffers(self) -> frozenset[str]:
+        """The buffers in which one access may cover two neighbours: with barriers, only those whose
+        accesses no barrier orders."""
         has_barrier, params = self.has_barrier, self.code.params
-        # Barriers of a single subgroup are about nothing that is only written.
+        # The barriers of a single subgroup order no accesses to what is only written.
         loads = buffers_read(self.code.body) if self.is_subgroup else {p.name for p in params}
         return frozenset(p.name for p in params if p.access is Access.READ or not has_barrier or p.name not in loads)
 
@@ -176,11 +177,11 @@ class _Renderer:
         return "i8" if p.dtype == dtypes.bool_ else self.module.kind(p.dtype)
 
     def buffer_type(self, p: Param) -> int:
-        """A pointer to the elements of a parameter; what is only read says so."""
+        """The type of a pointer to a parameter's elements, marked if they are only read."""
         kind = self.stored(p)
         if p.access is Access.READ:
             return self.module.buffer(kind, (Decoration.NonWritable,))
-        # What one thread writes and another one reads after a barrier has to be seen.
+        # Coherent, so that a thread sees after a barrier what others wrote before it.
         return self.module.buffer(kind, (Decoration.Coherent,) if self.has_barrier else ())
 
     def pushed(self, type: int) -> tuple[int, Value]:
@@ -204,15 +205,16 @@ class _Renderer:
         place = self.module.pointer(StorageClass.PhysicalStorageBuffer, type)
         return self.writer.effect(Op.Load, type, self.writer.member(place, table, number), ALIGNED, size)
 
-    def own_pointer(self, p: Param, type: int, address: int) -> int:
-        """The address by way of a variable that says whether another one may be the same."""
-        held = self.writer.variable(type)
-        aliased = any(p.name in pair for pair in self.code.aliases)
-        said = Decoration.AliasedPointer if aliased else Decoration.RestrictPointer
-        self.module.decorate(held, said)
-        self.module.name(held, p.name)
-        self.writer.do(Op.Store, held, address)
-        return self.writer.effect(Op.Load, type, held)
+    def parameter_pointer(self, p: Param, type: int, address: int) -> int:
+        """A parameter's address, read from a variable: only on variables can SPIR-V say whether
+        other addresses may point to the same memory."""
+        variable = self.writer.variable(type)
+        has_alias = any(p.name in pair for pair in self.code.aliases)
+        decoration = Decoration.AliasedPointer if has_alias else Decoration.RestrictPointer
+        self.module.decorate(variable, decoration)
+        self.module.name(variable, p.name)
+        self.writer.do(Op.Store, variable, address)
+        return self.writer.effect(Op.Load, type, variable)
 
     # --- grid points -------------------------------------------------------------------------
 
@@ -221,7 +223,7 @@ class _Renderer:
         shape, thread, kind = self.shape, self.builtin(BuiltIn.LocalInvocationIndex), self.position_kind()
         position = self.group(kind)
         if self.zero is not None:
-            # A product of neighbours is even; optimisers do not know that.
+            # n (n + 1) is even, so this is always 0, which optimisers do not know.
             word = self.component(BuiltIn.WorkgroupId, 0)
             self.body.bind(self.zero, word * (word + 1) & 1)
         if not shape.nest:
@@ -264,12 +266,12 @@ class _Renderer:
         return not dims.at_most(self.shape.count, self.target.launch_groups)
 
     def position_kind(self) -> str:
-        """The type in which no thread's number overflows, those without a grid point included."""
+        """The narrowest type that holds every thread's number, also beyond the last grid point."""
         spare = self.target.launch_groups if self.is_folded else 1
         return index_kind(self.shape.points + spare * self.shape.threads)
 
     def group(self, kind: str) -> Value:
-        """The number of this workgroup; a launch may be a part of all."""
+        """The number of this workgroup among those of all launches that run parts of the kernel."""
         x = self.first + resized(self.component(BuiltIn.WorkgroupId, 0), kind)
         if not self.is_folded:
             return x

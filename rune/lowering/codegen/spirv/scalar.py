@@ -1,9 +1,10 @@
 """Scalars in SPIR-V: their operations as instructions, and conversions.
 
 `x * y + 1.0` appends a multiply and an add. All follow SCALAR_MEANING to the letter: integers wrap.
-NaN is told by its bits. Divisions, shifts and integers of floats are SPIR-V's own: the scalar
-library keeps them from what Vulkan leaves undefined. f16 is divided and rooted in f32; what no
-instruction gives exactly enough is a function of legalize/scalars.py.
+NaN is recognised by its bits. Divisions, shifts and conversions from floats to integers are single
+instructions, and the scalar library keeps from them all operands for which Vulkan leaves the result
+undefined. f16 divides and takes roots in f32. Operations that no instruction computes exactly
+enough are functions, which legalize/scalars.py writes.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ Table = Mapping[str, Spelled]
 
 
 def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
-    """An operation on values of dtype `operand`; of `select`, that of the values.
+    """An operation on values of dtype `operand`; for `select`, the dtype of its two values.
 
     Errors: CompileError for an operation that SPIR-V does not have on this dtype.
     """
@@ -102,8 +103,8 @@ def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
         case Glsl() as function:
             return args[0].glsl(function, *args[1:])
         case None:
-            unsupported = f"{name} of {dtypes.short(operand)}"
-            raise CompileError(f"spirv: cannot render {unsupported} (no such operation)")
+            subject = f"{name} of {dtypes.short(operand)}"
+            raise CompileError(f"spirv: cannot render {subject} (no such operation)")
         case compute:
             return compute(*args)
 
@@ -153,7 +154,8 @@ def _against_infinity(op: Op) -> Callable[[Value], Value]:
 
 
 def _root(x: Value) -> Value:
-    """The root, for which a device may go by way of 1/sqrt(x); undefined left of 0."""
+    """The square root. 0 is apart, since a device may compute x * (1 / sqrt(x)); so are negative
+    numbers, for which GLSL leaves the result undefined."""
     is_zero, is_negative = _magnitude(x).equals(0), x.bits() < 0
     return is_zero.choose(x, is_negative.choose(math.nan, x.glsl(Glsl.Sqrt)))
 
@@ -162,7 +164,7 @@ def _other_format(x: Value) -> Value:
     return x.emit(Op.FConvert, dtype=dtypes.f64 if x.dtype == dtypes.f32 else dtypes.f32)
 
 
-# Of f16 these are only exact enough when rounded from f32.
+# In f16 these are exact enough only if they are computed in f32 and rounded.
 _WIDE: Table = {"div": Op.FDiv, "quotient": Op.FDiv, "root": Glsl.Sqrt, "sqrt": _root, "nearest": _other_format}
 _NARROW: Table = {
     "add": Op.FAdd,
@@ -223,7 +225,7 @@ _UNSIGNED: Table = {
     "ge": Op.UGreaterThanEqual,
 }
 
-# What is in no table is a function; what is not spelled of f16 is one of f32.
+# Operations in no table are functions, and f16 computes in f32 those that it lacks.
 NATIVE = Native(
     every(_NARROW.keys() | {"select", "bitcast", "integer_part"}, dtypes.FLOATING)
     | every(_WIDE, [dtypes.f32, dtypes.f64])
@@ -236,10 +238,12 @@ NATIVE = Native(
 
 
 def loose_operations(target: Target) -> frozenset[tuple[str, np.dtype]]:
-    """What a device does less exactly than its instruction says: by its promises, and by name."""
-    promised = {d for d in dtypes.FLOATING if ("specials", 8 * d.itemsize) in target.float_controls}
+    """Operations that a device computes less exactly than defined: those that it makes no promise
+    about, and those that its target names."""
+    exact_dtypes = {d for d in dtypes.FLOATING if ("specials", 8 * d.itemsize) in target.float_controls}
     single = target.loose | (COMPARISONS if "comparisons" in target.loose else frozenset())
-    loose = every(COMPARISONS | {"neg"}, dtypes.FLOATING - promised) | every(single, [dtypes.f32])
+    loose = every(COMPARISONS | {"neg"}, dtypes.FLOATING - exact_dtypes) | every(single, [dtypes.f32])
+    # A device that may compare denormals as 0 may convert them to 0, too.
     return loose | {("to_f64", dtypes.f32), ("to_f32", dtypes.f64)} if ("lt", dtypes.f32) in loose else loose
 
 
@@ -255,13 +259,13 @@ def resized(x: Value, kind: str) -> Value:
         return x.emit(Op.UConvert, dtype=dtype)
     if kind != "i64":
         return x.emit(Op.SConvert, dtype=dtype)
-    # Mesa (22.3) mistakes a comparison of what SConvert gives with a constant: so by shifts.
-    unused = 64 - width(x.kind)
-    return x.emit(Op.UConvert, dtype=dtype).emit(Op.ShiftLeftLogical, unused).emit(Op.ShiftRightArithmetic, unused)
+    # By shifts, since Mesa (22.3) miscompiles comparisons of SConvert's result with a constant.
+    spare = 64 - width(x.kind)
+    return x.emit(Op.UConvert, dtype=dtype).emit(Op.ShiftLeftLogical, spare).emit(Op.ShiftRightArithmetic, spare)
 
 
 def convert(x: Value, target: np.dtype) -> Value:
-    """A value as one of another dtype; of a float as an integer, see integer_part."""
+    """A value converted to another dtype; for a float to an integer see integer_part."""
     if x.dtype == target:
         return x
     if target == dtypes.bool_:
@@ -276,7 +280,7 @@ def convert(x: Value, target: np.dtype) -> Value:
 
 
 def _to_float(x: Value, target: np.dtype) -> Value:
-    """An integer as a float. What f16 can hold, f32 holds exactly."""
+    """An integer as a float. f16 goes through f32, which holds integers in f16's range exactly."""
     wide = x if width(x.kind) >= 32 else resized(x, "i32")
     op = Op.ConvertSToF if x.dtype in dtypes.SIGNED else Op.ConvertUToF
     if target == dtypes.f16:

@@ -1,9 +1,9 @@
 """Expressions of kernel code in WGSL: see render.py.
 
-Registers are bool, i32, u32 and f32. Narrow integers are kept extended to 32 bits and wrapped after
-each operation that may leave them; an i64 is an index, and these are 32-bit here; u64 is two words
-(wide.py). What IEEE 754 says beyond +, -, * and / is done on the bits of floats by helper
-functions (helpers.py).
+Registers are bool, i32, u32 and f32. A narrow integer is extended to 32 bits and wrapped after each
+operation that may leave its range; an i64 is an index, which has 32 bits here; a u64 is two words
+(wide.py). WGSL guarantees little of IEEE 754 beyond +, -, * and /: helper functions (helpers.py)
+do the rest on the bits of floats.
 
 Every rendered expression can stand as an operand: a name, a call, a literal, or in parentheses.
 """
@@ -41,8 +41,8 @@ REGISTERS: dict[np.dtype, str] = {
 }
 # The dtypes among these that memory may hold.
 STORED = frozenset(REGISTERS) - {dtypes.i64, dtypes.u64}
-# A value of the word, or part of one, that memory holds; and back. An array of the thread or its
-# group holds values as they are, but truth values as words, too.
+# How a value comes from a word, or part of a word, in memory, and how it goes back. Arrays of a
+# thread or its group hold values as they are, except that truth values are words there, too.
 _TRUTH = {dtypes.bool_: "({0} != 0u)"}
 _LOADED = _TRUTH | {
     dtypes.i8: "(i32({0} << 24u) >> 24u)",
@@ -116,9 +116,11 @@ class Place:
 
 @dataclass(slots=True)
 class Expressions(Shared):
-    """Renders expressions. `sizes`: those of the names that stand in the uniform block;
-    `native`: operations that are not functions of the module; `unsigned`: those locals that an
-    index must convert."""
+    """Renders expressions.
+
+    sizes: the names whose values are in the uniform block;  native: operations that need no
+    function of the module;  unsigned_locals: those that an index must convert to i32
+    """
 
     spelling = Spelling(
         constant="let {name} = {value};",
@@ -130,8 +132,8 @@ class Expressions(Shared):
     places: dict[str, Place]
     sizes: frozenset[str] = frozenset()
     native: Native = NATIVE
-    unsigned: set[str] = field(default_factory=set)
-    summed: set[str] = field(default_factory=set)  # floats that a loop has accumulated, not pinned
+    unsigned_locals: set[str] = field(default_factory=set)
+    sums: set[str] = field(default_factory=set)  # floats that a loop has accumulated, to be pinned where they are read
 
     def register(self, dtype: np.dtype) -> str:
         if dtype not in REGISTERS:
@@ -142,7 +144,7 @@ class Expressions(Shared):
         identifier = self.names[name]
         if name in self.sizes:
             return f"args.size_{identifier}"
-        return f"i32({identifier})" if name in self.unsigned else identifier
+        return f"i32({identifier})" if name in self.unsigned_locals else identifier
 
     def index(self, dim: Size) -> str:
         return f"({self.size(dim)})" if size_names(dim) else f"{dim}i"
@@ -199,7 +201,7 @@ class Expressions(Shared):
 
     def local(self, name: str) -> str:
         identifier = self.names[name]
-        return f"rune_pin({identifier})" if name in self.summed else identifier
+        return f"rune_pin({identifier})" if name in self.sums else identifier
 
     def op(self, op: Op) -> str:
         text = self.result(op)
@@ -253,13 +255,13 @@ class Expressions(Shared):
             return f"({text} != 0{from_[0]})"
         if source == dtypes.bool_:
             return self.converted(text, to)
-        converted = text if from_ == to else f"bitcast<{to}>({bare(text)})"
-        return converted if source.itemsize == 4 else _wrap(converted, target)
+        bits = text if from_ == to else f"bitcast<{to}>({bare(text)})"
+        return bits if source.itemsize == 4 else _wrap(bits, target)
 
     # --- operations --------------------------------------------------------------------------
 
     def result(self, op: Op) -> str:
-        """An operation; of a float sum, product or quotient, what rounding gives, not pinned."""
+        """An operation; a sum, product or quotient of floats is not pinned yet."""
         dtype = op.args[-1].dtype
         args = [self.expr(a) for a in op.args]
         if op.name == "select":
@@ -269,14 +271,14 @@ class Expressions(Shared):
         if dtype == dtypes.u64:
             return wide.operation(op.name, args)
         if all(isinstance(a, Const) for a in op.args):
-            args[0] = self._kept(args[0], dtype)  # WGSL refuses what overflows at compile time
+            args[0] = self._kept(args[0], dtype)  # WGSL refuses constant expressions that overflow
         if self.native.lacks(op.name, dtype):
             name = function_name(op.name, self.native.register(op.name, dtype))
             text = f"rune_{name}({', '.join(map(bare, args))})"
         else:
             text = self._of_floats(op, args) if dtype == dtypes.f32 else self._of_integers(op, args, dtype)
-        closed = dtype in ROWS[op.name].closed or op.name in COMPARISONS
-        return text if closed else _wrap(text, dtype)
+        is_closed = dtype in ROWS[op.name].closed_dtypes or op.name in COMPARISONS
+        return text if is_closed else _wrap(text, dtype)
 
     def _kept(self, text: str, dtype: np.dtype) -> str:
         register = self.register(dtype)
@@ -295,7 +297,8 @@ class Expressions(Shared):
         return f"({sides[0]} {SIGNS[op.name]} {sides[1]})"
 
     def _opaque(self, arg: Expr, text: str) -> str:
-        """A zero that no compiler knows: x + 0 is not x where x is -0, nor 0 * x always 0."""
+        """An operand, with a literal 0 hidden: -0 + 0 is not -0, and 0 * x not always 0, but
+        compilers fold both."""
         is_zero = isinstance(arg, Const) and arg.value == 0
         return "rune_float(0u)" if is_zero and not text.startswith("rune_") else text
 
@@ -322,15 +325,15 @@ def _amount(by: Expr, text: str) -> str:
 
 def _integer(value: int, dtype: np.dtype, suffix: str) -> str:
     if not -_MOST - 1 <= value <= 2 * _MOST + 1:
-        unsupported = f"{value} of {dtypes.short(dtype)}"
-        raise DtypeError(f"render: cannot use {unsupported} in WGSL (its integers have 32 bits)")
+        subject = f"{value} of {dtypes.short(dtype)}"
+        raise DtypeError(f"render: cannot use {subject} in WGSL (its integers have 32 bits)")
     if value == -_MOST - 1:
         return f"i32({value})"
     return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
 
 
 def _wrap(text: str, dtype: np.dtype) -> str:
-    """The low bits of a register, as a narrow dtype has them."""
+    """A register reduced to the low bits that a narrow dtype has."""
     bits = bit_width(dtype)
     if dtype == dtypes.bool_ or bits >= 32:
         return text
@@ -340,7 +343,7 @@ def _wrap(text: str, dtype: np.dtype) -> str:
 
 
 def _wrapped(text: str, source: np.dtype, target: np.dtype) -> str:
-    """A converted integer: whether it may leave the target is known from both."""
+    """A converted integer, wrapped where the two dtypes show that it may not fit."""
     if target == dtypes.f32 or source == dtypes.bool_:
         return text
     wider = bit_width(source) > bit_width(target)

@@ -1,19 +1,20 @@
 """Functions that WGSL lacks, or defines less strictly than kernel/scalar.py, as WGSL text.
 
-A module that mentions `rune_less` gets that function, and those that it mentions itself. Compilers
-of WGSL may assume that there is no NaN or infinity, may drop a sum with 0 and may reassociate, so:
+A module that mentions `rune_less` gets that function and those that it calls. WGSL compilers may
+assume that no float is NaN or infinite, may drop an addition of 0, and may reassociate. Therefore:
 
-    rune_zero     a word that is 0, which only the launch knows: `args.zero` and bits of the group's
-                  number. `args.zero` alone will not do: drivers compile a uniform in as a constant
-                  where it decides a branch, and then nothing is hidden any more
-    rune_pin      hides where a float came from: it is xored with rune_zero. What is pinned is
-                  neither contracted nor reassociated
-    rune_float    makes a float of bits; NaN and infinity cannot be constant expressions
-    rune_order    maps a float to an integer in the order of the numbers, -0 and 0 to 0. By these
-                  floats are compared: denormals are numbers
+    rune_zero     is a word that is 0, as only the launch knows: `args.zero & group_id.x`. Alone,
+                  `args.zero` is not enough: where a uniform decides a branch, drivers compile a
+                  version for its value, in which nothing is hidden
+    rune_pin      hides where a float came from by an xor with rune_zero, so that compilers neither
+                  contract nor reassociate the operation that gave it
+    rune_keep_*   hides an integer: WGSL refuses constant expressions that overflow
+    rune_float    makes a float from its bits: constant expressions may not be NaN or infinite
+    rune_order    maps a float to an integer of the same order, -0 and 0 both to 0. Comparisons use
+                  it, because a device may compare denormals as 0
 
-Shifts and divisions go through functions where their operands might be constant expressions that
-WGSL refuses. u64 is wide.py's.
+Shifts and divisions that WGSL refuses for some constants, such as a shift by the width, are
+functions of the scalar library. wide.py has the functions of u64.
 """
 
 from __future__ import annotations
@@ -86,19 +87,19 @@ FUNCTIONS: dict[str, str] = {re.findall(r"rune_\w+", text)[0]: text for text in 
 def accessors(memory: str, bits: int, is_atomic: bool) -> dict[str, str]:
     """The functions that read and write elements of 8 or 16 bits of an array of words, by name.
 
-    Several threads may write into one word, each its own bits, so that two atomic operations put
-    a value in place. A position has no sign: that of a byte behind 2 GiB of a buffer is beyond i32,
-    in which sums wrap.
+    Several threads may write different elements of one word, so a store is two atomic operations:
+    one clears the element's bits, the other sets them. Positions become u32 before use: that of a
+    byte beyond 2 GiB does not fit an i32, but its wrapped sum has the right bits.
     """
     mask = f"0x{(1 << bits) - 1:x}u"
     lanes = 32 // bits
     down, low = f"{lanes.bit_length() - 1}u", f"{lanes - 1}u"
     word = f"{memory}[u32(at) >> {down}]"
-    loaded = f"atomicLoad(&{word})" if is_atomic else word
+    word_value = f"atomicLoad(&{word})" if is_atomic else word
     load, store = f"{memory}_load{bits}", f"{memory}_store{bits}"
     return {
         load: f"""fn {load}(at: i32) -> u32 {{
-  return ({loaded} >> ({bits}u * (u32(at) & {low}))) & {mask};
+  return ({word_value} >> ({bits}u * (u32(at) & {low}))) & {mask};
 }}""",
         store: f"""fn {store}(at: i32, value: u32) {{
   let shift = {bits}u * (u32(at) & {low});

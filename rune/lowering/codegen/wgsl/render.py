@@ -1,4 +1,4 @@
-"""Render kernel code as a WGSL module of its own, with few bindings whatever the kernel takes.
+"""Render kernel code as a WGSL module, with few bindings however many buffers the kernel takes.
 
     for i in n grid {                     let point = i32(...);
       var s: f32 = 0.0_f32                if (point >= args.points) { return; }
@@ -9,17 +9,19 @@
     }                                     }
                                           memory1[args.at_y + i] = bitcast<u32>(s);
 
-Binding 0 is a uniform block: `zero`, the number of grid points, the launch's first group, where
-each parameter begins in its memory [elements], the sizes. The bindings after it are memories,
-arrays of words: several parameters may lie in one, of whatever dtype, and narrow elements are parts
-of words. A memory into which narrow elements are written is made of atomic words: their neighbours
-are other threads'. So is one that is changed atomically: as words, whose sums are those of i32.
+Binding 0 is a uniform block: `zero`, the number of grid points, the number of the launch's first
+group, the offset of each parameter in its memory [elements], and the sizes. The other bindings are
+memories, which are arrays of 32-bit words: parameters of any dtypes may share one, and elements
+narrower than a word are parts of words. The words of a memory are atomic if the kernel writes
+narrow elements there, since other threads may write the other parts of a word, or if it changes
+elements atomically: atomic u32 serve for i32, too, because their sums have the same bits.
 
-All GRID loops are one number, folded over the dispatch's x and y; WORKGROUP loops likewise are the
-threads of a group. Index arithmetic is 32-bit, which the launch checks by `extents`.
+All GRID loops together count one number, which is folded over x and y of the dispatch; WORKGROUP
+loops together count the threads of a group. Index arithmetic is 32-bit; the launch checks that all
+`extents` allow it.
 
-Invariant: the source means what interpret.py does, floats within docs/accuracy.md's ulps. Nothing
-is contracted but an Accumulate that says so.
+Invariant: the source means what interpret.py does, floats within docs/accuracy.md's ulps. Only an
+Accumulate that says so may be contracted.
 """
 
 from __future__ import annotations
@@ -79,10 +81,11 @@ _RESERVED = frozenset(
 class Rendered:
     """One kernel as a module, for one way in which its parameters share memories.
 
-    `memories` has the memory of each parameter. The uniform block holds words: 0, the value of
-    `points`, the first group, an element offset for each of `params`, the values of `sizes`. A
-    workgroup of `threads` takes one point if `grouped`, else each thread one. All of `extents` must
-    be below 2^31.
+    `memories` has the number of each parameter's memory. The words of the uniform block are 0, the
+    value of `points`, the number of the first group, an offset [elements] for each of `params`, and
+    the values of `sizes`. A workgroup of `threads` threads computes one grid point if
+    `is_point_per_group`; otherwise each of its threads computes one. At a launch, the values of all
+    `extents` must be below 2³¹.
     """
 
     name: str
@@ -92,14 +95,14 @@ class Rendered:
     sizes: tuple[str, ...]
     points: Size
     threads: int
-    grouped: bool
+    is_point_per_group: bool
     extents: tuple[Size, ...]
 
 
 def render(code: KernelCode, memories: Sequence[int] | None = None, loose: frozenset[str] = frozenset()) -> Rendered:
     """The module of a kernel whose parameters lie in these memories; by default each in its own.
 
-    `loose`: see Target.
+    loose: as in Target.
 
     Errors: DtypeError "render: cannot use f64 in WGSL (no such type in the language)".
     """
@@ -113,11 +116,12 @@ class _Renderer(Statements[Expressions]):
     memories: tuple[int, ...]
     native: Native
     outside: list[str] = field(default_factory=list)  # shared arrays
-    read_back: frozenset[str] = frozenset()  # where a compiler may see through memory
-    atomic: frozenset[str] = frozenset()  # what is changed atomically somewhere
+    # Buffers that the kernel also reads: a compiler may replace a load by the value stored before.
+    read_back: frozenset[str] = frozenset()
+    atomic: frozenset[str] = frozenset()  # arrays with elements that are changed atomically
 
     def __post_init__(self) -> None:
-        self.reserved, self.prefixes = _RESERVED, (*self.prefixes, "memory")
+        self.reserved_words, self.prefixes = _RESERVED, (*self.prefixes, "memory")
         self.read_back = buffers_read(self.code.body)
         self.atomic = frozenset(s.buffer for s in walk(self.code.body) if isinstance(s, Store) and s.atomic)
         self.expressions = Expressions(self.names, {}, frozenset(self.code.sizes), self.native)
@@ -131,7 +135,7 @@ class _Renderer(Statements[Expressions]):
         return "i32"
 
     def result(self, expr: Expr) -> str:
-        """A value that no arithmetic follows, so that nothing has to be pinned."""
+        """A value that no further arithmetic uses, so it need not be pinned."""
         if isinstance(expr, Op) and expr.name != "bitcast":
             return bare(self.expressions.result(expr))
         return self.expr(expr)
@@ -156,37 +160,37 @@ class _Renderer(Statements[Expressions]):
             "    @builtin(num_workgroups) group_count: vec3<u32>,",
             "    @builtin(local_invocation_index) thread_id: u32) {",
         ]
-        text = self.whole("\n".join(head))
+        text = self.assemble("\n".join(head))
         launch = shape.points, shape.threads, bool(shape.nest), (shape.points, *_extents(code))
         return Rendered(name, text, code.params, self.memories, code.sizes, *launch)
 
     def places(self) -> None:
-        """Where the parameters are."""
-        written = buffers_written(self.code.body)
+        """Record where each parameter lies."""
+        written_buffers = buffers_written(self.code.body)
         atomic = {
             memory
             for p, memory in zip(self.code.params, self.memories, strict=True)
-            if (p.dtype.itemsize < 4 and p.name in written) or p.name in self.atomic
+            if (p.dtype.itemsize < 4 and p.name in written_buffers) or p.name in self.atomic
         }
         for p, memory in zip(self.code.params, self.memories, strict=True):
             require_stored(p.dtype)
             place = Place(self.name(p.name), f"memory{memory}", memory in atomic)
             self.expressions.places[p.name] = place
 
-    def whole(self, head: str) -> str:
-        """The module: bindings and helpers around the function that begins so."""
+    def assemble(self, head: str) -> str:
+        """The module: bindings, helper functions, and the entry point, which begins with `head`."""
         function = "\n".join([head, *self.lines, "}"])
         fields = ["zero: u32", "points: u32", "first: u32"]
         fields += [f"at_{self.name(p.name)}: i32" for p in self.code.params]
         fields += [f"size_{self.name(s)}: i32" for s in self.code.sizes]
         block = "".join(f"  {field},\n" for field in fields)
         pieces = [f"struct Args {{\n{block}}}", self.bindings(), *self.outside]
-        called = {f"rune_{f.name}": _function(f, self.native) for f in self.code.functions}
-        functions = [*self.accessors(function), *called.values()]
-        mentioned = helpers("\n".join([function, *functions]), called, FUNCTIONS.__getitem__)
-        if "rune_zero" in mentioned:
+        scalar_functions = {f"rune_{f.name}": _function(f, self.native) for f in self.code.functions}
+        functions = [*self.accessors(function), *scalar_functions.values()]
+        helper_functions = helpers("\n".join([function, *functions]), scalar_functions, FUNCTIONS.__getitem__)
+        if "rune_zero" in helper_functions:
             function = function.replace(head, f"{head}\n  rune_zero = args.zero & group_id.x;", 1)
-        texts = [text for name, text in FUNCTIONS.items() if name in mentioned]
+        texts = [text for name, text in FUNCTIONS.items() if name in helper_functions]
         return "\n\n".join([*pieces, *texts, *functions, function]) + "\n"
 
     def bindings(self) -> str:
@@ -204,7 +208,7 @@ class _Renderer(Statements[Expressions]):
         return [by_memory[name] for name in sorted(by_memory, key=lambda m: int(m[6:]))]
 
     def accessors(self, function: str) -> list[str]:
-        """The functions that the text calls to reach narrow elements."""
+        """The functions that the text calls to access narrow elements."""
         known: dict[str, str] = {}
         for place in self.memory_places():
             for bits in (8, 16):
@@ -212,7 +216,7 @@ class _Renderer(Statements[Expressions]):
         return [text for name, text in known.items() if f"{name}(" in function]
 
     def position(self, shape: Spread) -> None:
-        """Bind the variables of the grid: the dispatch may be larger than it."""
+        """Bind the variables of the grid. A dispatch is rounded up: threads beyond it return."""
         self.emit("let group = args.first + group_id.x + group_id.y * group_count.x;")
         at = "group" if shape.nest else f"group * {THREADS}u + thread_id"
         self.emit(f"if ({at} >= args.points) {{ return; }}")
@@ -224,22 +228,23 @@ class _Renderer(Statements[Expressions]):
 
     def var(self, name: str, init: Expr) -> None:
         Statements.var(self, name, init)
-        self.expressions.summed.discard(name)
+        self.expressions.sums.discard(name)
 
     def assign(self, name: str, value: Expr) -> None:
         Statements.assign(self, name, value)
-        self.expressions.summed.discard(name)
+        self.expressions.sums.discard(name)
 
     def let(self, name: str, value: Expr) -> None:
         Statements.let(self, name, value)
         if value.dtype in dtypes.UNSIGNED:
-            self.expressions.unsigned.add(name)
+            self.expressions.unsigned_locals.add(name)
 
     def accumulate(self, stmt: Accumulate) -> None:
-        self.expressions.summed.discard(stmt.name)  # here each step follows the one before
+        # Unpinned within its own sum, in which each step needs the result of the one before.
+        self.expressions.sums.discard(stmt.name)
         self.emit(f"{self.name(stmt.name)} = {self.result(updated(stmt))};")
         if stmt.value.dtype == dtypes.f32:
-            self.expressions.summed.add(stmt.name)
+            self.expressions.sums.add(stmt.name)
 
     def barrier(self, stmt: Barrier) -> None:
         self.emit("workgroupBarrier();")
@@ -259,7 +264,7 @@ class _Renderer(Statements[Expressions]):
 
     def alloc(self, stmt: Alloc) -> None:
         name = self.name(stmt.name)
-        # Truth values are words: NVIDIA's driver loses some of a bool array of a workgroup.
+        # Truth values are words: NVIDIA's driver loses some elements of bool arrays of workgroups.
         dtype = dtypes.u32 if stmt.dtype == dtypes.bool_ else stmt.dtype
         element, is_atomic = self.expressions.register(dtype), stmt.name in self.atomic
         type_ = f"array<{f'atomic<{element}>' if is_atomic else element}, {stmt.size}>"
@@ -275,7 +280,7 @@ def _function(function: Function, native: Native) -> str:
 
 
 def _extents(code: KernelCode) -> list[Size]:
-    """The numbers of elements, of iterations, and in values that sizes alone decide."""
+    """The numbers of elements and iterations, and the index values, that depend on sizes alone."""
     sizes = {p.size for p in code.params}
     parts = (p for s in walk(code.body) for e in expressions(s) for p in walk_expr(e))
     sizes |= {part.dim for part in parts if isinstance(part, Index)}

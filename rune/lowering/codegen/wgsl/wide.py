@@ -1,8 +1,8 @@
-"""u64 in WGSL, as pairs of words: what random bits need of it, low word first.
+"""u64 in WGSL as pairs of words, the low word first: as much of it as random bits need.
 
-Counters and the products of ciphers are 64-bit while they are computed, also on devices without
-such integers; no array of them exists there. So this has sums, products, shifts, bits, comparisons
-and conversions from and to narrower integers: no division, no floats, no place in memory.
+Counters and the products of ciphers are computed in 64 bits, even on devices without such integers,
+where no array has this dtype. So there are sums, products, shifts, bitwise operations, comparisons,
+and conversions from and to narrower integers, but no division, no floats, and no form in memory.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ fn rune_index_of_u64(a: vec2<u32>) -> i32 {
 
 _OPERATIONS = {
     **{name: f"rune_{name}_u64({{0}}, {{1}})" for name in ("add", "sub", "mul", "shl", "shr")},
-    # By less than the width, which the functions may look at again.
+    # Shifts by less than the width, which the functions check once more.
     "shift_left": "rune_shl_u64({0}, {1})",
     "shift_right": "rune_shr_u64({0}, {1})",
     "and": "({0} & {1})",
@@ -98,7 +98,7 @@ def operation(name: str, args: list[str]) -> str:
 
 
 def cast(text: str, source: np.dtype, target: np.dtype) -> str:
-    """A conversion from or to u64; to a narrow integer the word that is yet to be cut."""
+    """A conversion from or to u64. For a narrow integer it is the low word, not yet wrapped."""
     if dtypes.FLOATING & {source, target}:
         raise _refusal(f"a conversion of {dtypes.short(source)} to {dtypes.short(target)}")
     if target == dtypes.u64:
@@ -112,8 +112,8 @@ def cast(text: str, source: np.dtype, target: np.dtype) -> str:
     return f"i32({text}.x)" if target in dtypes.SIGNED else f"{text}.x"
 
 
-def _refusal(what: str) -> DtypeError:
+def _refusal(subject: str) -> DtypeError:
     return DtypeError(
-        f"render: cannot use {what} in WGSL (no 64-bit types in the language)",
+        f"render: cannot use {subject} in WGSL (no 64-bit types in the language)",
         hint="compute in 32 bits, or on another device",
     )

@@ -1,10 +1,10 @@
 """Memory: mutable scalars on the stack, and elements, one by one or as vectors.
 
-A vector is of neighbours, of scattered elements, or of those a few apart, as they are stored
-(types.py); an address for each lane is a vector of pointers. What belongs to a lane that is
-switched off is not touched. Of s·L elements in a row, L lanes read or write every s-th: a read
-picks from whole vectors, a write masks what lies between; nothing before the first element or
-behind the last is touched.
+A vector holds neighbours, scattered elements, or elements a few apart, in their form in memory
+(types.py); an address for each lane is a vector of pointers. Elements of lanes that are switched
+off are not accessed. With elements s apart, L lanes read or write every s-th of s·L elements: a
+read picks them from whole vectors, a write masks the elements in between. Nothing before the first
+or after the last element is accessed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from rune.records import dataclass
 class Alive:
     """Lanes, and which of them are alive.
 
-    mask: those, None for all
-    all_alive: whether that is all of them, where it is known when the code runs
+    mask: an i1 for each lane; None if all are alive
+    all_alive: an i1 that tells at run time whether all are alive; None if nothing computes it
     """
 
     count: int
@@ -32,7 +32,7 @@ class Alive:
     all_alive: Value | None = None
 
     def only(self, mask: Value) -> Alive:
-        """Those that a mask has, too."""
+        """The lanes that are alive here and in a mask."""
         return Alive(self.count, mask if self.mask is None else self.mask & mask)
 
     def bits(self, writer: Writer) -> Value:
@@ -67,7 +67,7 @@ def slot(value: Value, lanes: int) -> Slot:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Elements of a dtype behind a pointer."""
+    """Elements of a dtype at a pointer."""
 
     pointer: Value
     dtype: np.dtype
@@ -92,16 +92,16 @@ class Memory:
         """The element at an address, or one for each lane, 0 for those that are switched off."""
         if alive is None:
             return self.writer.load(self.type, at, self.dtype.itemsize)
-        some = partial(self._read_some, at, alive)
+        read_alive = partial(self._read_alive, at, alive)
         if at.lanes:
-            return some()
-        every = partial(self.writer.load, f"<{alive.count} x {self.type}>", at, self.dtype.itemsize)
+            return read_alive()
+        read_all = partial(self.writer.load, f"<{alive.count} x {self.type}>", at, self.dtype.itemsize)
         if alive.mask is None:
-            return every()
-        # Not all processors fetch ahead of masked loads (a Zen 5: 6.1 ns a vector beside 2.6).
-        return some() if alive.all_alive is None else self.writer.choose(alive.all_alive, every, some)
+            return read_all()
+        # Not every processor prefetches for masked loads (Zen 5: 6.1 ns a vector instead of 2.6).
+        return read_alive() if alive.all_alive is None else self.writer.choose(alive.all_alive, read_all, read_alive)
 
-    def _read_some(self, at: Value, alive: Alive) -> Value:
+    def _read_alive(self, at: Value, alive: Alive) -> Value:
         type = f"<{alive.count} x {self.type}>"
         name = self._masked("gather" if at.lanes else "load", type, at)
         return self.writer.call(
@@ -110,15 +110,15 @@ class Memory:
 
     def write(self, raw: Value, at: Value, alive: Alive | None) -> None:
         """Put an element at an address, or one for each lane that is alive."""
-        every = partial(self.writer.store, raw, at, self.dtype.itemsize)
+        write_all = partial(self.writer.store, raw, at, self.dtype.itemsize)
         if alive is None or (alive.mask is None and not at.lanes):
-            every()
+            write_all()
         elif alive.all_alive is None or at.lanes:
-            self._write_some(raw, at, alive)
+            self._write_alive(raw, at, alive)
         else:
-            self.writer.either(alive.all_alive, every, partial(self._write_some, raw, at, alive))
+            self.writer.either(alive.all_alive, write_all, partial(self._write_alive, raw, at, alive))
 
-    def _write_some(self, raw: Value, at: Value, alive: Alive) -> None:
+    def _write_alive(self, raw: Value, at: Value, alive: Alive) -> None:
         mask = alive.bits(self.writer)  # LLVM has no scatter without one
         if not at.lanes and _may_be_truncated(raw):
             mask = mask & self.writer.opaque_mask(raw.lanes)
@@ -137,31 +137,31 @@ class Memory:
     # --- a few apart -------------------------------------------------------------------------
 
     def read_apart(self, first: Value, step: int, alive: Alive) -> Value:
-        """Every step-th element from one on, one for each lane."""
+        """Every step-th element from `first` on, one for each lane."""
         count = alive.count
         last = step * (count - 1)
-        picked: Value | None = None
-        done = 0  # lanes whose elements were in the vectors before
+        elements: Value | None = None
+        begin = 0  # the first lane whose element is not in the vectors before
         for k in range(step):
             # The last vector ends with the last element.
             start = min(k * count, last + 1 - count)
-            behind = min(count, -(-(k + 1) * count // step))
-            if behind == done:
+            end = min(count, -(-(k + 1) * count // step))
+            if end == begin:
                 continue
-            some = Alive(count, alive.mask and _spread(alive.mask, step, start))
-            vector = self.read(self.address(first + start), some)
-            places = [lane * step - start for lane in range(done, behind)]
-            if picked is None:
-                picked = self.writer.shuffle(vector, vector, [*places, *[0] * (count - behind)])
+            lanes_alive = Alive(count, alive.mask and _spread(alive.mask, step, start))
+            vector = self.read(self.address(first + start), lanes_alive)
+            places = [lane * step - start for lane in range(begin, end)]
+            if elements is None:
+                elements = self.writer.shuffle(vector, vector, [*places, *[0] * (count - end)])
             else:
-                lanes = [*range(done), *(count + place for place in places), *range(behind, count)]
-                picked = self.writer.shuffle(picked, vector, lanes)
-            done = behind
-        assert picked is not None
-        return picked
+                lanes = [*range(begin), *(count + place for place in places), *range(end, count)]
+                elements = self.writer.shuffle(elements, vector, lanes)
+            begin = end
+        assert elements is not None
+        return elements
 
     def write_apart(self, raw: Value, first: Value, step: int, alive: Alive) -> None:
-        """Put each lane into every step-th element from one on. Of f32 and f64."""
+        """Write the lanes to every step-th element from `first` on; f32 and f64 only."""
         bits = alive.bits(self.writer)
         for start in range(0, step * raw.lanes, raw.lanes):
             places = range(start, start + raw.lanes)
@@ -172,19 +172,19 @@ class Memory:
 
 def _spread(mask: Value, step: int, start: int) -> Value:
     """The mask of elements start, start + 1, ...: those that a lane of `mask` has."""
-    none = mask.writer.constant(mask.type, 0)
+    zeros = mask.writer.constant(mask.type, 0)
     places = range(start, start + mask.lanes)
-    return mask.writer.shuffle(mask, none, [mask.lanes if place % step else place // step for place in places])
+    return mask.writer.shuffle(mask, zeros, [mask.lanes if place % step else place // step for place in places])
 
 
-def _may_be_truncated(stored: Value) -> bool:
-    """Whether LLVM may make one instruction of a masked store and the narrowing before it.
+def _may_be_truncated(value: Value) -> bool:
+    """Whether LLVM may merge a masked store with a conversion to a narrower type before it.
 
-    LLVM 22.1 makes a scalar store of the *wide* type from that where the mask is constant and has
-    one lane (its issue 179489), which writes past the element. A mask may turn out to be constant
-    in LLVM alone, e.g. for the last of 16 n + 1 elements, so these masks must not be seen through.
+    Where the mask is constant and has one lane, LLVM 22.1 then writes a scalar of the *wide* type
+    (its issue 179489), past the end of the element. LLVM may find a mask to be constant that is not
+    so in our text, e.g. for the last of 16 n + 1 elements, so these masks are hidden from it.
     """
-    return stored.scalar_type in ("i8", "i16", "i32")
+    return value.scalar_type in ("i8", "i16", "i32")
 
 
 __all__ = ["Alive", "Memory", "Slot", "slot"]

@@ -11,8 +11,8 @@ _BITS = {"half": "i16", "float": "i32", "double": "i64"}
 _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 
-@functools.cache
 # Called for every instruction; only a few dozen types exist, so the cache stays small.
+@functools.cache
 def lanes_of(type: str) -> int:
     """How many lanes a type has; 0 for a scalar.
 

@@ -36,7 +36,7 @@ class Writer:
     `entry` holds the allocas: they belong to the first block, so that LLVM makes registers of them.
     `scalef` are the vector types that the processor scales by powers of two.
     A pure instruction written twice is one value: `known` has those that reach the current block,
-    one table for each region of blocks that is being written. `called` names the mathematical
+    one table for each region of blocks that is being written. `out_of_line` names the mathematical
     functions that are called here instead of being written out.
     """
 
@@ -44,15 +44,15 @@ class Writer:
     count: int = 0
     block: str = "entry"
     entry: list[str] = field(default_factory=list)
-    declared: set[str] = field(default_factory=set)
+    declarations: set[str] = field(default_factory=set)
     known: list[dict[str, Value]] = field(default_factory=lambda: [{}])
     scalef: frozenset[str] = frozenset()
     slots: dict[tuple[str, int], Value] = field(default_factory=dict)
-    called: frozenset[str] = frozenset()
+    out_of_line: frozenset[str] = frozenset()
     opaque: dict[int, Value] = field(default_factory=dict)  # masks of all lanes, by their number
 
     def definition(self, head: str) -> str:
-        """The function, from whose head its linkage, type, name and parameters are."""
+        """The function's definition; `head` has its linkage, type, name and parameters."""
         # Allocas go into the entry block, which must not be a loop's target.
         lines = [f"define {head} #0 {{", "entry:", *self.entry, "  br label %start", "start:", *self.lines, "}"]
         return "\n".join(lines)
@@ -63,7 +63,7 @@ class Writer:
         return f"{stem}{self.count}"
 
     def emit(self, type: str, instruction: str) -> Value:
-        """A pure instruction: appended, or found where it was appended before."""
+        """The value of a pure instruction, appended unless an equal one is visible here."""
         # Values of outer regions are usable here: their blocks dominate this one.
         for table in self.known:
             if instruction in table:
@@ -80,7 +80,7 @@ class Writer:
 
     @contextmanager
     def region(self, label: str) -> Iterator[None]:
-        """Blocks from `label` on whose values are not seen after them."""
+        """Blocks from `label` on, whose values are not visible after them."""
         self.label(label)
         # Values of a branch are dropped after it, since its blocks need not have run.
         self.known.append({})
@@ -118,11 +118,11 @@ class Writer:
         """Call a function by its name with @, declaring what LLVM does not define."""
         if function.startswith("@llvm."):
             types = ", ".join(a.type for a in args)
-            self.declared.add(f"declare {type} {function}({types})")
-        listed = ", ".join(f"{a.type} {a.text}" for a in args)
+            self.declarations.add(f"declare {type} {function}({types})")
+        operands = ", ".join(f"{a.type} {a.text}" for a in args)
         # Masked loads are not shared: a store between two equal ones may change the result.
         append = self.effect if ".masked." in function else self.emit
-        return append(type, f"call {type} {function}({listed})")
+        return append(type, f"call {type} {function}({operands})")
 
     def scale_register(self, y: Value, n: Value) -> Value:
         """y 2ⁿ for a whole n in floating form, rounded once; y of a type in `scalef`."""
@@ -137,17 +137,17 @@ class Writer:
         """A function of the C library on f64, one lane after the other, out of line."""
         signature = f"double @{function}({', '.join(['double'] * len(args))})"
         # Declared free of effects, so that LLVM may drop or merge calls.
-        self.declared.add(f"declare {signature} nounwind willreturn memory(none)")
+        self.declarations.add(f"declare {signature} nounwind willreturn memory(none)")
         lanes = args[0].lanes
         if lanes == 0:
             return self.call("double", f"@{function}", *args)
-        self.declared.add(_lane_loop(function, len(args), lanes))
+        self.declarations.add(_lane_loop(function, len(args), lanes))
         # Through memory, because `_lane_loop` indexes lanes by a variable.
         slots = [self.passing_slot(a.type, k) for k, a in enumerate((*args, args[0]))]
         for slot, a in zip(slots, args, strict=False):
             self.store(a, slot)
-        listed = ", ".join(f"ptr {s.text}" for s in slots)
-        self.do(f"call void @{_lane_name(function, lanes)}({listed})")
+        pointers = ", ".join(f"ptr {s.text}" for s in slots)
+        self.do(f"call void @{_lane_name(function, lanes)}({pointers})")
         return self.load(args[0].type, slots[-1])
 
     def passing_slot(self, type: str, number: int) -> Value:
@@ -194,11 +194,11 @@ class Writer:
 
     def iota(self, lanes: int, scalar: str) -> Value:
         """The number of each lane."""
-        listed = ", ".join(f"{scalar} {k}" for k in range(lanes))
-        return Value(self, f"<{lanes} x {scalar}>", f"<{listed}>")
+        numbers = ", ".join(f"{scalar} {k}" for k in range(lanes))
+        return Value(self, f"<{lanes} x {scalar}>", f"<{numbers}>")
 
     def first_lanes(self, count: Value, lanes: int) -> Value:
-        """The mask of the first `count` of so many lanes."""
+        """The mask of the first `count` of `lanes` lanes."""
         if count.is_constant:
             return Value(
                 self, f"<{lanes} x i1>", f"<{', '.join(f'i1 {int(k < int(count.text))}' for k in range(lanes))}>"
@@ -209,7 +209,7 @@ class Writer:
     def run(self, function: str, *args: Value) -> None:
         """Call an intrinsic that yields nothing."""
         types = ", ".join(a.type for a in args)
-        self.declared.add(f"declare void {function}({types})")
+        self.declarations.add(f"declare void {function}({types})")
         self.do(f"call void {function}({', '.join(f'{a.type} {a.text}' for a in args)})")
 
     def any_lane(self, mask: Value) -> Value:
@@ -224,14 +224,14 @@ class Writer:
             zero = self._at_entry('call i32 asm "", "=r,0"(i32 0)')
             type = f"<{lanes} x i32>"
             first = self._at_entry(f"insertelement {type} poison, i32 {zero}, i64 0")
-            each = f"shufflevector {type} {first}, {type} poison, {type} zeroinitializer"
-            equal = f"icmp eq {type} {self._at_entry(each)}, zeroinitializer"
+            splat = f"shufflevector {type} {first}, {type} poison, {type} zeroinitializer"
+            equal = f"icmp eq {type} {self._at_entry(splat)}, zeroinitializer"
             name = self._at_entry(equal)
             self.opaque[lanes] = Value(self, f"<{lanes} x i1>", name)
         return self.opaque[lanes]
 
     def hidden(self, value: Value) -> Value:
-        """The value, whose origin is hidden from LLVM."""
+        """The same value, whose origin is hidden from LLVM."""
         return self.emit(value.type, f'call {value.type} asm "", "=r,0"({value.type} {value.text})')
 
     def part(self, vector: Value, first: int, count: int) -> Value:
@@ -239,7 +239,7 @@ class Writer:
         return self.shuffle(vector, vector, range(first, first + count))
 
     def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
-        """These lanes of a and b, which are numbered one after the other."""
+        """These lanes of a and b, numbered through: those of b follow those of a."""
         type = f"<{len(lanes)} x {a.scalar_type}>"
         mask = ", ".join(f"i32 {k}" for k in lanes)
         operands = f"{a.type} {a.text}, {b.type} {b.text}"
@@ -263,9 +263,9 @@ class Writer:
 
     def where(self, condition: Value, compute: Callable[[], Value]) -> Value:
         """The result of `compute` where the condition holds, else 0."""
-        then, join, before = self.name("then"), self.name("join"), self.block
-        self.branch(condition, then, join)
-        with self.region(then):
+        then_label, join, before = self.name("then"), self.name("join"), self.block
+        self.branch(condition, then_label, join)
+        with self.region(then_label):
             value = compute()
             # `compute` may have opened blocks of its own; the phi names the one that jumps here.
             after = self.block
@@ -317,9 +317,9 @@ class Writer:
         return self.emit(a.type, f"select {condition.type} {condition.text}, {a.type} {a.text}, {b.type} {b.text}")
 
     def phi(self, type: str, *incoming: tuple[Value, str]) -> Value:
-        """The value that belongs to the block control came from."""
-        listed = ", ".join(f"[ {v.text}, %{block} ]" for v, block in incoming)
-        return self.effect(type, f"phi {type} {listed}")
+        """The value listed for the block from which control came."""
+        sources = ", ".join(f"[ {v.text}, %{block} ]" for v, block in incoming)
+        return self.effect(type, f"phi {type} {sources}")
 
 
 _FOLDED: dict[str, Callable[[int, int], int]] = {

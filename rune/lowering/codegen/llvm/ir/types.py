@@ -64,8 +64,8 @@ def constant(writer: Writer, dtype: np.dtype, bits: bytes) -> Value:
         return writer.constant(type, int(value))
     # A NaN's payload may be lost in a Python float.
     if np.isnan(np.float64(value)):
-        stored = Value(writer, f"i{8 * len(bits)}", str(int.from_bytes(bits, "little")))
-        return value_of_bits(stored, dtype)
+        payload = Value(writer, f"i{8 * len(bits)}", str(int.from_bytes(bits, "little")))
+        return value_of_bits(payload, dtype)
     return writer.constant(type, float(value))
 
 
@@ -82,10 +82,10 @@ def _bf16_bits(value: Value) -> Value:
     """The upper half of the f32 nearest in bf16, ties to even, as i32; NaN stays NaN."""
     bits = value.to_bits()
     # Half a step less one, and the last kept bit: a tie goes to even.
-    rounded = (bits + ((bits >> 16) & 1) + 0x7FFF) >> 16
+    nearest = (bits + ((bits >> 16) & 1) + 0x7FFF) >> 16
     # Rounding could turn a NaN into infinity, and truncating could clear its mantissa; 0x40 keeps
     # it a quiet NaN.
-    return value.writer.select(value.is_nan(), (bits >> 16) | 0x40, rounded)
+    return value.writer.select(value.is_nan(), (bits >> 16) | 0x40, nearest)
 
 
 def from_memory(value: Value, dtype: np.dtype) -> Value:
@@ -112,8 +112,8 @@ def to_memory(value: Value, dtype: np.dtype) -> Value:
 
 def stored_bits(value: Value, dtype: np.dtype) -> Value:
     """The bits of the element in memory, as an integer of its size."""
-    stored = to_memory(value, dtype)
-    return stored.to_bits() if stored.is_float else stored
+    element = to_memory(value, dtype)
+    return element.to_bits() if element.is_float else element
 
 
 def value_of_bits(bits: Value, dtype: np.dtype) -> Value:

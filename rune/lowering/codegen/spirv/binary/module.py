@@ -1,11 +1,11 @@
 """A SPIR-V module under construction: types, constants and decorations, each declared once.
 
-`Module` keeps the sections in the order in which the binary wants them; `words` joins them. What
-is declared by equal operands is one id: so no type, constant or import stands there twice. A
-capability is declared by the type or instruction that needs it, never ahead.
+`Module` keeps the sections in the order that the binary has; `words` joins them. Declarations with
+equal operands share one id, so no type, constant or import appears twice. A capability is declared
+when a type or instruction first needs it.
 
 Types are named as in `KINDS`: "bool", "i8" to "i64" (integers have no sign; operations do),
-"f16" to "f64". A type that the device lacks is an error wherever it comes up.
+"f16" to "f64". Using a type that the device lacks raises DtypeError.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def width(kind: str) -> int:
 
 
 def kinds_of(target: Target) -> frozenset[str]:
-    """The types that a device has: truth values always, and in memory bytes for them."""
-    stored = frozenset({"i8"} if dtypes.bool_ in target.dtypes else ())
-    return stored.union({"bool", "i32"}, (KINDS[d] for d in target.dtypes & KINDS.keys()))
+    """The types that a device has: always truth values, and bytes to store them if it has bool."""
+    truth_kinds = frozenset({"i8"} if dtypes.bool_ in target.dtypes else ())
+    return truth_kinds.union({"bool", "i32"}, (KINDS[d] for d in target.dtypes & KINDS.keys()))
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Module:
         self.decorations += instruction(Op.MemberDecorate, id, member, decoration, *words)
 
     def declare(self, op: Op, *operands: int, tag: Key = ()) -> int:
-        """The id of a type; structures of unlike decorations differ by their tag."""
+        """The id of a type; structures that differ only in decorations have different tags."""
         key = (op, operands, *tag)
         if key not in self.known:
             self.known[key] = type_id = self.new_id()
@@ -130,10 +130,10 @@ class Module:
         return self.known_kind(KINDS.get(dtype, dtypes.short(dtype)))
 
     def known_kind(self, kind: str) -> str:
-        """The same type. Errors: DtypeError if the device has none."""
+        """`kind`, which the device must have. Errors: DtypeError."""
         if kind not in self.kinds:
-            unsupported = f"{kind} in SPIR-V on {self.target.name}"
-            raise DtypeError(f"render: cannot use {unsupported} (no such type on the device)")
+            subject = f"{kind} in SPIR-V on {self.target.name}"
+            raise DtypeError(f"render: cannot use {subject} (no such type on the device)")
         return kind
 
     def type(self, kind: str) -> int:
@@ -148,9 +148,9 @@ class Module:
             return self.declare(Op.TypeFloat, width(kind))
         return self.declare(Op.TypeInt, width(kind), 0)
 
-    def pointer(self, space: StorageClass, pointed: int) -> int:
+    def pointer(self, space: StorageClass, pointee: int) -> int:
         """The type of a pointer."""
-        return self.declare(Op.TypePointer, space, pointed)
+        return self.declare(Op.TypePointer, space, pointee)
 
     def vector(self, kind: str, count: int) -> int:
         """Several values of a type."""
@@ -186,16 +186,16 @@ class Module:
             return self.known[(Op.TypeStruct, members, *tag)]
         structure_id = self.declare(Op.TypeStruct, *members, tag=tag)
         self.decorate(structure_id, Decoration.Block)
-        for number, (offset, said) in enumerate(zip(offsets, decorations, strict=True)):
+        for number, (offset, member_decorations) in enumerate(zip(offsets, decorations, strict=True)):
             self.decorate_member(structure_id, number, Decoration.Offset, offset)
-            for decoration in said:
+            for decoration in member_decorations:
                 self.decorate_member(structure_id, number, decoration)
         return structure_id
 
     # --- constants and globals ---------------------------------------------------------------
 
     def constant(self, kind: str, value: int) -> int:
-        """A constant by its bits: of a float, those of its format."""
+        """A constant from its bits; for a float, those of its format."""
         type = self.type(kind)
         if kind == "bool":
             return self._constant(Op.ConstantTrue if value else Op.ConstantFalse, type)
@@ -212,9 +212,9 @@ class Module:
             self.declarations += instruction(op, type, constant_id, *words)
         return self.known[key]
 
-    def variable(self, space: StorageClass, pointed: int) -> int:
+    def variable(self, space: StorageClass, pointee: int) -> int:
         """A global variable."""
-        type, variable_id = self.pointer(space, pointed), self.new_id()
+        type, variable_id = self.pointer(space, pointee), self.new_id()
         self.declarations += instruction(Op.Variable, type, variable_id, space)
         self.interface.append(variable_id)
         return variable_id
@@ -233,7 +233,7 @@ class Module:
             self.imports += instruction(Op.ExtInstImport, import_id, *text_words(GLSL))
         return self.known[(GLSL,)]
 
-    # --- the whole ---------------------------------------------------------------------------
+    # --- the binary --------------------------------------------------------------------------
 
     def mode(self, entry: int, mode: ExecutionMode, *operands: int) -> None:
         """How the entry point runs."""

@@ -3,8 +3,9 @@
     %41 = AccessChain ptr f32 %28 0 %40
     %42 = Load f32 %41 Aligned 4
 
-Types and constants stand where they are used, and names where the module gives them; everything
-else by its id. Decorations follow the line they apply to. Only instructions of words.py are known.
+Types and constants are written where they are used, and ids by their names where the module gives
+them one. Decorations follow the line that they apply to. The printer knows the instructions in
+words.py, no others.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ _CONTROL = {0: "None", 1: "Unroll"}
 
 @dataclass(slots=True)
 class _Printer:
-    """Reads instructions in order. `shown`: how an id is written."""
+    """Reads instructions in order. `names`: how an id is written."""
 
     lines: list[str] = field(default_factory=list)
-    shown: dict[int, str] = field(default_factory=dict)
-    said: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    names: dict[int, str] = field(default_factory=dict)
+    decorations: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     members: defaultdict[tuple[int, int], list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def id(self, id: int) -> str:
         """An id as text."""
-        return self.shown.get(id, f"%{id}")
+        return self.names.get(id, f"%{id}")
 
     def ids(self, ids: list[int]) -> str:
         """Ids side by side."""
@@ -65,15 +66,15 @@ class _Printer:
     def emit(self, text: str) -> None:
         self.lines.append(text)
 
-    # --- what is said of ids -----------------------------------------------------------------
+    # --- annotations -------------------------------------------------------------------------
 
     def annotate(self, op: int, words: list[int]) -> None:
         """Keep names and decorations for when their id is declared."""
         match op:
             case Op.Name:
-                self.shown[words[0]] = f"%{words_text(words[1:])}"
+                self.names[words[0]] = f"%{words_text(words[1:])}"
             case Op.Decorate:
-                self.said[words[0]].append(_decoration(words[1], words[2:]))
+                self.decorations[words[0]].append(_decoration(words[1], words[2:]))
             case Op.MemberDecorate:
                 is_offset = words[2] == Decoration.Offset
                 text = f"@{words[3]}" if is_offset else _decoration(words[2], words[3:])
@@ -81,7 +82,7 @@ class _Printer:
 
     def suffix(self, id: int) -> str:
         """Decorations of an id."""
-        return f"   # {', '.join(self.said[id])}" if id in self.said else ""
+        return f"   # {', '.join(self.decorations[id])}" if id in self.decorations else ""
 
     # --- declarations ------------------------------------------------------------------------
 
@@ -121,16 +122,16 @@ class _Printer:
     # --- instructions ------------------------------------------------------------------------
 
     def instruction(self, op: int, words: list[int]) -> None:
-        """One line, or nothing for what stands elsewhere."""
+        """Write one line, or none for what appears in other lines."""
         kind = self.type(op, words)
         constant = self.constant(op, words)
         if kind is not None or constant is not None:
-            self.shown[words[0 if kind is not None else 1]] = kind or constant or ""
+            self.names[words[0 if kind is not None else 1]] = kind or constant or ""
         elif op not in _HIDDEN:
             self.other(Op(op), words)
 
     def other(self, op: Op, words: list[int]) -> None:
-        """What is neither type, constant nor annotation."""
+        """Write an instruction that is neither a type, nor a constant, nor an annotation."""
         match op:
             case Op.Capability:
                 self.emit(f"Capability {Capability(words[0]).name}")
@@ -140,11 +141,11 @@ class _Printer:
                 mode = ExecutionMode(words[1]).name
                 self.emit(f"ExecutionMode {mode} {' '.join(map(str, words[2:]))}")
             case Op.TypeStruct:
-                self.shown[words[0]] = f"struct{words[0]}"
+                self.names[words[0]] = f"struct{words[0]}"
                 self.emit(f"struct{words[0]}:{self.suffix(words[0])}")
                 for k, member in enumerate(words[1:]):
-                    said = " ".join(self.members[words[0], k])
-                    self.emit(f"  {said} {self.id(member)}")
+                    attributes = " ".join(self.members[words[0], k])
+                    self.emit(f"  {attributes} {self.id(member)}")
             case Op.Label:
                 self.emit(f"{self.id(words[0])}:")
             case _ if op in _NO_RESULT:
@@ -155,7 +156,7 @@ class _Printer:
                 self.emit(text + self.suffix(words[1]))
 
     def operands(self, op: Op, words: list[int]) -> str:
-        """The operands behind the result."""
+        """The operands after the result."""
         match op:
             case Op.Variable:
                 return StorageClass(words[0]).name

@@ -1,8 +1,8 @@
-"""SPIR-V's words: numbers of what the renderer uses, and how an instruction is encoded.
+"""SPIR-V's words: the numbers that the renderer uses, and how an instruction is encoded.
 
 An instruction is one word (length << 16 | opcode), then its operands. An operand is an id or a
-number of one word; text is UTF-8 behind which at least one zero byte stands; a number of more
-than 32 bits takes its low word first.
+number of one word; text is UTF-8, followed by at least one zero byte; a number of more than 32 bits
+has its low word first.
 
 Source: the SPIR-V specification 1.6, revision 2, sections 2.3 and 3; GLSL.std.450, section 2.
 """

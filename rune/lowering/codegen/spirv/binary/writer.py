@@ -1,9 +1,9 @@
 """The body of a SPIR-V function under construction: instructions, memory, structured control flow.
 
-Values are ids here, and their types names as in module.KINDS. A pure instruction written twice is
-one id where the first is seen: each region of blocks has a table. No float operation may be
-contracted. Mutable scalars and scratch are variables of the function; drivers make registers of
-them.
+Values are ids here, and types have the names of module.KINDS. A pure instruction that is written
+twice is one id where the first one is visible: each region of blocks has a table of them. No float
+operation may be contracted. Mutable scalars and scratch are variables of the function, which
+drivers turn into registers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EXACTLY = frozenset({Op.FAdd, Op.FSub, Op.FMul, Op.FDiv, Op.FNegate})
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """An array in memory: elements of a type behind an id. `in_block`: within a structure."""
+    """An array in memory: its id and the type of its elements. `in_block`: within a structure."""
 
     id: int
     kind: str
@@ -72,7 +72,7 @@ class Writer:
         return result_id
 
     def emit(self, op: Op, type: int, *operands: int) -> int:
-        """A pure instruction: appended, or found where it was appended before."""
+        """The result of a pure instruction, appended unless an equal one is visible here."""
         key = (op, type, *operands)
         for table in self.known:
             if key in table:
@@ -105,9 +105,9 @@ class Writer:
 
     # --- memory ------------------------------------------------------------------------------
 
-    def variable(self, pointed: int) -> int:
-        """A variable of the function, for a type's id."""
-        type = self.module.pointer(StorageClass.Function, pointed)
+    def variable(self, pointee: int) -> int:
+        """A variable of the function; `pointee` is the id of its type."""
+        type = self.module.pointer(StorageClass.Function, pointee)
         variable_id = self.module.new_id()
         self.variables += instruction(Op.Variable, type, variable_id, StorageClass.Function)
         return variable_id
@@ -172,7 +172,7 @@ class Writer:
 
     @contextmanager
     def region(self, label: int) -> Iterator[None]:
-        """Blocks from `label` on whose values are not seen after them."""
+        """Blocks from `label` on, whose values are not visible after them."""
         self.label(label)
         self.known.append({})
         yield
