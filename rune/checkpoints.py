@@ -134,7 +134,7 @@ class Manager:
             )
         return partial(blocks.publish, blocks.snapshot(path, trees_of.map(_as_array, tree)), self._prune)
 
-    def _write(self, path: Path, snapshot: trees.Saved, metadata: Mapping[str, str]) -> None:
+    def _write(self, path: Path, snapshot: trees.SourceTree, metadata: Mapping[str, str]) -> None:
         trees.write(path, snapshot, metadata)
         self._prune()
 
