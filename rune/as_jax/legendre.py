@@ -20,8 +20,8 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """P[i, j] = P_j^i(z) for orders i up to m and degrees j up to n = m, with the phase (-1)^i.
 
     Shapes: z [N] -> [m + 1, n + 1, N]; 0 where the order is above the degree.
-    Types:  f32 or f64, kept.
-    is_normalized:  with norm 1 on the sphere, like spherical harmonics.
+    Types:  f32 or f64 -> the same.
+    is_normalized:  whether functions have norm 1 on the sphere, like spherical harmonics.
     Errors: ArgumentError if m and n differ; ShapeError for z of another rank; DtypeError.
     Source: the recurrences of DLMF 14.10.3, over the degree, and 14.7.
 
@@ -60,7 +60,7 @@ def _normalised(n: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 def _require(m: int, n: int, x: Array) -> None:
     if m != n:
-        raise ArgumentError(f"lpmn_values: cannot take orders up to {m} and degrees up to {n} (as many required)")
+        raise ArgumentError(f"lpmn_values: cannot take orders up to {m} and degrees up to {n} (m == n required)")
     if x.ndim != 1:
         raise ShapeError(f"lpmn_values: cannot take points of shape {x.shape} (one axis required)")
     if x.dtype not in (dtypes.f32, dtypes.f64):

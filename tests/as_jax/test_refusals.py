@@ -88,7 +88,7 @@ def test_an_interpreter_of_jaxs_is_refused_when_it_is_installed():
 
     with pytest.raises(ArgumentError, match=r"set_current_trace: cannot use an interpreter of JAX's"):
         core.set_current_trace(None)
-    with pytest.raises(ArgumentError, match="rune's transformations do not know it"):
+    with pytest.raises(ArgumentError, match="rune's transformations have their own"):
         core.take_current_trace()
 
 
