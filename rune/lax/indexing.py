@@ -118,13 +118,13 @@ _TEXT = """{doc}
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> x, at = rnp.array([1.0, 2.0, 3.0]), rnp.array([[2], [0]])
     >>> lax.{name}(x, at, rnp.array([5.0, 2.0]), numbers)
-    Array({shown}, f32[3], cpu:0)
+    Array({result}, f32[3], cpu:0)
     """
 
 
-def _documented(name: str, write: Callable[..., Array], doc: str, shown: str) -> Callable[..., Array]:
+def _documented(name: str, write: Callable[..., Array], doc: str, result: str) -> Callable[..., Array]:
     function = _scatter(name, write)
-    function.__doc__ = _TEXT.format(name=name, doc=doc, shown=shown)
+    function.__doc__ = _TEXT.format(name=name, doc=doc, result=result)
     return function
 
 
@@ -191,8 +191,8 @@ def scatter_apply(
     most = ops.reduce_max(count, axes=tuple(range(type_of(count).ndim)))
 
     def step(state: tuple[Any, Any]) -> tuple[Array, Array]:
-        done, total = state
-        return done + 1, ops.select(ops.gt(count, done), func(total), total)
+        rounds, total = state
+        return rounds + 1, ops.select(ops.gt(count, rounds), func(total), total)
 
     if unique_indices:
         return step((np.int32(0), x))[1]
