@@ -170,6 +170,7 @@ def _is_value(value: object) -> bool:
 
 
 def _require_round_trip(program: Program) -> None:
+    # Without this, the machine that loads the file would be the first to find out.
     try:
         same = same_program(parse(text(program)), program)
     except RuneError as error:

@@ -199,6 +199,7 @@ def _differences(operation: Primitive, sample: Sample, tangents: Sequence[Any]) 
     """(f(x + h t) - f(x - h t)) / 2h, computed in 64 bits if the operation has a NumPy meaning."""
     wide = getattr(operation, "meaning", None) is not None
     size = 8 if wide else min(x.type.dtype.itemsize for x in sample.operands if _moves(x))
+    # About the cube root of epsilon, where the errors of truncation and of rounding are equal.
     step = {2: 0.1, 4: 5e-3, 8: 1e-6}[size]
 
     def at(shift: float) -> list[np.ndarray]:
@@ -279,7 +280,7 @@ def _lanes(x: Array) -> Array:
     host = np.array(x)
     if _moves(x):
         rows = [host * (1 + 0.125 * k) for k in range(LANES)]
-    else:
+    else:  # the same numbers in another order, as indices have to stay in their range
         rows = [np.roll(host, k) for k in range(LANES)]
     return as_array(np.stack(rows).astype(host.dtype), host.dtype)
 

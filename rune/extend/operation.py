@@ -146,6 +146,7 @@ def primitive(
         expand=expansion and expansion.results,
         multiple_results=multiple_results,
         jvp_equation=_jvp_of(jvp, expansion, lambda: operation),
+        # A C function or a meaning is the reference, which the default rule calls.
         run=None if native or meaning else _eager(expansion, bool(sources), lambda: operation),
         meaning=meaning,
         form=expand or meaning or types,
@@ -195,7 +196,7 @@ def _linear_rule(rule: Any) -> JvpRule:
         return rule
 
     def adapted(*values: Value, **params: object) -> Any:
-        with at_line(None):
+        with at_line(None):  # errors in the user's rule name its own lines, not the equation's
             return _value(rule(*as_arrays(values), **params))
 
     return adapted
@@ -348,6 +349,7 @@ class _Expansion:
         """The cotangents of the linear operands, from the transposed expansion."""
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
         trace = self.staged(types, params)
+        # The first inputs of the program are the values that the expansion captured.
         known = dict(zip(trace.program.inputs, trace.captured, strict=False))
         known |= {v: x for v, x, lin in zip(trace.own_inputs, inputs, linear, strict=True) if not lin}
         cts = iter(backward(trace.program, known, ct if self.multiple_results else [ct]))

@@ -145,6 +145,7 @@ def _dtype(descr: str) -> np.dtype:
 
 def _data_start(info: zipfile.ZipInfo, buffer: np.ndarray) -> int:
     """The start of a member's bytes, after its local header in the archive."""
+    # The local header may have other extra fields than the directory, which zipfile has read.
     header = buffer[info.header_offset : info.header_offset + _LOCAL.size].tobytes()
     _, name_bytes, extra_bytes = _LOCAL.unpack(header)
     return info.header_offset + _LOCAL.size + name_bytes + extra_bytes

@@ -219,6 +219,7 @@ def _write_array(file: BinaryIO, source: Source, entry: Entry) -> int:
 
 def _checksum(file: BinaryIO, entry: Entry) -> int:
     """The CRC-32 of a written array, read back from the file."""
+    # Blocks of a sharded array are rows here and there, so no sum can follow the writing.
     if not entry.nbytes:
         return 0
     file.flush()
@@ -227,6 +228,7 @@ def _checksum(file: BinaryIO, entry: Entry) -> int:
 
 def _write_block(file: BinaryIO, entry: Entry, index: Block, storage: np.ndarray) -> None:
     """Write a block to its rows of the array in the file."""
+    # A memory map cannot extend a file, so the file gets its size first.
     file.truncate(max(file.seek(0, os.SEEK_END), entry.start + entry.nbytes))
     place = np.memmap(file, entry.dtype, "r+", entry.start, entry.shape)
     place[index] = storage

@@ -142,6 +142,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
         raise ArgumentError(f"round: cannot round by {rounding_method!r} (a lax.RoundingMethod required)")
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return ops.round(number)
+    # Not trunc(x + 1/2), in which 0.49999997 + 0.5 rounds up to 1.
     whole_part = ops.trunc(number)
     is_half = ops.ge(ops.abs(ops.sub(number, whole_part)), constant(0.5, number))
     step = ops.copysign(ops.select(is_half, constant(1, number), constant(0, number)), number)

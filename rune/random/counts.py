@@ -1,8 +1,9 @@
 """Counts of successes and of events: poisson, binomial, multinomial.
 
 For small means, events are counted one by one; for large means, numbers are drawn by rejection from
-a transformed hat. The loops run until every element is done; further draws do not change finished
-elements. JAX takes the same steps. Both loops use the same key, as each element needs only one.
+a transformed hat. The loops run until every element is done. A finished count no longer changes,
+but with rejection an element keeps the last proposal that it accepts, as in JAX, so its number also
+depends on how long the others need. Both loops use the same key, as each element needs only one.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ def gumbel(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mo
     if mode != "high":
         return -rnp.log(-rnp.log(uniform.core(key, shape, kind, tiny, 1.0)))
     coarse, fine = unit_interval(key, (2, *shape), kind)
+    # Below 1/2, floats are closer together than the steps of `coarse`: `fine` adds their bits.
     u = rnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + float(info.tiny))
     return -rnp.log(-rnp.log1p(-u))
 
@@ -245,6 +246,6 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: D
     real = real_kind("geometric", p)
     chance = spread("geometric", p, real, shape)
     u = unit_interval(key, shape, real)
-    u = rnp.where(u == 0, 1, u)
+    u = rnp.where(u == 0, 1, u)  # uniform in (0, 1], where the logarithm is finite
     count = rnp.floor(rnp.log(u) / rnp.log1p(-chance)) + 1
     return ops.convert(count, dtype=kind)

@@ -183,7 +183,7 @@ def hypergeometric(
 def _good(key: Key, good: Array, bad: Array, sample_size: Array) -> Array:
     """The number of good elements in the sample.
 
-    By symmetry, proposals count the rarer kind in the smaller part: the sample or what is not in it.
+    By symmetry, proposals count the rarer kind in the smaller part: the sample or the remainder.
     """
     total = good + bad
     is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)

@@ -19,7 +19,8 @@ from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
 from rune.records import dataclass
 
-_WORDS, _ROW = [dtypes.i32, dtypes.u32], 65535
+_WORDS = [dtypes.i32, dtypes.u32]
+_ROW = 65535  # workgroups along one dimension, which Vulkan guarantees
 # Vulkan 1.2 with bufferDeviceAddress and 64-bit integers; bytes and shorts need their features.
 TARGET = Target(
     name="vulkan:0",

@@ -26,7 +26,7 @@ from rune.records import dataclass
 
 _WORDS = [dtypes.i32, dtypes.u32]
 _BUFFERS = 8  # the most storage buffers that every device can bind to a launch
-_ROW = 65535  # groups along one dimension of a launch
+_ROW = 65535  # workgroups along one dimension, WebGPU's default limit
 # The limits of every WebGPU device, and the operations whose rounding WGSL leaves to drivers.
 TARGET = Target(
     name="wgpu:0",
