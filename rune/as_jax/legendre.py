@@ -35,6 +35,7 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     degrees = np.arange(n + 1.0)
     above, below, sectoral = (_normalised if is_normalized else _plain)(degrees[:, None], degrees)
     sine = rnp.sqrt(1.0 - x * x)
+    # Each degree follows from the two below it; an order starts with its sectoral function, n = m.
     last, row, rows = rnp.zeros((n + 1, 1), x.dtype), rnp.zeros((n + 1, 1), x.dtype), []
     for degree in range(n + 1):
         start = np.where(degrees == degree, sectoral, 0.0)[:, None].astype(x.dtype) * sine**degree
@@ -46,7 +47,7 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
 
 def _plain(n: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The factors [degree, order] of the two lower degrees, and of sine**order in P_m^m."""
-    gap = np.where(m < n, n - m, np.inf)
+    gap = np.where(m < n, n - m, np.inf)  # up to n = m the recurrence does not apply: its factors are 0
     return (2.0 * n - 1.0) / gap, (n + m - 1.0) / gap, np.cumprod(np.where(m > 0, 1.0 - 2.0 * m, 1.0))
 
 

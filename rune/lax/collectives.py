@@ -227,7 +227,7 @@ def all_gather(
         x = rnp.asarray(x)
         x_type = type_of(x)
         place = normalised_axis("all_gather", axis, x_type if tiled else _longer(x_type))
-        for name in reversed(names):
+        for name in reversed(names):  # the first name is gathered last, hence varies slowest
             size = lanes if group else size_of(name)
             x = ops.all_gather(x, axis=place, lanes=size, axis_name=name, **group)
         if not tiled:
@@ -278,7 +278,7 @@ def psum_scatter(
 
 
 def _parts(operation: str, x: Array, axis: int, lanes: Size, is_tiled: bool) -> Array:
-    """`x` with one part per lane along an axis; an axis of shares if `tiled`."""
+    """`x` with an axis of one part for each lane; if tiled, an axis of their shares follows it."""
     shape = type_of(x).shape
     if is_tiled and shape[axis] % lanes == 0:
         return rnp.reshape(x, (*shape[:axis], lanes, shape[axis] // lanes, *shape[axis + 1 :]))

@@ -74,9 +74,8 @@ def rng_bit_generator(
     sizes = [*map(int, shape)]
     is_wide = bit_dtype == dtypes.u64
     is_philox = RandomAlgorithm(algorithm) != RandomAlgorithm.RNG_THREE_FRY
-    per_block = 4 if is_philox else 1 if is_wide else 2
-    count = prod(sizes) * (2 if is_wide and is_philox else 1)
-    blocks = -(-count // per_block)
+    count = prod(sizes) * (2 if is_wide else 1)  # of words; as in JAX, 8 or 16 bits use up a whole word
+    blocks = -(-count // (4 if is_philox else 2))
     block = _philox_blocks if is_philox else _threefry_blocks
     block_words = stack(block(words, blocks), -1)
     if is_wide:

@@ -181,6 +181,7 @@ def scatter_apply(
     """
     x = value("scatter_apply", operand)
     shape = shape_of("scatter_apply", update_shape)
+    # How many windows cover each element, hence how many times `func` applies to it.
     count = scatter_add(
         ops.fit(np.int32(0), type_of(x).shape),
         scatter_indices,
@@ -222,6 +223,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     sizes = tuple(1 if a in places else d for a, d in enumerate(type_of(x).shape))
     offset = tuple(range(1, type_of(x).ndim - len(places) + 1))
     numbers = GatherDimensionNumbers(offset, tuple(sorted(places)), places)
+    # After the modulo every position is in range, so the mode makes no difference.
     return gather(x, ops.concatenate(*vectors, axis=1), numbers, sizes, mode="clip")
 
 

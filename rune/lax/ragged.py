@@ -63,8 +63,8 @@ def ragged_dot(
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
-    >>> both = rnp.array([[[1.0]], [[10.0]]])
-    >>> lax.ragged_dot(rnp.ones((3, 1)), both, rnp.array([2, 1]))[:, 0]
+    >>> matrices = rnp.array([[[1.0]], [[10.0]]])
+    >>> lax.ragged_dot(rnp.ones((3, 1)), matrices, rnp.array([2, 1]))[:, 0]
     Array([ 1.,  1., 10.], f32[3], cpu:0)
     """
     _require_all_groups("ragged_dot", group_offset)
@@ -127,8 +127,9 @@ def ragged_dot_general(
     if type_of(sizes).ndim != 1:
         raise ShapeError(f"{name}: cannot use group sizes {type_of(sizes)} ([groups] required)")
     rows = _by_group(a, sizes, axis)
-    contraction = [k + 1 for k in ca]
+    contraction = [k + 1 for k in ca]  # the axis of groups comes before those of lhs
     if axis not in ca:
+        # An element belongs to one group, so the sum over groups has one term that is not zero.
         numbers = (((0, *contraction), (*groups, *cb)), ([k + 1 for k in ba], bb))
         return laid_out(dot_general(rows, b, numbers, *how), out_sharding)
     product = dot_general(rows, b, ((contraction, cb), ([k + 1 for k in ba], bb)), *how)
@@ -166,6 +167,7 @@ def _by_group(a: Array, sizes: Array, axis: int) -> Array:
     first = ops.broadcast(ops.sub(ends, sizes), shape=shape, axes=(0,))
     inside = ops.logical_and(ops.ge(place, first), ops.lt(place, last))
     spread = (count, *ta.shape)
+    # Selected, not multiplied by 0 or 1: 0 times an infinity is NaN.
     return ops.select(
         ops.broadcast(inside, shape=spread, axes=(0, axis + 1)),
         ops.broadcast(a, shape=spread, axes=tuple(range(1, ta.ndim + 1))),

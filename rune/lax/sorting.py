@@ -133,6 +133,7 @@ def approx_min_k(
         raise ArgumentError(
             f"approx_min_k: cannot take {count} of {size} elements ({type_of(operand)}, axis {reduction_dimension})"
         )
+    # Not top_k of negated elements: the negative of the least integer is itself.
     results = ops.sort(rows, positions_like(rows), num_keys=1)
     first, second = (o.back(_first(x, count), at) for x in results)
     return first, second

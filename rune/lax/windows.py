@@ -64,6 +64,7 @@ def reduce_window(
     slide = slide_of(arrays[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
     combine = _monoid(computation, arrays[0]) if len(arrays) == 1 else None
     if combine is not None:
+        # The operation starts from its identity; any other start is combined with the result.
         results = [ops.reduce_window(arrays[0], combine=combine, **fields_of(slide))]
         if not _is_identity(inits[0], combine):
             results = [computation(rnp.broadcast_to(inits[0], results[0].shape), results[0])]
@@ -135,6 +136,7 @@ def _folded(arrays: list[Array], inits: list[Array], combine: Callable[..., list
         source = ops.pad(x, init, **slide.pads)
         views = windows(source, axes, slide.window, slide.strides, slide.window_dilation)
         rows.append(rnp.reshape(views, (*counts(x.shape, slide), -1)))
+    # Neighbours are combined, never elements further apart: `computation` need not commute.
     while rows[0].shape[-1] > 1:
         half = rows[0].shape[-1] // 2
         pairs = combine([x[..., : 2 * half : 2] for x in rows], [x[..., 1 : 2 * half : 2] for x in rows])
