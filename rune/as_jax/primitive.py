@@ -176,6 +176,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         primals = [UndefinedPrimal(x) if lin else x for x, lin in zip(inputs, linear, strict=True)]
         cts: Any = ct
         if self.multiple_results and any(c is None for c in ct):
+            # A Zero has a type, and a None does not: that of the result is worked out once more.
             results, _ = self.__rule(TYPES)(*(_input_type(x) for x in inputs), **params)
             cts = [tangent_zero(type_of(a)) if c is None else c for c, a in zip(ct, results, strict=True)]
         outs = self.__call_rule(TRANSPOSE, cts, *as_arrays(primals), **params)
@@ -190,6 +191,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         outs, out_dims = self.__call_rule(BATCH, data, tuple(as_arrays(args)), dims, **params)
         if not self.multiple_results:
             return _leading(outs, out_dims), out_dims is not None
+        # JAX allows a single None when no result is batched.
         out_dims = [None] * len(outs) if out_dims is None else out_dims
         leading = [_leading(o, d) for o, d in zip(outs, out_dims, strict=True)]
         return leading, tuple(d is not None for d in out_dims)

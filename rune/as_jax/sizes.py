@@ -50,6 +50,7 @@ def reshape(
 
 def _array_of_shape(name: str, a: ArrayLike | list | None) -> ArrayLike:
     """`a`, or an array of its shape if it is None, a list, or holds text or objects."""
+    # Callers read nothing but the shape, and a broadcast False takes one byte.
     if isinstance(a, str | bytes) or (isinstance(a, np.ndarray) and a.dtype not in dtypes.ANY):
         return np.broadcast_to(False, np.shape(a))
     if not (a is None or isinstance(a, list | tuple)):

@@ -178,6 +178,7 @@ def _size(text: str, number: int, scope: SymbolicScope, like: Sequence[int | Non
         if size is None:
             raise ArgumentError(f"symbolic_shape: cannot infer the size of axis {number} ('_' requires like=)")
         return size
+    # JAX prints a remainder and a floor division as functions; the parser of sizes takes operators.
     expression = re.sub(r"\bmod\(([^,()]+),([^,()]+)\)", r"((\1)%(\2))", text)
     expression = re.sub(r"\bfloordiv\(([^,()]+),([^,()]+)\)", r"((\1)//(\2))", expression)
     return dims.parse(expression, {name: scope.size(name) for name in _NAME.findall(expression)})

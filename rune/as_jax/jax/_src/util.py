@@ -36,6 +36,7 @@ class HashablePartial:
         return self.f(*self.args, *args, **self.kwargs, **kwargs)
 
     def _key(self) -> tuple[Hashable, ...]:
+        # By code, as in JAX: a lambda that is evaluated twice is one function.
         return getattr(self.f, "__code__", self.f), self.args, frozenset(self.kwargs.items())
 
     def __eq__(self, other: object) -> bool:

@@ -31,7 +31,7 @@ class Store:
     __slots__ = ("values",)
 
     def __init__(self) -> None:
-        self.values: list[Any] = []
+        self.values: list[Any] = []  # at most one; a list, since the value may be None
 
     def store(self, value: object) -> None:
         """Store the value. Errors: StoreException if there is one."""
@@ -178,6 +178,7 @@ def cache(call: Function, *, explain: Function | None = None) -> Function:
             known[key] = call(function, *args), [s and s.values for s in function.stores]
             return known[key][0]
         result, store_values = known[key]
+        # The call that filled the stores of the first function does not run again for this one.
         for store, values in zip(function.stores, store_values, strict=True):
             if store is not None and values and not store:
                 store.store(values[0])
