@@ -234,6 +234,7 @@ def _directions(operation: Primitive, sample: Sample) -> Iterator[list[Any]]:
     rules = operation.jvp if isinstance(operation.jvp, tuple) else ()
     non_differentiable = {n for n, rule in enumerate(rules) if isinstance(rule, NOT_DIFFERENTIABLE)}
     numbers = [n for n, x in enumerate(sample.operands) if _moves(x) and n not in non_differentiable]
+    # One by one first: in a joint direction the error of one operand can hide behind another.
     groups = [{n} for n in numbers] + ([set(numbers)] if len(numbers) > 1 else [])
     for moving in groups:
         yield [_tangent(x, rng if n in moving else None) for n, x in enumerate(sample.operands)]
@@ -266,7 +267,7 @@ def _inner(first: Sequence[Any], second: Sequence[Any]) -> np.ndarray:
 def _batch(trial: _Trial, sample: Sample, device: str | None) -> None:
     function = _results(trial.operation, sample)
     count = len(sample.operands)
-    for flags in itertools.product((True, False), repeat=count):
+    for flags in itertools.product((True, False), repeat=count):  # which operands are batched
         if any(flags):
             axes = tuple(0 if f else None for f in flags)
             lanes = [_lanes(x) if f else x for x, f in zip(sample.operands, flags, strict=True)]
@@ -292,6 +293,7 @@ def _are_close(x: np.ndarray, y: np.ndarray, errors: Mapping[int, float]) -> boo
     size = min(x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1), y.dtype.itemsize // parts)
     wide = complex if "c" in (x.dtype.kind, y.dtype.kind) else float
     x, y = x.astype(wide), y.astype(wide)
+    # Relative to the largest element: where terms cancel, small ones have the errors of large ones.
     finite = np.abs(x[np.isfinite(x)])
     error = errors[max(2, min(8, size))]
     return bool(np.allclose(y, x, rtol=error, atol=error * max(1e-3, finite.max(initial=0)), equal_nan=True))

@@ -59,6 +59,7 @@ class _Commands(BufferCommands):
         self.sources.setdefault(kernel.text, kernel)
         number = len(self.kernels) + list(self.sources).index(kernel.text)
         written_bytes = sum((p.bytes for p in places[: len(results)]), start=0)
+        # With symbolic sizes, only the host knows whether there is anything to write.
         block_check = f"needed({in_c(written_bytes)}, {in_c(product(kernel.grid))});"
         return [block_check, *self.launch_lines(kernel, number, places)]
 
@@ -136,6 +137,7 @@ static void fetch(cl_mem source, void *host, size_t bytes) {
   if (!failure && bytes) note(clEnqueueReadBuffer(queue, source, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
 }
 
+/* A new buffer; OpenCL has none of 0 bytes. */
 static cl_mem memory(size_t bytes) {
   cl_int code = CL_SUCCESS;
   const cl_mem buffer = failure ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);

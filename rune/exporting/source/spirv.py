@@ -211,6 +211,7 @@ static int open_candidate(VkPhysicalDevice candidate) {
   if (properties.apiVersion < VK_API_VERSION_1_2 || number < 0) return 0;
   vkGetPhysicalDeviceFeatures2(candidate, &features);
   if (!later.bufferDeviceAddress || !features.features.shaderInt64) return 0;
+  /* Except bounds checks, which cost time, and what only debuggers and groups of devices need. */
   features.features.robustBufferAccess = VK_FALSE;
   later.bufferDeviceAddressCaptureReplay = later.bufferDeviceAddressMultiDevice = VK_FALSE;
   const float priority = 1;

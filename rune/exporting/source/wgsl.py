@@ -159,7 +159,7 @@ static void submit(WGPUCommandEncoder encoder) {
 static void copy(WGPUBuffer source, size_t at, WGPUBuffer target, size_t to, size_t bytes) {
   if (failure || !bytes) return;
   const WGPUCommandEncoder encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
-  if (source == target) {
+  if (source == target) { /* WebGPU refuses a copy within one buffer */
     const WGPUBuffer between = memory(bytes);
     wgpuCommandEncoderCopyBufferToBuffer(encoder, source, at, between, 0, bytes);
     wgpuCommandEncoderCopyBufferToBuffer(encoder, between, 0, target, to, bytes);
@@ -212,7 +212,7 @@ static void send(WGPUBuffer target, const void *host, size_t bytes) {
 
 /* The layout of a launch: a uniform block, then `count` buffers. */
 static WGPUBindGroupLayout layout_of(int count) {
-  WGPUBindGroupLayoutEntry entries[9] = {{0}};
+  WGPUBindGroupLayoutEntry entries[9] = {{0}}; /* the block, and the eight buffers that every device can bind */
   for (int k = 0; k <= count; k++) {
     entries[k].binding = (uint32_t)k;
     entries[k].visibility = WGPUShaderStage_Compute;
