@@ -266,7 +266,10 @@ def test_its_derivative_in_the_file_is_that_of_its_rule():
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"types": lambda x: x, "meaning": np.sin}, "no Python or C code.\nhint: define it by rune's operations with expand="),
+        (
+            {"types": lambda x: x, "meaning": np.sin},
+            "no Python or C code.\nhint: define it by rune's operations with expand=",
+        ),
         ({"expand": lambda x: x + DOUBLED}, "reads arrays that are not its operands.\nhint: make them operands"),
     ],
 )
