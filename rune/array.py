@@ -266,10 +266,10 @@ class Array(Operators, Memory, metaclass=ABCMeta):
         """
         if stream is not None:
             raise ArgumentError(f"to_device: cannot use stream={stream!r} (a device has one order of work)")
-        there = on(device)
-        if self.place.device is there:
-            return Array(self.buffer, self.type, committed_to(there))
-        return put(self.numpy(), self.type, committed_to(there))
+        target = on(device)
+        if self.place.device is target:
+            return Array(self.buffer, self.type, committed_to(target))
+        return put(self.numpy(), self.type, committed_to(target))
 
     # --- other libraries -----------------------------------------------------------------------
 
@@ -295,15 +295,15 @@ class Array(Operators, Memory, metaclass=ABCMeta):
                 for copy=False if a copy is necessary.
         """
         native = self.__dlpack_device__()
-        wanted = native if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
-        if not dlpack.can_lend(self.type.dtype) or wanted not in (native, (dlpack.CPU, 0)):
-            raise BufferError(f"dlpack: cannot lend {self.type} to device {wanted}")
-        fresh = bool(copy) or wanted != native or not self._is_shared
+        target_device = native if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+        if not dlpack.can_lend(self.type.dtype) or target_device not in (native, (dlpack.CPU, 0)):
+            raise BufferError(f"dlpack: cannot lend {self.type} to device {target_device}")
+        fresh = bool(copy) or target_device != native or not self._is_shared
         if fresh and copy is False:
             raise BufferError(f"dlpack: cannot lend {self.type} on {self.device.name} uncopied")
-        memory, owner = self._lendable(wanted, bool(copy), stream)
-        versioned = max_version is not None and max_version[0] >= 1
-        return dlpack.lend(memory, owner, versioned=versioned, read_only=not fresh, is_copied=fresh)
+        memory, owner = self._lendable(target_device, bool(copy), stream)
+        is_versioned = max_version is not None and max_version[0] >= 1
+        return dlpack.lend(memory, owner, versioned=is_versioned, read_only=not fresh, is_copied=fresh)
 
     def _lendable(self, device: tuple[int, int], copy: bool, stream: int | None) -> tuple[dlpack.Memory, object]:
         """The memory of the elements on `device`, and the object that keeps it alive."""
@@ -487,8 +487,8 @@ def default_place() -> Place:
 
 def on(device: str | Device) -> Device | None:
     """The device, from itself or its name; None for cpu:0, whose arrays need no copy."""
-    resolved = device_of(device)
-    return None if resolved.name == "cpu:0" else resolved
+    instance = device_of(device)
+    return None if instance.name == "cpu:0" else instance
 
 
 def put(data: np.ndarray, type: ArrayType, place: Place) -> Array:

@@ -81,8 +81,8 @@ def byteswap(self: Array) -> Array:
     if self.dtype.itemsize == 1:
         return self
     lax, rnp = locks.load("rune.lax"), namespace()
-    swapped = rnp.flip(lax.bitcast_convert_type(self, rnp.uint8), -1)
-    return lax.bitcast_convert_type(swapped, self.dtype)
+    octets = rnp.flip(lax.bitcast_convert_type(self, rnp.uint8), -1)
+    return lax.bitcast_convert_type(octets, self.dtype)
 
 
 def attach() -> None:

@@ -110,8 +110,8 @@ class Manager:
         path = self.path(step)
         if "step" in (metadata or {}):
             raise ArgumentError(
-                "save: cannot note metadata under the name 'step' (that of the step is there)",
-                hint="give the text another name",
+                "save: cannot note metadata under the name 'step' (it holds the number of the step)",
+                hint="use another name for the text",
             )
         with self._lock:
             self._finish()
@@ -134,7 +134,7 @@ class Manager:
             )
         return partial(blocks.publish, blocks.snapshot(path, trees_of.map(_as_array, tree)), self._prune)
 
-    def _write(self, path: Path, snapshot: trees.Saved, metadata: Mapping[str, str]) -> None:
+    def _write(self, path: Path, snapshot: trees.SourceTree, metadata: Mapping[str, str]) -> None:
         trees.write(path, snapshot, metadata)
         self._prune()
 
@@ -171,7 +171,7 @@ class Manager:
         Errors: ArgumentError if the step is not a nonnegative integer.
         """
         if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < 10**18:
-            raise ArgumentError(f"Manager: cannot count the step {step!r} (an int from 0 on required)")
+            raise ArgumentError(f"Manager: cannot use the step {step!r} (an integer of at least 0 required)")
         return self.folder / f"step_{step:09}{'' if processes.current().count > 1 else '.safetensors'}"
 
     def _stored(self, step: int) -> Path:
@@ -244,8 +244,8 @@ class Manager:
 
     def _descending(self) -> Iterator[int]:
         """The steps of all files and folders, newest first."""
-        named = (_NAME.fullmatch(file.name) for file in self.folder.iterdir())
-        return iter(sorted({int(match[1]) for match in named if match}, reverse=True))
+        matches = (_NAME.fullmatch(file.name) for file in self.folder.iterdir())
+        return iter(sorted({int(match[1]) for match in matches if match}, reverse=True))
 
     def _problem(self, step: int, part: tuple[int, int] | None = None) -> str | None:
         """What is wrong with the checkpoint of a step; None if it is sound.

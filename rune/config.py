@@ -56,8 +56,8 @@ def _changed(settings: Config, changes: Mapping[str, Value]) -> Config:
 @functools.cache
 def _varied(settings: Config, *changes: tuple[str, Value]) -> Config:
     """The settings with these changes; cached, because every large eager call needs them."""
-    changed = dict(changes)
-    return _interned(**{name: changed.get(name, getattr(settings, name)) for name in _NAMES})
+    values = dict(changes)
+    return _interned(**{name: values.get(name, getattr(settings, name)) for name in _NAMES})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,13 +144,13 @@ class _Process:
                 self._is_acting = False
 
     def _add(self, reference: weakref.ref[Setting[Any]], changes: Mapping[str, Value]) -> None:
-        joined = self.statements[:1]
+        statements = self.statements[:1]
         for statement, more in (*self.statements[1:], (reference, changes)):
-            if joined and statement() is None and joined[-1][0]() is None:
-                joined[-1] = (statement, {**joined[-1][1], **more})
+            if statements and statement() is None and statements[-1][0]() is None:
+                statements[-1] = (statement, {**statements[-1][1], **more})
             else:
-                joined.append((statement, more))
-        self.statements = joined
+                statements.append((statement, more))
+        self.statements = statements
         self._renew()
 
     def _remove(self, setting: Setting[Any]) -> None:

@@ -112,8 +112,8 @@ def profile() -> Iterator[Profile]:
     >>> [total.name for total in p.totals if total.kind == "eager"]
     ['add']
     """
-    with gathering(Profile()) as gathered, setting(profile=True):
-        yield gathered
+    with gathering(Profile()) as record, setting(profile=True):
+        yield record
 
 
 def callback(
@@ -171,8 +171,8 @@ class _Show:
     options: _Options
     name: ClassVar[str] = "print"
 
-    def __call__(self, *values: object, **named: object) -> None:
-        hosts, by_name = tree.map(_host, (values, named))
+    def __call__(self, *values: object, **keywords: object) -> None:
+        hosts, by_name = tree.map(_host, (values, keywords))
         with np.printoptions(**dict(self.options)):
             builtins.print(self.fmt.format(*hosts, **by_name))
 
@@ -194,12 +194,12 @@ def _host(value: Any) -> object:
 
 def _require_fit(fmt: str, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     """Raise ArgumentError unless each field has an argument and each argument a field."""
-    supplied = [*map(str, range(len(args))), *kwargs]
+    argument_names = [*map(str, range(len(args))), *kwargs]
     fields = list(_fields(fmt))
-    lacking = [name for name in fields if name not in supplied]
-    unused = [name for name in supplied if name not in fields]
-    if lacking or unused:
-        why = f"no argument {lacking[0]}" if lacking else f"no field for argument {unused[0]}"
+    lacking = [name for name in fields if name not in argument_names]
+    extra_names = [name for name in argument_names if name not in fields]
+    if lacking or extra_names:
+        why = f"no argument {lacking[0]}" if lacking else f"no field for argument {extra_names[0]}"
         raise ArgumentError(f"debug.print: cannot fill {fmt!r} ({why})")
 
 

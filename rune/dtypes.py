@@ -221,11 +221,11 @@ def as_dtype(dtype: object) -> np.dtype:
     >>> short(as_dtype("float64")), short(as_dtype(float))
     ('f64', 'f32')
     """
-    resolved = named(dtype)
-    if resolved in _NARROW and resolved is not (truncated := available(resolved)):
-        _warn_of_truncation(resolved, truncated)
-        return truncated
-    return resolved
+    target = named(dtype)
+    if target in _NARROW and target is not (available_dtype := available(target)):
+        _warn_of_truncation(target, available_dtype)
+        return available_dtype
+    return target
 
 
 def named(dtype: object) -> np.dtype:
@@ -265,10 +265,10 @@ def canonicalize_dtype(dtype: object, allow_extended_dtype: bool = False) -> Any
     >>> canonicalize_dtype("int64"), canonicalize_dtype(float), canonicalize_dtype("bf16")
     (dtype('int32'), dtype('float32'), dtype(bfloat16))
     """
-    resolved = named(dtype)
-    if resolved in KEYS and not allow_extended_dtype:
-        raise DtypeError(f"canonicalize_dtype: cannot take {short(resolved)} (a dtype of numbers required)")
-    return public(canonical(resolved))
+    target = named(dtype)
+    if target in KEYS and not allow_extended_dtype:
+        raise DtypeError(f"canonicalize_dtype: cannot take {short(target)} (a dtype of numbers required)")
+    return public(canonical(target))
 
 
 def itemsize_bits(dtype: object) -> int:
@@ -279,8 +279,8 @@ def itemsize_bits(dtype: object) -> int:
     >>> itemsize_bits("int4"), itemsize_bits("complex64"), itemsize_bits(bool)
     (4, 64, 8)
     """
-    resolved = named(dtype)
-    return 4 if resolved in (i4, u4) else 8 * resolved.itemsize
+    target = named(dtype)
+    return 4 if target in (i4, u4) else 8 * target.itemsize
 
 
 def scalar_type_of(x: object) -> type:
@@ -294,16 +294,16 @@ def scalar_type_of(x: object) -> type:
     """
     if type(x) in _PYTHON:
         return type(x)
-    resolved = named(getattr(x, "dtype", x))
+    target = named(getattr(x, "dtype", x))
     for kind, python in ((INTEGER, int), (FLOATING, float), (COMPLEX, complex), ({bool_}, bool)):
-        if resolved in kind:
+        if target in kind:
             return python
-    raise DtypeError(f"scalar_type_of: cannot find a Python type for {short(resolved)} (a dtype of numbers required)")
+    raise DtypeError(f"scalar_type_of: cannot find a Python type for {short(target)} (a dtype of numbers required)")
 
 
-def _warn_of_truncation(dtype: np.dtype, truncated: np.dtype) -> None:
+def _warn_of_truncation(dtype: np.dtype, narrow: np.dtype) -> None:
     frame = user_frame()
-    text = f"Explicitly requested dtype {dtype.name} is not available, and will be truncated to dtype {truncated.name}"
+    text = f"Explicitly requested dtype {dtype.name} is not available, and will be truncated to dtype {narrow.name}"
     hint = "rune.enable_x64() makes 64 bits available"
     if frame is None:
         warnings.warn(f"{text}; {hint}", UserWarning, stacklevel=3)
@@ -314,17 +314,17 @@ def _warn_of_truncation(dtype: np.dtype, truncated: np.dtype) -> None:
 @functools.cache
 def _named(dtype: Any) -> np.dtype:
     try:
-        resolved = np.dtype(dtype)
+        result = np.dtype(dtype)
     except TypeError:
-        resolved = None
-    if resolved not in SHORT and isinstance(dtype, str):  # NumPy's "f16" is a long double
-        resolved = FROM_SHORT.get(dtype)
-    if resolved is None or resolved not in SHORT:
+        result = None
+    if result not in SHORT and isinstance(dtype, str):  # NumPy's "f16" is a long double
+        result = FROM_SHORT.get(dtype)
+    if result is None or result not in SHORT:
         raise DtypeError(
             f"dtype: cannot use {dtype!r} (not a dtype of rune)",
             hint="names are NumPy's, as float32, i4 (of four bytes), or short, as f32, bf16, i16",
         )
-    return one_of(resolved)
+    return one_of(result)
 
 
 def native(values: Any) -> Any:
@@ -418,7 +418,7 @@ def _least_upper_bound(nodes: frozenset[_Node], mode: str) -> _Node:
         why = "no implicit path" if mode == "standard" else f"{mode} promotion"
         hint = "cast one side with .astype(...)"
         if not nodes.isdisjoint(KEYS):
-            why = "keys go with keys of their generator alone"
+            why = "keys promote only with keys of the same generator"
             hint = "rune.random.key_data gives the words of keys"
         raise PromotionError(f"promote: cannot promote {names} ({why})", hint)
     return least[0]

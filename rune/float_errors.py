@@ -27,10 +27,10 @@ def _functions() -> tuple[Callable[[], object], Callable[[object], object]]:
     outside = copy_context()
     with np.errstate(all="ignore"):
         inside = copy_context()
-    changed = [(variable, value) for variable, value in inside.items() if outside.get(variable) is not value]
-    if len(changed) != 1:
+    differences = [(variable, value) for variable, value in inside.items() if outside.get(variable) is not value]
+    if len(differences) != 1:
         return partial(np.seterr, all="ignore"), lambda settings: np.seterr(**settings)  # type: ignore[arg-type]
-    ((variable, value),) = changed
+    ((variable, value),) = differences
     return partial(variable.set, value), variable.reset  # type: ignore[return-value]  # it takes the result of `set`
 
 

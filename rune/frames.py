@@ -1,4 +1,4 @@
-"""Which lines of a program are the user's: not the package's, nor those of files passed over."""
+"""Which lines of a program are the user's: neither the package's nor those of `pass_over` files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rune.records import dataclass
 __all__ = ["Frame", "pass_over"]
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-PASSED_OVER: set[str] = set()  # files of those libraries, and of the package once met
+PASSED_OVER: set[str] = set()  # files of such libraries, and those of the package, added when first met
 
 
 def pass_over(file: str) -> None:
@@ -63,8 +63,8 @@ class Frame:
     def __str__(self) -> str:
         source = linecache.getline(self.file, self.line).strip()
         scope = f" ({self.scope})" if self.scope else ""
-        here = f"{self.file}:{self.line}" if cell_name(self.file) is None else self.place
-        place = f"{here} in {self.function}{scope}"
+        location = f"{self.file}:{self.line}" if cell_name(self.file) is None else self.place
+        place = f"{location} in {self.function}{scope}"
         return f"{place}: {source}" if source else place
 
 

@@ -210,7 +210,7 @@ def scale_and_translate(
     x, sizes = _image("scale_and_translate", image, shape)
     how = _method("scale_and_translate", method)
     if how is ResizeMethod.NEAREST:
-        raise ArgumentError("scale_and_translate: cannot use method='nearest'", hint="`resize` has it")
+        raise ArgumentError("scale_and_translate: cannot use method='nearest'", hint="use `resize`")
     axes = normalised_axes("scale_and_translate", tuple(spatial_dims), x.type)
     scales, shifts = (rnp.atleast_1d(_inexact(rnp.asarray(v))) for v in (scale, translation))
     if scales.shape != (len(axes),) or shifts.shape != scales.shape:

@@ -1,4 +1,4 @@
-"""What tab completion shows of a module: its public names and subpackages.
+"""The names that tab completion shows for a module: public names and subpackages.
 
 A module's globals also include its imports and internal submodules, which would clutter the list.
 """
@@ -18,9 +18,9 @@ def names(members: Mapping[str, object], *rooms: str) -> Callable[[], list[str]]
     """
 
     def listed() -> list[str]:
-        declared = members.get("__all__")
-        chosen = declared if isinstance(declared, list) else [n for n in members if _is_named(n, members[n])]
-        return sorted({*chosen, *rooms, *(n for n in members if n[:2] == "__")})
+        all_names = members.get("__all__")
+        visible_names = all_names if isinstance(all_names, list) else [n for n in members if _is_named(n, members[n])]
+        return sorted({*visible_names, *rooms, *(n for n in members if n[:2] == "__")})
 
     return listed
 

@@ -32,8 +32,8 @@ from typing import Any
 
 Lock = Any  # threading.Lock or threading.RLock
 
-_renewed: weakref.WeakSet[Any] = weakref.WeakSet()
-_held: list[Lock] = []
+_renewable_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+_fork_guards: list[Lock] = []
 _fork_locks: list[Lock] = []  # by the current fork
 _releases: list[map[object]] = []  # one iterator, over the releases that remain to be done
 
@@ -49,13 +49,13 @@ def reentrant() -> Lock:
 
 
 def _renewable(lock: Lock) -> Lock:
-    _renewed.add(lock)
+    _renewable_locks.add(lock)
     return lock
 
 
 def held(reentrant_lock: Lock) -> Lock:
     """Make the forking thread hold the lock during each fork from now on; returns the lock."""
-    _held.append(reentrant_lock)
+    _fork_guards.append(reentrant_lock)
     return reentrant_lock
 
 
@@ -77,15 +77,15 @@ def if_free(lock: Lock, work: Callable[[], object]) -> None:
 
 
 loading = held(threading.RLock())  # held while a library is loaded and initialised
-_loaded: set[str] = set()  # by `load`; importing them again creates no objects
+_module_names: set[str] = set()  # by `load`; importing them again creates no objects
 _program_freezes = False  # whether it was seen to have frozen objects
 
 
 def load(name: str) -> ModuleType:
     """Import a module on first use, by its full name. Errors: those of importing it."""
-    with loading, nullcontext() if name in _loaded else _without_collections():
+    with loading, nullcontext() if name in _module_names else _without_collections():
         module = import_module(name)
-        _loaded.add(name)
+        _module_names.add(name)
         return module
 
 
@@ -126,7 +126,7 @@ def _acquire() -> None:
     """
     first = interrupts = 0
     _fork_locks.clear()
-    while len(_fork_locks) < len(_held):  # a library that is loaded meanwhile adds its lock
+    while len(_fork_locks) < len(_fork_guards):  # a library that is loaded meanwhile adds its lock
         try:
             first = _attempt(first)
         except KeyboardInterrupt:
@@ -140,11 +140,11 @@ def _attempt(first: int) -> int:
     _release()
     _fork_locks.clear()
     _releases[:] = [map(methodcaller("release"), _fork_locks)]
-    order = [*_held[first:], *_held[:first]]
+    order = [*_fork_guards[first:], *_fork_guards[:first]]
     # One call takes a lock and records it, so that no interrupt can arrive in between.
     _fork_locks.extend(filter(methodcaller("acquire"), order[:1]))
     _fork_locks.extend(filter(methodcaller("acquire", False), order[1:]))
-    return next((k for k, lock in enumerate(_held) if lock not in _fork_locks), 0)
+    return next((k for k, lock in enumerate(_fork_guards) if lock not in _fork_locks), 0)
 
 
 # Releases each lock in `_fork_locks` once, in one call, without an interpreter step at which an
@@ -157,7 +157,7 @@ def _renew() -> None:
 
     This uses the protocol of the standard library for its own locks (threading, logging).
     """
-    for lock in list(_renewed):
+    for lock in list(_renewable_locks):
         is_owned = getattr(lock, "_is_owned", None)
         if is_owned is None or not is_owned():
             lock._at_fork_reinit()

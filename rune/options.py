@@ -109,21 +109,21 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
     kind, choices = _KINDS[name], _CHOICES.get(name)
     if choices is not None:
         is_fit = isinstance(value, str) and value in choices
-        wanted = " or ".join(map(repr, choices))
+        requirement = " or ".join(map(repr, choices))
     elif kind == "bool":
-        is_fit, wanted = isinstance(value, bool | np.bool_), "True or False"
+        is_fit, requirement = isinstance(value, bool | np.bool_), "True or False"
     elif name == "search":
-        is_fit, wanted = is_search(value), f"{', '.join(map(repr, SEARCHES))}, or a positive number of seconds"
+        is_fit, requirement = is_search(value), f"{', '.join(map(repr, SEARCHES))}, or a positive number of seconds"
     elif name == "mesh":
-        is_fit, wanted = value is None or hasattr(value, "axis_names"), "a mesh or None"
+        is_fit, requirement = value is None or hasattr(value, "axis_names"), "a mesh or None"
     elif kind == "int":
         is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
         least = _LEAST.get(name, 0)
-        is_fit, wanted = is_int and value >= least, f"an integer from {least} on"
+        is_fit, requirement = is_int and value >= least, f"an integer from {least} on"
     else:
-        is_fit, wanted = value is None or isinstance(value, str), "a string or None"
+        is_fit, requirement = value is None or isinstance(value, str), "a string or None"
     if not is_fit:
-        raise ArgumentError(f"{operation}: cannot use {name}={value!r} ({wanted})")
+        raise ArgumentError(f"{operation}: cannot use {name}={value!r} ({requirement})")
 
 
 def is_search(value: object) -> bool:
@@ -162,18 +162,18 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
 
 def _parsed(name: str, text: str) -> Value:
     if _KINDS[name] == "bool":
-        value, wanted = _WORDS.get(text.lower()), ", ".join(_WORDS)
+        value, requirement = _WORDS.get(text.lower()), ", ".join(_WORDS)
     elif _KINDS[name] == "int":
         least = _LEAST.get(name, 0)
         value = int(text) if text.isdecimal() and int(text) >= least else None
-        wanted = f"{least}, {least + 1}, {least + 2}, ..."
+        requirement = f"{least}, {least + 1}, {least + 2}, ..."
     elif name == "search":
-        value, wanted = _search_named(text), f"{', '.join(SEARCHES)}, or seconds"
+        value, requirement = _search_named(text), f"{', '.join(SEARCHES)}, or seconds"
     else:
         choices = _CHOICES.get(name, (text,))
-        value, wanted = text if text in choices else None, ", ".join(choices)
+        value, requirement = text if text in choices else None, ", ".join(choices)
     if value is None:
-        raise ArgumentError(f"import: cannot use {variable_of(name)}={text!r} (one of {wanted})")
+        raise ArgumentError(f"import: cannot use {variable_of(name)}={text!r} (one of {requirement})")
     return value
 
 

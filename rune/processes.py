@@ -68,29 +68,29 @@ class Alone:
 
 
 ALONE = Alone()
-_joined: list[World] = []
+_worlds: list[World] = []
 _turns: Counter[str] = Counter()  # since this process joined the others
 
 
 def current() -> World:
     """The processes that this one has joined; before that, itself alone."""
-    return _joined[0] if _joined else ALONE
+    return _worlds[0] if _worlds else ALONE
 
 
 def is_joined() -> bool:
     """Whether this process has joined others, or has declared that there are none."""
-    return bool(_joined)
+    return bool(_worlds)
 
 
 def join(world: World) -> None:
     """Make the program run in these processes from now on."""
     _turns.clear()
-    _joined.append(world)
+    _worlds.append(world)
 
 
 def part() -> World:
     """Make this process run alone from now on; returns the processes that it leaves."""
-    return _joined.pop() if _joined else ALONE
+    return _worlds.pop() if _worlds else ALONE
 
 
 def turn(topic: str) -> str:
@@ -113,14 +113,14 @@ def converse(call: str, topic: str, message: Message, processes: Iterable[int] |
     return {n: messages[n] for n in everyone}
 
 
-def agree(call: str, what: str, processes: Iterable[int] | None = None, hint: str | None = None) -> None:
+def agree(call: str, details: str, processes: Iterable[int] | None = None, hint: str | None = None) -> None:
     """Wait until all are in this call. Errors: DistributedError if a process makes another one."""
-    mine = f"{call} {what}".rstrip()
-    for number, message in converse(call, CALLS, mine.encode(), processes).items():
-        theirs = bytes(message).decode()
-        if theirs != mine:
+    own_call = f"{call} {details}".rstrip()
+    for number, message in converse(call, CALLS, own_call.encode(), processes).items():
+        other_call = bytes(message).decode()
+        if other_call != own_call:
             raise DistributedError(
-                f"{call}: cannot meet the other processes (process {number} is in {theirs}, "
-                f"process {current().index} in {mine})",
+                f"{call}: cannot meet the other processes (process {number} is in {other_call}, "
+                f"process {current().index} in {own_call})",
                 hint=hint,
             )

@@ -75,7 +75,7 @@ def start_trace(
         raise ArgumentError("start_trace: cannot serve a trace by create_perfetto_link", hint="open the file it writes")
     with _state.lock:
         if _state.profile is not None:
-            raise ArgumentError("start_trace: cannot take a second trace", hint="stop_trace() ends the first one")
+            raise ArgumentError("start_trace: cannot record a second trace", hint="stop_trace() ends the first one")
         _state.profile, _state.folder = Profile(), Path(log_dir)
         _state.blocks.enter_context(gathering(_state.profile))
         _state.blocks.enter_context(setting(profile=True))
@@ -89,12 +89,14 @@ def stop_trace() -> None:
     >>> import rune
     >>> rune.profiler.stop_trace()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    rune.errors.ArgumentError: stop_trace: cannot end a trace (none is being taken)...
+    rune.errors.ArgumentError: stop_trace: cannot end a trace (none is being recorded)...
     """
     with _state.lock:
         profile, _state.profile = _state.profile, None
         if profile is None:
-            raise ArgumentError("stop_trace: cannot end a trace (none is being taken)", hint="start_trace() begins one")
+            raise ArgumentError(
+                "stop_trace: cannot end a trace (none is being recorded)", hint="start_trace() begins one"
+            )
         _state.blocks.close()
     folder = _state.folder / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
     folder.mkdir(parents=True, exist_ok=True)
@@ -214,7 +216,7 @@ def start_server(port: int, **options: object) -> NoReturn:
     Traceback (most recent call last):
     rune.errors.ArgumentError: start_server: cannot serve traces by a port (they are files)...
     """
-    _refuse("start_server", "serve traces by a port (they are files)", "rune.profiler.trace(folder) writes one")
+    _refuse("start_server", "serve traces on a port (traces are files)", "rune.profiler.trace(folder) writes one")
 
 
 def stop_server() -> NoReturn:

@@ -135,14 +135,14 @@ def quantize(
     wide = rnp.astype(x, "f32")
     groups = wide if at is None else _grouped(wide, at, group)
     scale, zero = _scales(groups, at, format, symmetric)
-    stored = groups / scale if zero is None else groups / scale + zero
-    values = rnp.reshape(_rounded(stored, format), x.shape)
+    numbers = groups / scale if zero is None else groups / scale + zero
+    values = rnp.reshape(_rounded(numbers, format), x.shape)
     parameters = [s if s is None or at is None else rnp.squeeze(s, at) for s in (scale, zero)]
     along = at if at is not None else -min(2, max(1, x.ndim))
-    quantized = Quantized(values, parameters[0], parameters[1], format, along, 0, x.dtype)
+    result = Quantized(values, parameters[0], parameters[1], format, along, 0, x.dtype)
     if format != dtypes.i4:
-        return quantized
-    return replace(quantized, values=_packed(values, along), size=x.shape[along])
+        return result
+    return replace(result, values=_packed(values, along), size=x.shape[along])
 
 
 def _check(x: Array, format: np.dtype, group: int | None, axis: int | None, symmetric: bool) -> None:
@@ -155,9 +155,9 @@ def _check(x: Array, format: np.dtype, group: int | None, axis: int | None, symm
             hint='integers of 4 and 8 bits are "int4" and "int8"; "i4" and "i8" count bytes',
         )
     if not symmetric and format in dtypes.FLOATING:
-        raise DtypeError(f"quantize: cannot give {dtypes.short(format)} a zero point (integers do)")
+        raise DtypeError(f"quantize: cannot give {dtypes.short(format)} a zero point (only integer formats have one)")
     if group is not None and axis is None:
-        raise ArgumentError("quantize: cannot form groups along no axis (give axis=)")
+        raise ArgumentError("quantize: cannot form groups without an axis (axis= required)")
     if format == dtypes.i4 and not x.shape:
         raise ShapeError(f"quantize: cannot pack {type_of(x)} (rank 1 required)")
 
@@ -231,7 +231,7 @@ def dequantize(q: Quantized) -> Array:
     Array([ 7., -3.,  1.], f32[3], cpu:0)
     """
     if not isinstance(q, Quantized):
-        raise ArgumentError(f"dequantize: cannot use {type(q).__name__} (what rune.quantize gave required)")
+        raise ArgumentError(f"dequantize: cannot use {type(q).__name__} (a result of rune.quantize required)")
     numbers = _shifted(q)
     return rnp.astype(numbers * _spread(q.scale, q), q.dtype)
 
@@ -251,8 +251,8 @@ def _unpacked(q: Quantized) -> Array:
     pairs = rnp.broadcast_to(pairs, (*shape[: place + 1], 2, *shape[place + 1 :]))
     # Shift the even number up by 4 bits, the odd one by 0; shifting down by 4 then extends the
     # signs. The shift counts [4, 0] are a strided iota, so that they cost nothing in a kernel.
-    counted = ops.iota(shape=(5,), axis=0, dtype=dtypes.i8)[::-4]
-    up = ops.broadcast(counted, shape=pairs.shape, axes=(place + 1,))
+    shift_counts = ops.iota(shape=(5,), axis=0, dtype=dtypes.i8)[::-4]
+    up = ops.broadcast(shift_counts, shape=pairs.shape, axes=(place + 1,))
     shape[place] *= 2
     numbers = rnp.reshape((pairs << up) >> 4, shape)
     return numbers[(slice(None),) * place + (slice(q.size),)] if shape[place] != q.size else numbers
@@ -287,7 +287,7 @@ def matmul(x: Any, y: Any) -> Array:
     >>> rnp.array([1.0, 1.0]) @ q
     Array([3.992126, 6.015748], f32[2], cpu:0)
     """
-    wanted = _result_dtype(x, y)
+    result_dtype = _result_dtype(x, y)
     lhs, outer_lhs = _side(x, -1, _rank(y))
     rhs, outer_rhs = _side(y, -2, _rank(x))
     exact = lhs.dtype == rhs.dtype == dtypes.i8
@@ -295,7 +295,7 @@ def matmul(x: Any, y: Any) -> Array:
     out = rnp.astype(rnp.matmul(rnp.astype(lhs, into), rnp.astype(rhs, into)), "f32")
     for scale in (outer_lhs, outer_rhs):
         out = out if scale is None else out * scale
-    return rnp.astype(out, wanted)
+    return rnp.astype(out, result_dtype)
 
 
 def _result_dtype(x: Any, y: Value) -> np.dtype:
@@ -310,18 +310,18 @@ def _rank(x: Value) -> int:
     return x.ndim if isinstance(x, Quantized) else type_of(x).ndim
 
 
-def _side(x: Value, contracted: int, other: int) -> tuple[Any, Any]:
+def _side(x: Value, contraction_axis: int, other: int) -> tuple[Any, Any]:
     """(the factor, the scale of the result or None); `other` is the rank of the other factor."""
     if not isinstance(x, Quantized):
         return rnp.asarray(x), None
     if x.ndim < 2:
         raise ShapeError(f"matmul: cannot multiply quantised numbers of rank {x.ndim} (2 required)")
-    if _varies_along(x, contracted):
+    if _varies_along(x, contraction_axis):
         return rnp.astype(dequantize(x), "f32"), None
-    scale, stored = x.scale, _unpacked(x)
+    scale, numbers = x.scale, _unpacked(x)
     if type_of(scale).shape and other == 1:
-        scale = rnp.squeeze(scale, contracted)  # the product has no such axis
-    return (stored if x.zero is None else _shifted(x)), scale
+        scale = rnp.squeeze(scale, contraction_axis)  # the product has no such axis
+    return (numbers if x.zero is None else _shifted(x)), scale
 
 
 def _varies_along(q: Quantized, axis: int) -> bool:

@@ -54,7 +54,7 @@ def _record(
     """As `dataclasses.dataclass`, with methods that are generated on first use."""
 
     def make(cls: type) -> type:
-        wanted = {"__init__": init, "__repr__": repr, "__eq__": eq}
+        methods = {"__init__": init, "__repr__": repr, "__eq__": eq}
         explicit = dict(vars(cls))
         # With `frozen`, the standard decorator compiles two methods; only subclasses need it, for
         # the check that they are frozen if their base is.
@@ -64,8 +64,8 @@ def _record(
         )
         record = _without_texts(cls, standard) if _has_only_fields(explicit) else standard(cls)
         _tell(record, init=init, repr=repr, eq=eq, frozen=frozen)
-        for name in wanted:
-            if wanted[name] and name not in explicit:
+        for name in methods:
+            if methods[name] and name not in explicit:
                 setattr(record, name, _Late(record, name, _METHODS[name, frozen]))
         # A class that defines __eq__ has __hash__ None, but still gets a hash if it is frozen.
         if eq and explicit.get("__hash__") is None:
@@ -160,13 +160,18 @@ def _init(cls: type, assignment: str) -> Method:
         return function
     names: dict[str, object] = {"_FACTORY": _FACTORY, "_assign": object.__setattr__}
     arguments = [f for f in fields if f.init and not f.kw_only]
-    named = [f for f in fields if f.init and f.kw_only]
-    head = ["self", *(_argument(f) for f in arguments), *(["*"] if named else []), *(_argument(f) for f in named)]
+    keyword_fields = [f for f in fields if f.init and f.kw_only]
+    head = [
+        "self",
+        *(_argument(f) for f in arguments),
+        *(["*"] if keyword_fields else []),
+        *(_argument(f) for f in keyword_fields),
+    ]
     lines = [*_assignments(fields, assignment, names)]
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     function = _function(cls, "__init__", ", ".join(head), lines or ["pass"], names)
-    function.__annotations__ = {f.name: f.type for f in (*arguments, *named)} | {"return": None}
+    function.__annotations__ = {f.name: f.type for f in (*arguments, *keyword_fields)} | {"return": None}
     return function
 
 
@@ -196,8 +201,8 @@ def _repr(cls: type) -> Method:
     names = [f.name for f in dataclasses.fields(cls) if f.repr]
 
     def __repr__(self: object) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-        return f"{self.__class__.__qualname__}({shown})"
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.__class__.__qualname__}({values})"
 
     __repr__.__qualname__ = f"{cls.__qualname__}.__repr__"
     return recursive_repr()(__repr__)

@@ -75,11 +75,11 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     >>> program.equations[0].source_info.name_stack
     'wave'
     """
-    called = name or getattr(fun, "__name__", type(fun).__name__)
+    scope_name = name or getattr(fun, "__name__", type(fun).__name__)
 
     @functools.wraps(fun)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        with named_scope(called):
+        with named_scope(scope_name):
             return fun(*args, **kwargs)
 
     return call

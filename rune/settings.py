@@ -147,8 +147,8 @@ def device(device: str | Device) -> Setting[Device]:
     >>> x
     Array([0., 2., 4.], f32[3], reference:0)
     """
-    resolved = device_of(device)
-    return Setting({"device": resolved.name}, lambda _: resolved)
+    instance = device_of(device)
+    return Setting({"device": instance.name}, lambda _: instance)
 
 
 def default_device(device: str | Device | None) -> Setting[Device | None]:
@@ -161,8 +161,8 @@ def default_device(device: str | Device | None) -> Setting[Device | None]:
     ...     print(rnp.ones(2).device.name)
     reference:0
     """
-    resolved = None if device is None else device_of(device)
-    return Setting({"device": resolved and resolved.name}, lambda _: resolved)
+    instance = None if device is None else device_of(device)
+    return Setting({"device": instance and instance.name}, lambda _: instance)
 
 
 def disable_jit(disable: bool = True) -> Setting[Config]:
@@ -247,5 +247,5 @@ def log_compiles(enabled: bool = True) -> Setting[Config]:
     return _switch("log_compiles", "log_compiles", enabled)
 
 
-def _switch(operation: str, name: str, enabled: bool) -> Setting[Config]:
-    return setting(**checked({name: enabled}, operation))
+def _switch(operation: str, name: str, value: bool) -> Setting[Config]:
+    return setting(**checked({name: value}, operation))

@@ -60,11 +60,11 @@ def check_grads(
     Traceback (most recent call last):
     AssertionError: ...
     """
-    chosen = (modes,) if isinstance(modes, str) else tuple(modes)
-    unknown = [m for m in chosen if m not in _MODES]
+    mode_names = (modes,) if isinstance(modes, str) else tuple(modes)
+    unknown = [m for m in mode_names if m not in _MODES]
     if unknown:
         raise ArgumentError(f"check_grads: cannot check in mode {unknown[0]!r} ({', '.join(_MODES)})")
-    _check_order(f, tuple(args), order, chosen, _Limits(atol, rtol, eps or _STEP), "")
+    _check_order(f, tuple(args), order, mode_names, _Limits(atol, rtol, eps or _STEP), "")
 
 
 class _Limits(NamedTuple):
@@ -158,8 +158,8 @@ def check_vjp(
     # The inner product conjugates its first operand, but the transposed map does not conjugate.
     cotangents = tree.map(_conjugate, pull(tree.map(_conjugate, cotangent)))
     actual = _inner(tangents, cotangents)
-    expected = _inner(_difference(f, args, tangents, eps), cotangent)
-    _require_close(actual, expected, atol, rtol, f"{err_msg} cotangent")
+    reference = _inner(_difference(f, args, tangents, eps), cotangent)
+    _require_close(actual, reference, atol, rtol, f"{err_msg} cotangent")
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -198,8 +198,8 @@ def _like(numbers: np.ndarray, x: object) -> object:
 
 def _difference(f: Function, args: object, tangents: object, eps: float) -> object:
     """The central difference of `f` along the tangents."""
-    ahead, behind = (f(*tree.map(partial(_along, step), args, tangents)) for step in (eps, -eps))
-    return tree.map(partial(_quotient, eps), ahead, behind)
+    forward, backward = (f(*tree.map(partial(_along, step), args, tangents)) for step in (eps, -eps))
+    return tree.map(partial(_quotient, eps), forward, backward)
 
 
 def _along(step: float, x: object, dx: object) -> object:
@@ -210,8 +210,8 @@ def _along(step: float, x: object, dx: object) -> object:
     return _like((np.asarray(x, dtype) + np.asarray(step, dtype) * direction).astype(dtype), x)
 
 
-def _quotient(eps: float, ahead: object, behind: object) -> np.ndarray:
-    a, b = _numbers(ahead), _numbers(behind)
+def _quotient(eps: float, forward: object, backward: object) -> np.ndarray:
+    a, b = _numbers(forward), _numbers(backward)
     if a.dtype not in dtypes.INEXACT:
         return np.zeros(a.shape, dtypes.float0)
     with np.errstate(invalid="ignore"):
@@ -232,10 +232,10 @@ def _inner(xs: object, ys: object) -> np.ndarray:
     return np.asarray(sum(products[1:], start=products[0])) if products else np.zeros(())
 
 
-def _require_close(actual: object, expected: object, atol: Tolerance, rtol: Tolerance, what: str) -> None:
-    for (path, x), (_, y) in zip(tree.leaves_with_path(actual), tree.leaves_with_path(expected), strict=True):
+def _require_close(actual: object, reference: object, atol: Tolerance, rtol: Tolerance, label: str) -> None:
+    for (path, x), (_, y) in zip(tree.leaves_with_path(actual), tree.leaves_with_path(reference), strict=True):
         a, b = _numbers(x), _numbers(y)
-        name = f"{what.strip()}{tree.keystr(path)}"
+        name = f"{label.strip()}{tree.keystr(path)}"
         assert a.shape == b.shape, f"{name}: shapes {a.shape} and {b.shape}"
         if b.dtype not in dtypes.INEXACT:
             assert (a == b).all(), name

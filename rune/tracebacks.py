@@ -34,10 +34,10 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
-    shortened = users_frames(trace)
-    if shortened is not trace and NOTE not in getattr(error, "__notes__", ()):
+    user_trace = users_frames(trace)
+    if user_trace is not trace and NOTE not in getattr(error, "__notes__", ()):
         error.add_note(NOTE)
-    return shortened
+    return user_trace
 
 
 def install(kinds: tuple[type[BaseException], ...]) -> None:

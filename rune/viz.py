@@ -124,7 +124,9 @@ def memory(explanation: Explanation) -> Picture:
     """
     explanation = _of(Explanation, "memory", explanation)
     if not estimate(explanation.plan.arena_bytes):
-        raise ArgumentError(f"viz.memory: cannot draw the memory of {explanation.name} (it keeps no value in memory)")
+        raise ArgumentError(
+            f"viz.memory: cannot draw the memory of {explanation.name} (it has no intermediate values in memory)"
+        )
     return plan_picture(explanation.plan)
 
 

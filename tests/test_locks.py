@@ -225,8 +225,8 @@ def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
         library.ffi.unregister_lock_callback(look, look)
     assert answers
     assert all(answers)
-    assert llvm_binding.lock() in locks._held
-    assert llvm_functions.lock() in locks._held
+    assert llvm_binding.lock() in locks._fork_guards
+    assert llvm_functions.lock() in locks._fork_guards
 
 
 def interrupted(run: Callable[[], object], calls: int) -> bool:
@@ -308,19 +308,19 @@ def test_every_lock_is_made_in_one_place():
 
 
 def test_a_lock_that_nobody_uses_any_more_is_forgotten():
-    before = len(locks._renewed)
+    before = len(locks._renewable_locks)
     handles = [locks.lock() for _ in range(10)]
-    assert len(locks._renewed) == before + 10
+    assert len(locks._renewable_locks) == before + 10
 
     del handles
-    assert len(locks._renewed) == before
+    assert len(locks._renewable_locks) == before
 
 
 def test_no_lock_is_in_the_hands_of_this_thread_after_a_fork_has_begun_and_ended():
     locks._acquire()
     locks._release()
 
-    assert not any(k._is_owned() for k in locks._held)
+    assert not any(k._is_owned() for k in locks._fork_guards)
 
 
 def fork_interrupted(functions: Collection[CodeType], step: int, is_taken: Callable[[], bool]) -> tuple[bool, bool]:
@@ -388,7 +388,7 @@ def test_an_interrupt_at_any_step_of_taking_locks_for_a_fork_leaves_none_taken()
     pairs = enumerate(itertools.pairwise(["", *instructions]), 1)
     steps = [n for n, names in pairs if IS_WHOLE or "CALL" in names or n % 5 == 0]
     for step in steps:
-        came, is_taken = fork_interrupted(functions, step, lambda: any(k._is_owned() for k in locks._held))
+        came, is_taken = fork_interrupted(functions, step, lambda: any(k._is_owned() for k in locks._fork_guards))
         assert came
         assert not is_taken, f"at step {step}"
     assert len(steps) > 20
@@ -466,7 +466,7 @@ def test_frozen_objects_are_counted_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(1) or 1)
 
     for name in ("email.mime.audio", "email.mime.image"):
-        monkeypatch.setattr(locks, "_loaded", locks._loaded - {name})
+        monkeypatch.setattr(locks, "_module_names", locks._module_names - {name})
         locks.load(name)
 
     assert counts == [1]

@@ -68,12 +68,12 @@ def test_a_block_that_fails_ends_its_trace(tmp_path: Path):
         _ = 1 / 0
 
     assert events(tmp_path) == []
-    with pytest.raises(ArgumentError, match="none is being taken"):
+    with pytest.raises(ArgumentError, match="none is being recorded"):
         profiler.stop_trace()
 
 
 def test_a_second_trace_is_refused(tmp_path: Path):
-    with profiler.trace(tmp_path), pytest.raises(ArgumentError, match="second trace"):
+    with profiler.trace(tmp_path), pytest.raises(ArgumentError, match="cannot record a second trace"):
         profiler.start_trace(tmp_path)
 
 

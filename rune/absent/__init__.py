@@ -1,9 +1,9 @@
 """Names that other libraries have and rune lacks, with what to use instead.
 
-The modules here hold tables: a reason, and the names that it is given for, in one string; a name
-may be a pattern. The pages docs/guide/missing*.md are made from them, and so is what a module says
-of a name that it lacks. They are loaded when such an error is shown, and not before: `hasattr`
-asks for nothing, and `import rune` is as fast as ever.
+The modules of this package hold tables of reasons, each with the names that it applies to in one
+string; a name may be a pattern. The pages docs/guide/missing*.md are made from these tables, and so
+are the errors for missing names. A table is loaded only when such an error is shown, so that
+neither `import rune` nor `hasattr` pays for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NoReturn
 from rune import locks
 
 Table = Mapping[str, str]
-# Rooms in which a name may be that was looked for in another one.
+# Modules that may have a name that was looked up in another one.
 _ROOMS = (
     "rune",
     "rune.numpy",
@@ -34,17 +34,17 @@ _ROOMS = (
 
 
 class MissingName(AttributeError):
-    """A module has no such name; what to use instead is looked up when the error is shown."""
+    """A module lacks a name. The hint is looked up only when the error is shown."""
 
     def __str__(self) -> str:
         module, name = self.args
         advice = hint(module, name)
-        said = f"module {module!r} has no attribute {name!r}"
-        return f"{said}\nhint: {advice}" if advice else said
+        message = f"module {module!r} has no attribute {name!r}"
+        return f"{message}\nhint: {advice}" if advice else message
 
 
 def of(module: str) -> Callable[[str], NoReturn]:
-    """The `__getattr__` of a module."""
+    """The `__getattr__` of a module, which raises MissingName."""
 
     def missing(name: str) -> NoReturn:
         raise MissingName(module, name)
@@ -53,7 +53,7 @@ def of(module: str) -> Callable[[str], NoReturn]:
 
 
 def hint(module: str, name: str) -> str | None:
-    """What to use for a name that the module lacks: from a table, another room, or one alike.
+    """What to use for a missing name: from a table, another module, or a similar name.
 
     >>> hint("rune", "debug_key_reuse")
     'use rune.configure(check_keys=True)'
@@ -62,7 +62,7 @@ def hint(module: str, name: str) -> str | None:
     """
     for table in _tables(module):
         for reason, names in table.items():
-            if any(_speaks_of(pattern, name) for pattern in names.split()):
+            if any(_covers(pattern, name) for pattern in names.split()):
                 return _sentence(reason)
     if _is_of_jax(module) and (reason := of_module(module)):
         return reason
@@ -75,13 +75,13 @@ def hint(module: str, name: str) -> str | None:
     return None
 
 
-def _speaks_of(pattern: str, name: str) -> bool:
-    """Whether a pattern of a table covers this name: `losses.*` covers the module `losses`, too."""
+def _covers(pattern: str, name: str) -> bool:
+    """Whether a pattern of a table covers a name; `losses.*` also covers the module `losses`."""
     return fnmatchcase(name, pattern) or pattern == f"{name}.*"
 
 
 def of_module(module: str) -> str | None:
-    """Why a module of JAX's is not there, from the table of `rune.as_jax`; None where it has none.
+    """Why `rune.as_jax` lacks a module of JAX's; None if its table has no reason.
 
     >>> of_module("jax.experimental.host_callback")
     'use jax.pure_callback and jax.experimental.io_callback'
@@ -93,7 +93,7 @@ def of_module(module: str) -> str | None:
 
 
 def of_import(module: str) -> str | None:
-    """What to say of a module that cannot be imported: its own reason, or that of its names.
+    """Why a module cannot be imported: its own reason, or that of its names.
 
     >>> of_import("jax.experimental.shard_alike")
     'use jax.lax.with_sharding_constraint'
@@ -103,7 +103,7 @@ def of_import(module: str) -> str | None:
 
 
 def _rooms(module: str) -> list[str]:
-    """Other rooms in which a name may be: those of rune, or of its stand-in for JAX."""
+    """Other modules that may have a name: those of rune, or of its stand-in for JAX."""
     if not _is_of_jax(module):
         return [*_ROOMS]
     names = [f"jax{room.removeprefix('rune')}" for room in _ROOMS]
@@ -115,7 +115,7 @@ def _is_of_jax(module: str) -> bool:
 
 
 def _tables(module: str) -> Iterator[Table]:
-    """The tables that speak of names of this module."""
+    """The tables with names of this module."""
     if _is_of_jax(module):
         yield locks.load("rune.absent.of_as_jax").NAMES.get(module, {})
         module = f"rune{module.removeprefix('jax')}"
@@ -134,12 +134,12 @@ def _tables(module: str) -> Iterator[Table]:
 
 
 def _sentence(reason: str) -> str:
-    """A reason as the end of a line: without the marks of a page."""
+    """A reason as the end of an error message, without Markdown."""
     plain = reason.replace("`", "").removesuffix(".")
     return f"use{plain[3:]}" if plain.startswith("Use ") else plain
 
 
 def _public(module: str) -> list[str]:
-    """The names of a module that are for users."""
+    """The public names of a module."""
     room = sys.modules.get(module) or locks.load(module)
     return [n for n in getattr(room, "__all__", dir(room)) if not n.startswith("_")]

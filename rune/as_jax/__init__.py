@@ -42,7 +42,7 @@ def install() -> None:
         elif not _is_from_here(known):
             raise ArgumentError(
                 f"as_jax: cannot stand in for {name} (this process has imported {name} from {_folder(known)})",
-                hint="import rune.as_jax first; JAX and its stand-in need a process each",
+                hint="import rune.as_jax first; JAX and its stand-in need separate processes",
             )
 
 

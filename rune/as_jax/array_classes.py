@@ -20,7 +20,7 @@ class ArrayClasses:
     def __setitem__(self, cls: type, rule: object) -> None:
         if not cls.__module__.startswith("tensorflow_probability."):
             raise ArgumentError(
-                f"array_classes: cannot enter {cls.__name__} (rune asks objects, and no table)",
+                f"array_classes: cannot enter {cls.__name__} (rune reads no such table)",
                 hint="give the class a method __jax_array__",
             )
 

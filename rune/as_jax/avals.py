@@ -36,7 +36,7 @@ class _Types(type):
 
 
 class AbstractValue(metaclass=_Types):
-    """What is known about a value before it is computed."""
+    """The type of a value that has not been computed."""
 
 
 class ShapedArray(AbstractValue):
@@ -61,11 +61,11 @@ def _type(
     return ArrayType(tuple(shape), dtypes.as_dtype(dtype), weak_type, vma)
 
 
-def type_of(shaped: Any) -> ArrayType:
+def type_of(aval: Any) -> ArrayType:
     """The type of an abstract value, a ShapeDtypeStruct or an array."""
-    if isinstance(shaped, ArrayType):
-        return shaped
-    return shaped.array_type if isinstance(shaped, ShapeDtypeStruct) else interpreter.type_of(shaped)
+    if isinstance(aval, ArrayType):
+        return aval
+    return aval.array_type if isinstance(aval, ShapeDtypeStruct) else interpreter.type_of(aval)
 
 
 def mapped_aval(size: Size, axis: int | None, aval: ArrayType) -> ArrayType:

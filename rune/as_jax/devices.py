@@ -17,9 +17,9 @@ def default_backend() -> str:
 
 def devices(backend: str | None = None) -> list[Device]:
     """The devices of a platform, in all processes. Errors: DeviceError if there are none."""
-    wanted = platform_name(backend) or _default()
-    abroad = [d for d in everywhere() if d.target.backend == wanted]
-    return abroad or list(rune.devices(wanted))
+    platform = platform_name(backend) or _default()
+    cluster_devices = [d for d in everywhere() if d.target.backend == platform]
+    return cluster_devices or list(rune.devices(platform))
 
 
 def local_devices(
@@ -29,8 +29,8 @@ def local_devices(
 
     Errors: ArgumentError for a process that does not exist.
     """
-    chosen = host_id if process_index is None else process_index
-    index = processes.current().index if chosen is None else chosen
+    number = host_id if process_index is None else process_index
+    index = processes.current().index if number is None else number
     if index not in process_indices():
         raise ArgumentError(f"local_devices: cannot find process {index} (there are {len(process_indices())})")
     return [d for d in devices(backend) if d.process_index == index]

@@ -27,7 +27,7 @@ from rune.context import innermost, inside
 from rune.errors import ArgumentError
 from rune.records import dataclass
 from rune.transforms import late_modules
-from rune.transforms.inspect.cache_misses import explain_cache_misses as explained
+from rune.transforms.inspect.cache_misses import explain_cache_misses as cache_miss_reasons
 
 Change = dict[str, Any]
 
@@ -130,23 +130,23 @@ NOTED: Mapping[str, Any] = {
     "jax_xla_profile_version": 0,
 }
 
-_KEYS = "rune.random makes threefry keys, partitionable ones; philox4x32 is its other generator"
-_TRANSFERS = "nothing here watches copies between host and devices"
+_KEYS = "rune.random draws with partitionable threefry keys, or with philox4x32"
+_TRANSFERS = "rune does not watch copies between host and devices"
 # Options whose default describes what rune does, and why rune offers no alternative.
 FIXED: Mapping[str, tuple[Any, str]] = {
-    "jax_array_garbage_collection_guard": (None, "arrays in cycles are not watched"),
-    "jax_auto_pcast": (True, "values vary along the axes of a mesh as they have to"),
+    "jax_array_garbage_collection_guard": (None, "rune does not watch arrays in reference cycles"),
+    "jax_auto_pcast": (True, "rune inserts casts along mesh axes by itself"),
     "jax_default_prng_impl": ("threefry2x32", _KEYS),
     "jax_error_checking_behavior_divide": ("ignore", "rune.debug.checks finds NaN and infinities"),
     "jax_error_checking_behavior_nan": ("ignore", "jax_debug_nans finds NaN"),
-    "jax_error_checking_behavior_oob": ("ignore", "rune.debug.checks(bounds=True) finds such indices"),
-    "jax_explicit_x64_dtypes": ("warn", "jax_enable_x64 says what explicit 64 bits mean"),
-    "jax_high_dynamic_range_gumbel": (False, "draws are those of JAX's default"),
-    "jax_legacy_prng_key": ("allow", "keys may be words"),
-    "jax_no_execution": (False, "whatever is called runs"),
-    "jax_no_tracing": (False, "whatever is called may be traced"),
-    "jax_random_seed_offset": (0, "seeds count as they are"),
-    "jax_thread_guard": (False, "several threads may call rune"),
+    "jax_error_checking_behavior_oob": ("ignore", "rune.debug.checks(bounds=True) finds indices out of bounds"),
+    "jax_explicit_x64_dtypes": ("warn", "jax_enable_x64 decides what explicit 64-bit dtypes mean"),
+    "jax_high_dynamic_range_gumbel": (False, "rune draws as JAX does by default"),
+    "jax_legacy_prng_key": ("allow", "rune accepts raw keys"),
+    "jax_no_execution": (False, "rune runs every call"),
+    "jax_no_tracing": (False, "rune may trace every call"),
+    "jax_random_seed_offset": (0, "rune adds no offset to seeds"),
+    "jax_thread_guard": (False, "rune may be called by several threads"),
     "jax_threefry_partitionable": (True, _KEYS),
     "jax_transfer_guard": (None, _TRANSFERS),
     "jax_transfer_guard_device_to_device": (None, _TRANSFERS),
@@ -179,7 +179,7 @@ def value_of(name: str) -> Any:
 
 
 def in_block(name: str, value: Any) -> Block:
-    """A block that sets the option, and can decorate functions. Errors: as update."""
+    """A block that sets the option, and can decorate functions. Errors: as `update`."""
     if name in ACTING:
         return Block(partial(_setting, name, value))
     _require_possible(name, value)
@@ -209,7 +209,7 @@ def _require_possible(name: str, value: Any) -> None:
     if name in FIXED:
         default, reason = FIXED[name]
         if _SAME.get((name, value), value) != default:
-            raise ArgumentError(f"config: cannot set {name}={value!r} (only {default!r} is here: {reason})")
+            raise ArgumentError(f"config: cannot set {name}={value!r} (only {default!r} is available: {reason})")
     elif name not in NOTED:
         raise AttributeError(f"Unrecognized config option: {name}")
 
@@ -273,7 +273,7 @@ def disable_jit(disable: bool = True) -> Block:
 @contextmanager
 def explain_cache_misses(new_val: bool = True) -> Iterator[list[str]]:
     """A block that reports why jit traces: `rune.explain_cache_misses`."""
-    with in_block("jax_explain_cache_misses", new_val), explained() if new_val else nullcontext([]) as reasons:
+    with in_block("jax_explain_cache_misses", new_val), cache_miss_reasons() if new_val else nullcontext([]) as reasons:
         yield reasons
 
 
@@ -302,14 +302,14 @@ class Configuration:
     def config_with_absl(self) -> None:
         """Errors: ArgumentError, always: rune does not register options as absl flags."""
         raise ArgumentError(
-            "config: cannot register options with absl (they are none of its flags)",
-            hint="set them by jax.config.update, or by variables as JAX_ENABLE_X64=1",
+            "config: cannot register options with absl (rune's options are not absl flags)",
+            hint="set them by jax.config.update, or by environment variables like JAX_ENABLE_X64=1",
         )
 
     def parse_flags_with_absl(self) -> None:
         """Set options from the command line, as `--jax_enable_x64`, and make absl's flags readable.
 
-        Errors: as begin; ImportError without absl.
+        Errors: as `begin`; ImportError without absl.
         """
         begin_by_arguments(sys.argv[1:])
         flags = late_modules.absl_flags().FLAGS
@@ -322,7 +322,7 @@ _WORDS |= {"0": False, "false": False, "n": False, "no": False, "f": False, "off
 
 
 def begin(variables: Mapping[str, str] = os.environ) -> None:
-    """Set options from JAX's environment variables, as JAX_ENABLE_X64=1.
+    """Set options from JAX's environment variables, such as JAX_ENABLE_X64=1.
 
     Errors: ArgumentError for a value that an option cannot have.
     """
@@ -333,9 +333,9 @@ def begin(variables: Mapping[str, str] = os.environ) -> None:
 
 
 def begin_by_arguments(arguments: Sequence[str]) -> None:
-    """Set options from a command's arguments, as `--jax_enable_x64` or `--jax_platforms=cpu`.
+    """Set options from command-line arguments, as `--jax_enable_x64` or `--jax_platforms=cpu`.
 
-    Other arguments, and all after `--`, are ignored: they belong to the program.
+    Other arguments, and all after `--`, belong to the program and are ignored.
     Errors: ArgumentError for a value that an option cannot have.
     """
     for argument in itertools.takewhile("--".__ne__, arguments):

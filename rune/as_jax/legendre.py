@@ -20,8 +20,8 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """P[i, j] = P_j^i(z) for orders i up to m and degrees j up to n = m, with the phase (-1)^i.
 
     Shapes: z [N] -> [m + 1, n + 1, N]; 0 where the order is above the degree.
-    Types:  f32 or f64, kept.
-    is_normalized:  with norm 1 on the sphere, like spherical harmonics.
+    Types:  f32 or f64 -> the same.
+    is_normalized:  whether functions have norm 1 on the sphere, like spherical harmonics.
     Errors: ArgumentError if m and n differ; ShapeError for z of another rank; DtypeError.
     Source: the recurrences of DLMF 14.10.3, over the degree, and 14.7.
 
@@ -35,6 +35,7 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     degrees = np.arange(n + 1.0)
     above, below, sectoral = (_normalised if is_normalized else _plain)(degrees[:, None], degrees)
     sine = rnp.sqrt(1.0 - x * x)
+    # Each degree follows from the two below it; an order starts with its sectoral function, n = m.
     last, row, rows = rnp.zeros((n + 1, 1), x.dtype), rnp.zeros((n + 1, 1), x.dtype), []
     for degree in range(n + 1):
         start = np.where(degrees == degree, sectoral, 0.0)[:, None].astype(x.dtype) * sine**degree
@@ -46,7 +47,7 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
 
 def _plain(n: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The factors [degree, order] of the two lower degrees, and of sine**order in P_m^m."""
-    gap = np.where(m < n, n - m, np.inf)
+    gap = np.where(m < n, n - m, np.inf)  # up to n = m the recurrence does not apply: its factors are 0
     return (2.0 * n - 1.0) / gap, (n + m - 1.0) / gap, np.cumprod(np.where(m > 0, 1.0 - 2.0 * m, 1.0))
 
 
@@ -60,7 +61,7 @@ def _normalised(n: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 def _require(m: int, n: int, x: Array) -> None:
     if m != n:
-        raise ArgumentError(f"lpmn_values: cannot take orders up to {m} and degrees up to {n} (as many required)")
+        raise ArgumentError(f"lpmn_values: cannot take orders up to {m} and degrees up to {n} (m == n required)")
     if x.ndim != 1:
         raise ShapeError(f"lpmn_values: cannot take points of shape {x.shape} (one axis required)")
     if x.dtype not in (dtypes.f32, dtypes.f64):

@@ -42,8 +42,8 @@ def platform_dependent(
     >>> float(jax.lax.platform_dependent(2.0, cpu=lambda x: x + 1.0, default=lambda x: x))
     3.0
     """
-    committed = [x.platform() for x in rune.tree.leaves(args) if isinstance(x, Array) and x.committed]
-    platform = next(iter(committed), default_backend())
+    platforms = [x.platform() for x in rune.tree.leaves(args) if isinstance(x, Array) and x.committed]
+    platform = next(iter(platforms), default_backend())
     functions = {platform_name(n): function for n, function in per_platform.items()}
     function = functions.get(platform_name(platform), default)
     if function is None:

@@ -1,4 +1,4 @@
-"""JAX's `Primitive`: an operation whose rules are added after it is made, by JAX's conventions.
+"""JAX's `Primitive`: an operation whose rules are added later, by JAX's conventions.
 
 Equations hold the primitive itself, and every transformation uses it like any other primitive
 (rune/core/primitive.py). Each of its fields looks its rule up on use, in `rules` (rules.py), and
@@ -34,12 +34,12 @@ from rune.tree import structure
 IMPL, TYPES, LOWERING = "impl", "abstract_eval", "lowering"
 JVP, TRANSPOSE, BATCH = "primitive_jvps", "primitive_transposes", "primitive_batchers"
 WHAT = {
-    IMPL: "evaluate: cannot run {} (no def_impl says what it computes)",
-    TYPES: "trace: cannot type {} (no def_abstract_eval says its results)",
-    LOWERING: "jit: cannot compile {} (no mlir.register_lowering says what it is)",
-    JVP: "jvp: cannot differentiate {} (it has no rule among ad.primitive_jvps)",
-    TRANSPOSE: "transpose: cannot transpose {} (it has no rule among ad.primitive_transposes)",
-    BATCH: "vmap: cannot batch {} (it has no rule among batching.primitive_batchers)",
+    IMPL: "evaluate: cannot run {} (def_impl has not set its computation)",
+    TYPES: "trace: cannot type {} (def_abstract_eval has not set the types of its results)",
+    LOWERING: "jit: cannot compile {} (mlir.register_lowering has not set its lowering)",
+    JVP: "jvp: cannot differentiate {} (it has no rule in ad.primitive_jvps)",
+    TRANSPOSE: "transpose: cannot transpose {} (it has no rule in ad.primitive_transposes)",
+    BATCH: "vmap: cannot batch {} (it has no rule in batching.primitive_batchers)",
 }
 
 
@@ -87,7 +87,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
             batch=self.__batch,
             transpose=self.__transpose,
             jvp_equation=self.__jvp,
-            expand=self.__lowered,
+            expand=self.__expand,
             effect=self.__effect,
             run=self.__run,
             multiple_results=type(self).multiple_results,
@@ -117,7 +117,7 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         return rule
 
     def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Set rule(*avals, **params) -> (abstract values, effects); it then always runs."""
+        """Set rule(*avals, **params) -> (abstract values, effects); equations then always run."""
         self.rules[TYPES] = rule
         self.is_effectful_in_params = True
         return rule
@@ -154,18 +154,20 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         return Effect.UNORDERED if self.is_effectful_in_params else None
 
     def __run(self, *args: Value, **params: Any) -> Any:
-        out = self.__called(IMPL, *as_arrays(args), **params)
+        out = self.__call_rule(IMPL, *as_arrays(args), **params)
         return list(map(unshared, out)) if self.multiple_results else unshared(out)
 
-    def __called(self, kind: str, *args: Any, **params: Any) -> Any:
+    def __call_rule(self, kind: str, *args: Any, **params: Any) -> Any:
         """Call a rule; errors in it report its own lines, not those of the equation."""
         with at_line(None):
             return self.__rule(kind)(*args, **params)
 
     def __jvp(self, primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
         types = map(interpreter.type_of, primals)
-        filled = [tangent_zero(type) if t is None else t for t, type in zip(tangents, types, strict=True)]
-        outs, out_tangents = self.__called(JVP, tuple(as_arrays(primals)), tuple(as_arrays(filled)), **params)
+        tangent_values = [tangent_zero(type) if t is None else t for t, type in zip(tangents, types, strict=True)]
+        outs, out_tangents = self.__call_rule(
+            JVP, tuple(as_arrays(primals)), tuple(as_arrays(tangent_values)), **params
+        )
         if not self.multiple_results:
             outs, out_tangents = [outs], [out_tangents]
         return list(map(unshared, outs)), [unshared(value_or_none(t)) for t in out_tangents]
@@ -174,39 +176,41 @@ class Primitive(Direct, metaclass=_AnyPrimitive):
         primals = [UndefinedPrimal(x) if lin else x for x, lin in zip(inputs, linear, strict=True)]
         cts: Any = ct
         if self.multiple_results and any(c is None for c in ct):
+            # A Zero has a type, and a None does not: that of the result is worked out once more.
             results, _ = self.__rule(TYPES)(*(_input_type(x) for x in inputs), **params)
             cts = [tangent_zero(type_of(a)) if c is None else c for c, a in zip(ct, results, strict=True)]
-        outs = self.__called(TRANSPOSE, cts, *as_arrays(primals), **params)
+        outs = self.__call_rule(TRANSPOSE, cts, *as_arrays(primals), **params)
         if isinstance(outs, type):  # the class Zero: all cotangents are zero
             return [None] * len(inputs)
         return [unshared(value_or_none(c)) for c in outs]
 
-    def __batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: Any) -> Any:
+    def __batch(self, is_batched: Sequence[bool], size: Size, *args: Value, **params: Any) -> Any:
         axis = own_axis()
         data = AxisData(None if axis is None else axis.name, size)
-        dims = tuple(0 if b else None for b in batched)
-        outs, out_dims = self.__called(BATCH, data, tuple(as_arrays(args)), dims, **params)
+        dims = tuple(0 if b else None for b in is_batched)
+        outs, out_dims = self.__call_rule(BATCH, data, tuple(as_arrays(args)), dims, **params)
         if not self.multiple_results:
             return _leading(outs, out_dims), out_dims is not None
+        # JAX allows a single None when no result is batched.
         out_dims = [None] * len(outs) if out_dims is None else out_dims
         leading = [_leading(o, d) for o, d in zip(outs, out_dims, strict=True)]
         return leading, tuple(d is not None for d in out_dims)
 
-    def __lowered(self, *args: Value, **params: Any) -> Any:
+    def __expand(self, *args: Value, **params: Any) -> Any:
         types = [interpreter.type_of(a) for a in args]
-        expected, _ = self.__rule(TYPES)(*types, **params)
-        context = LoweringContext(self, tuple(types), tuple(map(type_of, _all(expected))))
-        outs = _all(self.__called(LOWERING, context, *as_arrays(args), **params))
-        outs = [self.__checked(o, t) for o, t in zip(outs, context.avals_out, strict=True)]
+        avals, _ = self.__rule(TYPES)(*types, **params)
+        context = LoweringContext(self, tuple(types), tuple(map(type_of, _all(avals))))
+        outs = _all(self.__call_rule(LOWERING, context, *as_arrays(args), **params))
+        outs = [self.__check_result(o, t) for o, t in zip(outs, context.avals_out, strict=True)]
         return outs if self.multiple_results else outs[0]
 
-    def __checked(self, out: Any, type: ArrayType) -> Any:
+    def __check_result(self, out: Any, type: ArrayType) -> Any:
         """A result of the lowering. Errors: TransformError unless it has the declared type."""
         out = unshared(out)
         if not is_layout(interpreter.type_of(out), type):
             raise TransformError(
-                f"jit: cannot compile {self} (its lowering gives {interpreter.type_of(out)}, "
-                f"its abstract_eval says {type})"
+                f"jit: cannot compile {self} (its lowering returns {interpreter.type_of(out)}, "
+                f"its abstract_eval {type})"
             )
         return out
 
@@ -220,8 +224,8 @@ class LoweringContext:
 
     def __getattr__(self, name: str) -> Any:
         raise ArgumentError(
-            f"jit: cannot give {name} to the lowering of {self.primitive} (it asks for MLIR, and rune has none)",
-            hint="register mlir.lower_fun(f), with f in operations of jax.numpy",
+            f"jit: cannot give {name} to the lowering of {self.primitive} (it belongs to MLIR, which rune lacks)",
+            hint="register mlir.lower_fun(f), with f written with jax.numpy",
         )
 
 

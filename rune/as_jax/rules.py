@@ -44,7 +44,7 @@ class Rules(MutableMapping[Primitive, Rule]):
         if not issubclass(type(primitive), Primitive):
             raise ArgumentError(
                 f"{self.kind}: cannot set the rule of {primitive} (it is not a primitive of jax.extend.core)",
-                hint="the rules of rune's own operations are settled; rune.extend defines operations of one's own",
+                hint="rules of rune's own operations are fixed; rune.extend defines new operations",
             )
         primitive.rules[self.kind] = self.adapted(primitive, rule)
         self.primitives.add(primitive)

@@ -21,17 +21,17 @@ from rune.typing import ArrayLike, Axis
 
 def shape(a: ArrayLike | list | None) -> tuple:
     """Sizes of the axes. Errors: ArgumentError if it is not an array, a list or None."""
-    return rnp.shape(_described("shape", a))
+    return rnp.shape(_array_of_shape("shape", a))
 
 
 def ndim(a: ArrayLike | list | None) -> int:
     """Number of axes. Errors: ArgumentError if it is not an array, a list or None."""
-    return rnp.ndim(_described("ndim", a))
+    return rnp.ndim(_array_of_shape("ndim", a))
 
 
 def size(a: ArrayLike | list | None, axis: Axis = None) -> int:
     """Number of elements, in all or along some axes. Errors: as `shape`; AxisError."""
-    return rnp.size(_described("size", a), axis)
+    return rnp.size(_array_of_shape("size", a), axis)
 
 
 def reshape(
@@ -48,12 +48,13 @@ def reshape(
     return rnp.reshape(a, shape, order, copy=copy, out_sharding=out_sharding)
 
 
-def _described(name: str, a: ArrayLike | list | None) -> ArrayLike:
+def _array_of_shape(name: str, a: ArrayLike | list | None) -> ArrayLike:
     """`a`, or an array of its shape if it is None, a list, or holds text or objects."""
+    # Callers read nothing but the shape, and a broadcast False takes one byte.
     if isinstance(a, str | bytes) or (isinstance(a, np.ndarray) and a.dtype not in dtypes.ANY):
         return np.broadcast_to(False, np.shape(a))
     if not (a is None or isinstance(a, list | tuple)):
         return a
-    what = f"{name} requires ndarray or scalar arguments, got {type(a).__name__}; JAX will refuse it"
-    warnings.warn(what, DeprecationWarning, stacklevel=3)
+    message = f"{name} requires ndarray or scalar arguments, got {type(a).__name__}; JAX will refuse it"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
     return np.broadcast_to(False, np.shape(a))  # type: ignore[arg-type]

@@ -40,4 +40,4 @@ def take_current_trace() -> NoReturn:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ArgumentError(f"{name}: cannot use an interpreter of JAX's (rune's transformations do not know it)", HINT)
+    raise ArgumentError(f"{name}: cannot use an interpreter of JAX's (rune's transformations have their own)", HINT)

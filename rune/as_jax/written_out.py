@@ -39,6 +39,7 @@ def _place(x: Array) -> Array:
         return x
     integer = np.dtype(f"i{x.dtype.itemsize}")
     bits = lax.bitcast_convert_type(x, integer)
+    # Floats are sign and magnitude: among negative ones, larger bits mean a smaller number.
     signs = lax.shift_right_arithmetic(bits, rnp.full_like(bits, 8 * integer.itemsize - 1))
     return lax.bitwise_xor(bits, lax.bitwise_and(signs, rnp.full_like(bits, np.iinfo(integer).max)))
 

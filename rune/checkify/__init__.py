@@ -131,15 +131,15 @@ class Error:
     'not -1.0 (`check` failed)'
     """
 
-    __slots__ = ("faults", "sites", "watched", "words")
+    __slots__ = ("faults", "operation_sites", "sites", "words")
 
-    def __init__(self, words: Any, faults: Any, sites: Mapping[int, Site], watched: tuple[Any, ...]):
+    def __init__(self, words: Any, faults: Any, sites: Mapping[int, Site], operation_sites: tuple[Any, ...]):
         self.words, self.faults = words, faults  # u32[1 + N]: a site, its message's numbers; i32[2]
-        self.sites, self.watched = sites, watched
+        self.sites, self.operation_sites = sites, operation_sites
 
     def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
         """The arrays as children, and as data the sites that explain their numbers."""
-        return (self.words, self.faults), (tuple(self.sites.items()), self.watched)
+        return (self.words, self.faults), (tuple(self.sites.items()), self.operation_sites)
 
     @classmethod
     def tree_unflatten(cls, aux: tuple[Any, ...], leaves: tuple[Any, Any]) -> Error:
@@ -162,7 +162,7 @@ class Error:
     def _of(self, words: np.ndarray, faults: np.ndarray) -> JaxException | None:
         if words[0]:
             return FailedCheckError(self.sites[int(words[0])].text(words[1:]))
-        return _fault(self.watched[faults[0] - 1], int(faults[1])) if faults[0] else None
+        return _fault(self.operation_sites[faults[0] - 1], int(faults[1])) if faults[0] else None
 
     def get(self) -> str | None:
         """The message of the first failure; None if there is none."""
@@ -276,8 +276,8 @@ def check_error(error: Error) -> None:
         if text is not None:
             raise JaxRuntimeError(text)
         return
-    if error.watched:
-        raise ArgumentError("check_error: cannot pass on what was watched for", hint="checkify the outer function so")
+    if error.operation_sites:
+        raise ArgumentError("check_error: cannot pass on failures of operations", hint="checkify the outer function")
     state.sites.update(error.sites)
     words = rnp.asarray(error.words)
     if words.ndim > 1:
@@ -339,22 +339,22 @@ def _watched(f: Callable[..., Any], errors: Any, width: int, args: Any, kwargs: 
     trees: list[tree.TreeDef] = []
 
     def flat(*inputs: Any) -> list[Any]:
-        positional, named = tree.unflatten(treedef, inputs)
-        outs, out_tree = tree.flatten(_checked(f, errors, width, positional, named))
+        positional, keywords = tree.unflatten(treedef, inputs)
+        outs, out_tree = tree.flatten(_checked(f, errors, width, positional, keywords))
         trees.append(out_tree)
         return value_leaves("checkify", outs, out_tree)
 
     with setting(check_bounds=OOBError in errors):  # then traces write indices that can be checked
-        staged = stage(flat, [type_of(v) for v in values], "checked")
-    if meshes_within(staged.program):
+        trace = stage(flat, [type_of(v) for v in values], "checked")
+    if meshes_within(trace.program):
         raise ArgumentError(
-            "checkify: cannot look at the operations of several devices (a mesh)",
-            hint="checkify.check may stand there; rune.configure(check_nans=True) looks at all operations",
+            "checkify: cannot check operations on several devices (a mesh)",
+            hint="use checkify.check, or rune.configure(check_nans=True), which checks all operations",
         )
     watch = late_modules.watch()
-    wanted = watch.Modes(OOBError in errors, NaNError in errors, False, DivisionByZeroError in errors)
-    program = watch.watched(staged.program, wanted)
-    *outs, site, value = jit_primitive(*staged.captured, *values, program=program.program)
+    modes = watch.Modes(OOBError in errors, NaNError in errors, False, DivisionByZeroError in errors)
+    program = watch.watched(trace.program, modes)
+    *outs, site, value = jit_primitive(*trace.captured, *values, program=program.program)
     error, result = tree.unflatten(trees[-1], outs)
     return Error(error.words, rnp.stack([site, value]), error.sites, program.sites), result
 

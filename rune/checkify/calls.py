@@ -142,13 +142,13 @@ class Part(Noting):
 _WORDS = "rune_checkify_words"
 
 
-def _call_jitted(jitted: Jitted[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
+def _call_jitted(jit_function: Jitted[..., object], args: tuple, kwargs: Mapping[str, object]) -> object:
     """Call a jitted function inside a checked call, and continue with the words it returns."""
     state = innermost(State)
     assert state is not None
-    if jitted.check_parts is None:
-        jitted.check_parts = _part_of(jitted)
-    function, part = cast("_Checked", jitted.check_parts)
+    if jit_function.check_parts is None:
+        jit_function.check_parts = _part_of(jit_function)
+    function, part = cast("_Checked", jit_function.check_parts)
     with inside(Callers, replace(callers(), of_jitted=None)):
         words, result = part(*args, **kwargs, **{_WORDS: state[...]})
     state.note(function)
@@ -159,29 +159,39 @@ def _call_jitted(jitted: Jitted[..., object], args: tuple, kwargs: Mapping[str, 
 _Checked = tuple[Part, Jitted[..., tuple[Array, object]]]
 
 
-def _part_of(jitted: Jitted[..., object]) -> _Checked:
-    function = Part(jitted.function)
-    options = jitted.marks, jitted.symbolic, jitted.device, jitted.schedules, (), jitted.inline
+def _part_of(jit_function: Jitted[..., object]) -> _Checked:
+    function = Part(jit_function.function)
+    options = (
+        jit_function.marks,
+        jit_function.symbolic,
+        jit_function.device,
+        jit_function.schedules,
+        (),
+        jit_function.inline,
+    )
     return function, Jitted(function, *options)
 
 
-def _call_sharded(sharded: Sharded, args: tuple) -> object:
+def _call_sharded(shard_map_call: Sharded, args: tuple) -> object:
     """Call a shard_map inside a checked call; each device has its own words."""
     state = innermost(State)
     assert state is not None
-    part = Part(sharded.function)
+    part = Part(shard_map_call.function)
 
-    @functools.wraps(sharded.function)
+    @functools.wraps(shard_map_call.function)
     def on_a_device(words: Array, *args: object) -> tuple[Array, object]:
         words, result = part(*args, **{_WORDS: words})
         return words[None], result
 
-    names = sharded.region_here().manual
-    checked = replace(
-        sharded, function=on_a_device, in_specs=(P(), *sharded.specs_of(args)), out_specs=(P(names), sharded.out_specs)
+    names = shard_map_call.region_here().manual
+    checked_call = replace(
+        shard_map_call,
+        function=on_a_device,
+        in_specs=(P(), *shard_map_call.specs_of(args)),
+        out_specs=(P(names), shard_map_call.out_specs),
     )
     with inside(Callers, replace(callers(), of_sharded=None)):
-        words, result = cast("tuple[Array, object]", checked(state[...], *args))
+        words, result = cast("tuple[Array, object]", checked_call(state[...], *args))
     state.note(part)
     state[...] = of_lanes(words)
     return result

@@ -20,8 +20,8 @@ def shuffled(items: Iterator[object], words: tuple[int, ...], buffer: int) -> It
     draws = _draws(words)
     for item in items:
         place = next(draws) % buffer
-        waiting[place], drawn = item, waiting[place]
-        yield drawn
+        waiting[place], choice = item, waiting[place]
+        yield choice
     while waiting:
         place = next(draws) % len(waiting)
         waiting[place], waiting[-1] = waiting[-1], waiting[place]

@@ -90,11 +90,11 @@ def _crew(workers: Workers | None) -> str:
 def _row(stage: Rows) -> str:
     """The leaves of a row with their types."""
     leaves = tree.leaves_with_path(stage.arrays)
-    shown = [
+    leaf_texts = [
         f"{tree.keystr(path, simple=True, separator='.')} {dtypes.short(a.dtype)}{_sizes(a.shape[1:])}".strip()
         for path, a in leaves[:LEAVES]
     ]
-    return ", ".join([*shown, *["..."] * (len(leaves) > LEAVES)])
+    return ", ".join([*leaf_texts, *["..."] * (len(leaves) > LEAVES)])
 
 
 def _sizes(shape: tuple[int, ...]) -> str:

@@ -76,8 +76,8 @@ def batch_of(stage: Batch, rows: Sequence[object]) -> object:
     """The elements stacked. Errors: ShapeError if they do not stack; ArgumentError for masks."""
     leaves, treedef = tree.flatten(rows[0])
     columns = [leaves] + [_same_leaves(stage, n, x, treedef) for n, x in enumerate(rows[1:], 1)]
-    stacked = [_stack(stage.line, paths(treedef)[k], column) for k, column in enumerate(zip(*columns))]
-    return filled(stage, tree.unflatten(treedef, stacked), len(rows))
+    arrays = [_stack(stage.line, paths(treedef)[k], column) for k, column in enumerate(zip(*columns))]
+    return filled(stage, tree.unflatten(treedef, arrays), len(rows))
 
 
 def _same_leaves(stage: Batch, number: int, row: object, treedef: object) -> list[object]:

@@ -206,7 +206,7 @@ class Pipeline:
         ['b', 'c']
         """
         if not isinstance(state, Mapping) or set(state) != {"element", "order"}:
-            raise ArgumentError(f"restore: cannot go on from {state!r} (what an iterator's state() gives required)")
+            raise ArgumentError(f"restore: cannot go on from {state!r} (the state() of an iterator required)")
         if int(state["order"]) != fingerprint(self.stage):
             raise ArgumentError(
                 f"restore: cannot go on from the state of another order (this one is {order(self.stage)})",

@@ -85,12 +85,12 @@ def serve(pipe: Connection, load: Callable[[], Function]) -> None:
     """The main loop of a worker: apply the function that `load` returns to each task."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that iterates handles Ctrl-C
     tasks: SimpleQueue[bytes] = SimpleQueue()
-    ended: list[bool] = []  # filled when the other side hangs up; no lock, as this process may fork
-    threading.Thread(target=_receive, args=(pipe, tasks, ended), daemon=True).start()
+    end_marks: list[bool] = []  # filled when the other side hangs up; no lock, as this process may fork
+    threading.Thread(target=_receive, args=(pipe, tasks, end_marks), daemon=True).start()
     slots: dict[str, Slot] = {}
     function: Function | None = None
     with suppress(BrokenPipeError, ConnectionResetError):
-        while (message := tasks.get()) and not ended:
+        while (message := tasks.get()) and not end_marks:
             try:
                 function = load() if function is None else function
                 task = pickle.loads(message)
@@ -104,13 +104,13 @@ def serve(pipe: Connection, load: Callable[[], Function]) -> None:
     os._exit(0)  # without cleaning up: slots are mapped, and arrays of the function may lie in them
 
 
-def _receive(pipe: Connection, tasks: SimpleQueue[bytes], ended: list[bool]) -> None:
+def _receive(pipe: Connection, tasks: SimpleQueue[bytes], end_marks: list[bool]) -> None:
     """Put tasks into the queue, and an end mark once the other side hangs up."""
     parent = multiprocessing.parent_process()
     with suppress(EOFError, OSError):
         while pipe in wait([pipe] if parent is None else [pipe, parent.sentinel]):
             tasks.put(pipe.recv_bytes())
-    ended.append(True)
+    end_marks.append(True)
     tasks.put(_END)
 
 
@@ -165,7 +165,7 @@ class _Worker:
 
 @dataclass(slots=True, eq=False)
 class _Crew:
-    """The workers. `shared` is memory for the function, `line` the user's line for errors.
+    """The workers. `shared_slot` is memory for the function, `line` the user's line for errors.
 
     is_over: tells the thread that starts workers that an interrupt has ended the crew meanwhile
     """
@@ -173,7 +173,7 @@ class _Crew:
     line: Frame | None
     process: int = field(default_factory=os.getpid)  # the process that started them
     workers: list[_Worker] = field(default_factory=list)
-    shared: Slot | None = None
+    shared_slot: Slot | None = None
     is_over: bool = False
 
 
@@ -249,11 +249,11 @@ def _sendable(crew: _Crew, function: Callable[[T], R], start: str) -> Callable[[
             frame=crew.line,
         ) from error
     spans = spans_of(buffers)
-    crew.shared = new_slot(extent(spans)) if buffers else None
-    if crew.shared is None:
+    crew.shared_slot = new_slot(extent(spans)) if buffers else None
+    if crew.shared_slot is None:
         return partial(_loaded, pickle.dumps(function, protocol=5), None, ())
-    write(crew.shared, buffers, spans)
-    return partial(_loaded, data, crew.shared.path, spans)
+    write(crew.shared_slot, buffers, spans)
+    return partial(_loaded, data, crew.shared_slot.path, spans)
 
 
 def _give(crew: _Crew, worker: _Worker, argument: object) -> None:
@@ -336,8 +336,8 @@ def _end(crew: _Crew) -> None:
         for slot in (*worker.slots, *worker.tasks):
             if slot is not None:
                 remove(slot.path)
-    if crew.shared is not None:
-        remove(crew.shared.path)
+    if crew.shared_slot is not None:
+        remove(crew.shared_slot.path)
 
 
 def _wait_for(crew: _Crew) -> None:

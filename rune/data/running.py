@@ -69,8 +69,8 @@ def run(stage: Node, groups: Iterable[np.ndarray], scope: Scope) -> Iterator[obj
     match stage:
         case Shuffle(up) | Shard(up) | Repeat(up):
             return run(up, (sources(stage, numbers) for numbers in groups), scope)
-        case (Map(workers=workers) as mapped) | Batch(Map(workers=workers) as mapped) if workers is not None:
-            return _worked(workers, partial(element, stage), _flat(groups), mapped, scope)
+        case (Map(workers=workers) as map_stage) | Batch(Map(workers=workers) as map_stage) if workers is not None:
+            return _worked(workers, partial(element, stage), _flat(groups), map_stage, scope)
         case Map(up):
             return (applied(stage, x) for x in run(up, groups, scope))
         case Enumerate(up):
@@ -119,14 +119,14 @@ def _batches(stage: Batch, groups: Iterable[np.ndarray], scope: Scope) -> Iterat
 
 
 def _worked(
-    workers: Workers, function: Callable[[T], object], tasks: Iterable[T], mapped: Map, scope: Scope
+    workers: Workers, function: Callable[[T], object], tasks: Iterable[T], map_stage: Map, scope: Scope
 ) -> Iterator[object]:
     results: Generator[object, None, None]
     match workers:
         case Threads(size):
             results = in_threads(size, function, tasks, scope)
         case Processes(size, start):
-            results = in_processes(size, start, function, tasks, mapped.line, scope)
+            results = in_processes(size, start, function, tasks, map_stage.line, scope)
     return scope.enter_context(closing(results))
 
 
@@ -163,9 +163,9 @@ def stream(stage: Node, skip: int, scope: Scope) -> Iterator[object]:
         case Repeat(up, epochs):
             passes = count() if epochs is None else range(epochs)
             return islice((x for _ in passes for x in stream(up, 0, scope)), skip, None)
-        case Batch(Map(up, _, workers) as mapped, size) if workers is not None:
+        case Batch(Map(up, _, workers) as map_stage, size) if workers is not None:
             tasks = _parts_of(stage, stream(up, skip * size, scope))
-            return _worked(workers, partial(_mapped_batch, _alone(stage), _alone(mapped)), tasks, mapped, scope)
+            return _worked(workers, partial(_mapped_batch, _alone(stage), _alone(map_stage)), tasks, map_stage, scope)
         case Batch(up, size):
             return (batch_of(stage, part) for part in _parts_of(stage, stream(up, skip * size, scope)))
         case Map(up, _, workers) if workers is not None:
@@ -195,5 +195,5 @@ def _alone(stage: S) -> S:
     return replace(stage, upstream=Stream(()))
 
 
-def _mapped_batch(stage: Batch, mapped: Map, part: list[object]) -> object:
-    return batch_of(stage, [applied(mapped, x) for x in part])
+def _mapped_batch(stage: Batch, map_stage: Map, part: list[object]) -> object:
+    return batch_of(stage, [applied(map_stage, x) for x in part])

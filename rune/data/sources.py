@@ -130,7 +130,7 @@ def _size_of(operation: str, rows: object) -> int:
     for number, leaf in enumerate(leaves):
         if not leaf.ndim or len(leaf) != len(leaves[0] if leaves[0].ndim else ()):
             shapes = f"{key_path(number, treedef)} {_shape(leaf)}, first {_shape(leaves[0])}"
-            raise ShapeError(f"{operation}: cannot read rows of arrays with other leading axes ({shapes.strip()})")
+            raise ShapeError(f"{operation}: cannot read rows of arrays whose leading axes differ ({shapes.strip()})")
     return len(leaves[0])
 
 
@@ -149,5 +149,5 @@ def _opened(path: str) -> FileRows:
 def _mapped(path: str) -> object:
     if path.endswith(".npy"):
         return np.load(path, mmap_mode="r")
-    stored = files.open(path)
-    return {name: stored.host(name) for name in stored}
+    contents = files.open(path)
+    return {name: contents.host(name) for name in contents}

@@ -90,12 +90,12 @@ class _Line(Generic[R]):
     drop: Callable[[R], object]
     ready: SimpleQueue[_Item[R] | _End] = field(default_factory=SimpleQueue)
     room: SimpleQueue[bool] = field(default_factory=SimpleQueue)
-    ending: Event = field(default_factory=Event)
-    ended: Event = field(default_factory=Event)
+    end_request: Event = field(default_factory=Event)
+    end_event: Event = field(default_factory=Event)
 
     def end(self) -> None:
         """Tell the thread to end, and drop what it has read."""
-        self.ending.set()
+        self.end_request.set()
         self.room.put(False)
         self.clear()
 
@@ -110,7 +110,7 @@ class _Line(Generic[R]):
     def end_and_wait(self) -> None:
         """Tell the thread to end, and wait until it has."""
         self.end()
-        self.ended.wait()
+        self.end_event.wait()
 
 
 class _Reader(Generic[R]):
@@ -169,7 +169,7 @@ def _read(read: Callable[[], Generator[R, None, None]], line: _Line[R]) -> None:
     end = _End()
     try:
         with closing(read()) as items:
-            while _has_room(line) and not line.ending.is_set():
+            while _has_room(line) and not line.end_request.is_set():
                 with profiling.span("data.read", profiling.Kind.DATA):
                     item = _Item(next(items))
                 line.ready.put(item)
@@ -179,9 +179,9 @@ def _read(read: Callable[[], Generator[R, None, None]], line: _Line[R]) -> None:
         end = _End(error)
     finally:
         line.ready.put(end)
-        if line.ending.is_set():
+        if line.end_request.is_set():
             line.clear()
-        line.ended.set()
+        line.end_event.set()
 
 
 def _has_room(line: _Line[R]) -> bool:

@@ -191,12 +191,12 @@ def _recombine(x: Dim) -> Size:
             if not isinstance(factor, Mod):
                 continue
             quotient, cofactor = factor.numerator // factor.denominator, _cofactor(term, factor)
-            scaled = cofactor * factor.denominator
+            multiple = cofactor * factor.denominator
             for other in x.terms:
                 for partner in other.factors:
-                    combined = _whole(factor, partner, quotient)
-                    if combined is not None and _cofactor(other, partner) == scaled:
-                        return x - Dim((term,)) - Dim((other,)) + cofactor * combined
+                    replacement = _whole(factor, partner, quotient)
+                    if replacement is not None and _cofactor(other, partner) == multiple:
+                        return x - Dim((term,)) - Dim((other,)) + cofactor * replacement
     return x
 
 
@@ -249,15 +249,15 @@ class _Reduced(NamedTuple):
 @memo
 def floordiv(x: Size, d: Size) -> Size:
     """x // d, rounded down."""
-    reduced = _reduce(x, d)
-    return reduced.quotient + _quotient(reduced.numerator, reduced.denominator)
+    division = _reduce(x, d)
+    return division.quotient + _quotient(division.numerator, division.denominator)
 
 
 @memo
 def mod(x: Size, d: Size) -> Size:
     """x % d, with the sign of d."""
-    reduced = _reduce(x, d)
-    return reduced.scale * _remainder(reduced.numerator, reduced.denominator) + reduced.offset
+    division = _reduce(x, d)
+    return division.scale * _remainder(division.numerator, division.denominator) + division.offset
 
 
 @memo
@@ -265,8 +265,8 @@ def _reduce(x: Size, d: Size) -> _Reduced:
     if d == 0:
         raise ZeroDivisionError(f"floordiv: cannot divide {x} by 0")
     if at_most(d, 0):
-        flipped = _reduce(-x, -d)
-        return flipped._replace(scale=-flipped.scale, offset=-flipped.offset)
+        negation = _reduce(-x, -d)
+        return negation._replace(scale=-negation.scale, offset=-negation.offset)
     quotient, remainder = long_division(x, d)
     window = _window(remainder, d)
     if window is not None:
@@ -310,8 +310,8 @@ def _window(x: Size, d: Size) -> int | None:
         return 0
     if isinstance(d, int):
         low, high = interval(x)
-        bounded = -math.inf < low and high < math.inf
-        return int(low // d) if bounded and low // d == high // d else None
+        is_bounded = -math.inf < low and high < math.inf
+        return int(low // d) if is_bounded and low // d == high // d else None
     if _at_least_0(x):
         return 0 if less(x, d) else None
     return -1 if less(x, 0) and at_most(-d, x) else None
@@ -320,8 +320,8 @@ def _window(x: Size, d: Size) -> int | None:
 def _common_factors(x: Size, d: Size) -> list[Size]:
     """Factors that d has in common with one, two, ... terms of x, the largest first, without 1."""
     candidates = [reduce(common, terms_of(d))]
-    each = [common(term, candidates[0]) for term in terms_of(x)]
-    for term in sorted(each, key=lambda t: (-len(t.factors), -t.coefficient)):
+    divisors = [common(term, candidates[0]) for term in terms_of(x)]
+    for term in sorted(divisors, key=lambda t: (-len(t.factors), -t.coefficient)):
         candidates.append(common(candidates[-1], term))
     return [of_terms([c]) for c in dict.fromkeys(candidates[1:]) if c != Term(1, ())]
 
@@ -398,8 +398,8 @@ def _upper(x: Size) -> float:
     content, scale = math.gcd(*(term.coefficient for term in terms_of(x))), 1
     bound: Size | float = of_terms(Term(c // content, factors) for c, factors in terms_of(x))
     while isinstance(bound, Dim):
-        relaxed = _relax_remainder(bound) or _relax_symbol(bound) or _relax_quotient(bound)
-        bound, by = relaxed or (_term_by_term(bound)[1], 1)
+        relaxation = _relax_remainder(bound) or _relax_symbol(bound) or _relax_quotient(bound)
+        bound, by = relaxation or (_term_by_term(bound)[1], 1)
         scale *= by
     return bound if math.isinf(bound) else content * (bound // scale)
 
@@ -437,9 +437,9 @@ def _relax_quotient(x: Dim) -> tuple[Size, int] | None:
         d, slope = factor.denominator, _cofactor(term, factor)
         if _at_least_0(d):
             by = d // math.gcd(d, slope) if isinstance(d, int) and isinstance(slope, int) else 1
-            c, left_over = long_division(by * slope, d)
+            c, remainder = long_division(by * slope, d)
             sign = _sign(c)
-            if left_over == 0 and sign:
+            if remainder == 0 and sign:
                 end = factor.numerator - (0 if sign > 0 else d - 1)
                 return by * (x - Dim((term,))) + c * end, by
     return None
@@ -468,8 +468,8 @@ def _term_direction(term: Term, symbol: Symbol) -> int:
     # A product of several growing factors grows only while none of them is negative.
     if len(directions) > 1 or (len(moving) > 1 and any(_ends(f)[0] < 0 for f in moving)):
         return 0
-    still = tuple(f for f in term.factors if f not in moving)
-    return directions.pop() * _sign(of_terms([Term(term.coefficient, still)]))
+    constants = tuple(f for f in term.factors if f not in moving)
+    return directions.pop() * _sign(of_terms([Term(term.coefficient, constants)]))
 
 
 def _factor_direction(factor: Factor, symbol: Symbol) -> int:

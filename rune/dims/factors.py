@@ -31,9 +31,9 @@ _live_lock = locks.reentrant()
 
 def memo(function: Callable[P, T]) -> Callable[P, T]:
     """Cache the last 32,768 results of a function, until `forget` clears them."""
-    remembered = lru_cache(maxsize=1 << 15)(function)
-    _forget.append(remembered.cache_clear)
-    return cast("Callable[P, T]", remembered)
+    cache = lru_cache(maxsize=1 << 15)(function)
+    _forget.append(cache.cache_clear)
+    return cast("Callable[P, T]", cache)
 
 
 def forget() -> None:
@@ -63,8 +63,8 @@ class Interned(metaclass=_Once):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Copying and unpickling call the class, so that they return the interned object.
-        made_from: Any = self
-        return type(self), tuple(getattr(self, f.name) for f in fields(made_from) if f.init)
+        record: Any = self
+        return type(self), tuple(getattr(self, f.name) for f in fields(record) if f.init)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,10 +78,10 @@ class Symbol(Interned):
     depth: int = field(init=False, repr=False)  # 0 when the bounds mention no symbol
 
     def __post_init__(self) -> None:
-        mentioned = symbols(self.low) | symbols(0 if self.high is None else self.high)
+        bound_symbols = symbols(self.low) | symbols(0 if self.high is None else self.high)
         key = f"{self.name}\0{_key(self.low)}\0{_key(self.high)}"
         object.__setattr__(self, "key", key if len(key) < 200 else _shortened(key))
-        object.__setattr__(self, "depth", 1 + max((s.depth for s in mentioned), default=-1))
+        object.__setattr__(self, "depth", 1 + max((s.depth for s in bound_symbols), default=-1))
 
     def __str__(self) -> str:
         return self.name
@@ -227,10 +227,10 @@ def divide_term(term: Term, by: Term) -> Term:
 
 def common(a: Term, b: Term) -> Term:
     """The largest term that divides both."""
-    unmatched = list(b.factors)
-    shared: list[Factor] = []
+    candidates = list(b.factors)
+    factors: list[Factor] = []
     for factor in a.factors:
-        if factor in unmatched:
-            unmatched.remove(factor)
-            shared.append(factor)
-    return Term(math.gcd(a.coefficient, b.coefficient), tuple(shared))
+        if factor in candidates:
+            candidates.remove(factor)
+            factors.append(factor)
+    return Term(math.gcd(a.coefficient, b.coefficient), tuple(factors))

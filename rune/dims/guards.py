@@ -42,21 +42,21 @@ def watched(function: Callable[..., R], *args: object) -> tuple[R, Questions]:
 
 
 def _watch(function: Callable[..., R], args: Sequence[object]) -> tuple[R, Questions]:
-    asked = Questions()
-    put(Questions, asked)
-    watchers.append(asked)
+    questions = Questions()
+    put(Questions, questions)
+    watchers.append(questions)
     try:
-        return function(*args), asked
+        return function(*args), questions
     finally:
         watchers.pop()  # any element will do: only their number matters
 
 
 def ask_equal(size: Dim, other: object) -> None:
     """Called by `size == other`."""
-    asked = innermost(Questions)
-    if asked is not None and size is not other and _is_from_outside():
+    questions = innermost(Questions)
+    if questions is not None and size is not other and _is_from_outside():
         if isinstance(other, Number) or type(other) is type(size):
-            asked.append((size, other))
+            questions.append((size, other))
 
 
 def ask_hash(size: Dim) -> None:

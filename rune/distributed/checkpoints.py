@@ -65,6 +65,9 @@ class StoredArray:
     shape: tuple[int, ...]
     blocks: tuple[StoredBlock, ...]
 
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -119,7 +122,7 @@ def snapshot(path: str | os.PathLike[str], arrays: object) -> Snapshot:
     return Snapshot(_new_version(Path(path)), parts, turn(CHECKPOINT), current().count)
 
 
-def publish(saved: Snapshot, prune: Callable[[], object] = lambda: None) -> None:
+def publish(snapshot: Snapshot, prune: Callable[[], object] = lambda: None) -> None:
     """Write the blocks of this process, and publish the version once all processes have done so.
 
     Any thread may call it, because its messages have a topic of their own.
@@ -127,8 +130,8 @@ def publish(saved: Snapshot, prune: Callable[[], object] = lambda: None) -> None
             all of them see the same files.
     Errors: OSError if a file cannot be written; DistributedError if another process fails.
     """
-    index = _united(saved, _attempt(lambda: _stored(saved)))
-    _together(saved, _attempt(lambda: _commit(saved.version, index, prune)))
+    index = _united(snapshot, _attempt(lambda: _write_blocks(snapshot)))
+    _together(snapshot, _attempt(lambda: _commit(snapshot.version, index, prune)))
 
 
 def _new_version(root: Path) -> Path:
@@ -147,32 +150,32 @@ def _attempt(action: Callable[[], str]) -> str | BaseException:
         return error
 
 
-def _together(saved: Snapshot, result: str | BaseException) -> list[str]:
+def _together(snapshot: Snapshot, result: str | BaseException) -> list[str]:
     """The results of all processes. Errors: this one's own; DistributedError for another's."""
     failure = result if isinstance(result, BaseException) else None
     report = {"result": result} if failure is None else {"error": f"{type(failure).__name__}: {failure}"}
-    messages = converse("save_checkpoint", saved.topic, json.dumps(report).encode())
+    messages = converse("save_checkpoint", snapshot.topic, json.dumps(report).encode())
     reports = {number: json.loads(bytes(message)) for number, message in messages.items()}
     if failure is not None:
         raise failure
     for number, report in reports.items():
         if "error" in report:
             raise DistributedError(
-                f"save_checkpoint: cannot write {saved.version} (process {number}: {report['error']})"
+                f"save_checkpoint: cannot write {snapshot.version} (process {number}: {report['error']})"
             )
-    if len(reports) != saved.processes:
+    if len(reports) != snapshot.processes:
         raise DistributedError(
-            f"save_checkpoint: cannot write {saved.version} (the processes have left each other)",
-            hint="wait for what is saved before rune.distributed.shutdown()",
+            f"save_checkpoint: cannot write {snapshot.version} (the processes have left each other)",
+            hint="wait until the checkpoint is saved before rune.distributed.shutdown()",
         )
     return [report["result"] for report in reports.values()]
 
 
-def _united(saved: Snapshot, stored: str | BaseException) -> list[Mapping[str, object]]:
+def _united(snapshot: Snapshot, entries: str | BaseException) -> list[Mapping[str, object]]:
     """The entries of the index: each array with the blocks that all processes have written."""
     return [
         {**arrays[0], "blocks": [block for array in arrays for block in array["blocks"]]}
-        for arrays in zip(*map(json.loads, _together(saved, stored)), strict=True)
+        for arrays in zip(*map(json.loads, _together(snapshot, entries)), strict=True)
     ]
 
 
@@ -200,13 +203,13 @@ def load_checkpoint(path: str | os.PathLike[str], like: T, shardings: object = N
     rune.errors.DistributedError: load_checkpoint: cannot find a checkpoint in /nowhere...
     """
     version = _published(Path(path))
-    stored = {a.path: a for a in _index(version)}
+    entries = {a.path: a for a in _index(version)}
     leaves, treedef = tree.flatten(like)
     types = leaf_types("load_checkpoint", leaves, treedef)
-    _require_same(stored, dict(zip(paths(treedef), types, strict=True)))
+    _require_same(entries, dict(zip(paths(treedef), types, strict=True)))
     places = tree.broadcast_prefix(shardings, like, is_leaf=lambda x: x is None or isinstance(x, Place))
     arrays = [
-        _load(version, stored[p], _place(x, where)) for p, x, where in zip(paths(treedef), leaves, places, strict=True)
+        _load(version, entries[p], _place(x, where)) for p, x, where in zip(paths(treedef), leaves, places, strict=True)
     ]
     return tree.unflatten(treedef, arrays)
 
@@ -225,8 +228,8 @@ def damage(path: str | os.PathLike[str], part: tuple[int, int] | None = None) ->
     """
     try:
         version = _published(Path(path))
-        stored = [(array, block) for array in _index(version) for block in array.blocks]
-        for number, (array, block) in enumerate(stored):
+        blocks = [(array, block) for array in _index(version) for block in array.blocks]
+        for number, (array, block) in enumerate(blocks):
             if part is not None and number % part[1] == part[0]:
                 _bytes_of(version, array, block)
             elif (version / block.file).stat().st_size != _nbytes(array, block):
@@ -249,9 +252,9 @@ def _part(path: str, value: Value) -> Part:
     return Part(path, value.type, tuple(blocks))
 
 
-def _stored(saved: Snapshot) -> str:
+def _write_blocks(snapshot: Snapshot) -> str:
     """Write the blocks of this process; returns their entries for the index, as JSON."""
-    return json.dumps([asdict(_store(saved.version, n, part)) for n, part in enumerate(saved.parts)])
+    return json.dumps([asdict(_store(snapshot.version, n, part)) for n, part in enumerate(snapshot.parts)])
 
 
 def _store(version: Path, number: int, part: Part) -> StoredArray:
@@ -281,9 +284,9 @@ def _write(file: Path, data: bytes) -> None:
 
 def _publish(root: Path, version: str) -> None:
     """Make this version the current one, and remove the others."""
-    named = root / f"{PUBLISHED}-{version}"
-    _write(named, version.encode())
-    os.replace(named, root / PUBLISHED)
+    temporary = root / f"{PUBLISHED}-{version}"
+    _write(temporary, version.encode())
+    os.replace(temporary, root / PUBLISHED)
     for other in root.iterdir():
         if other.is_dir() and other.name != version:
             shutil.rmtree(other, ignore_errors=True)
@@ -311,45 +314,45 @@ def _index(version: Path) -> Iterator[StoredArray]:
         raise DistributedError(f"load_checkpoint: cannot read {version / INDEX} ({error})") from error
 
 
-def _require_same(stored: Mapping[str, StoredArray], types: Mapping[str, ArrayType]) -> None:
+def _require_same(entries: Mapping[str, StoredArray], types: Mapping[str, ArrayType]) -> None:
     """Errors: DistributedError names the first array that differs."""
-    for path in (*types, *stored):
-        wanted = str(types[path].strong()) if path in types else "nothing"
-        present = f"{stored[path].dtype}[{','.join(map(str, stored[path].shape))}]" if path in stored else "nothing"
-        if wanted != present:
+    for path in (*types, *entries):
+        like_type = str(types[path].strong()) if path in types else "nothing"
+        stored_type = str(entries[path]) if path in entries else "nothing"
+        if like_type != stored_type:
             raise DistributedError(
-                f"load_checkpoint: cannot read {path or 'the array'} as {wanted} (the checkpoint has {present})"
+                f"load_checkpoint: cannot read {path or 'the array'} as {like_type} (the checkpoint has {stored_type})"
             )
 
 
-def _load(version: Path, stored: StoredArray, place: Place | None) -> Array:
+def _load(version: Path, entry: StoredArray, place: Place | None) -> Array:
     if isinstance(place, Sharding):
-        return make_array_from_callback(stored.shape, place, lambda index: _read(version, stored, index))
-    return device_put(_read(version, stored, (slice(None),) * len(stored.shape)), place)
+        return make_array_from_callback(entry.shape, place, lambda index: _read(version, entry, index))
+    return device_put(_read(version, entry, (slice(None),) * len(entry.shape)), place)
 
 
-def _read(version: Path, stored: StoredArray, index: Sequence[slice]) -> Array:
+def _read(version: Path, entry: StoredArray, index: Sequence[slice]) -> Array:
     """A part of an array, assembled from the blocks that overlap it."""
-    spans = [s.indices(size)[:2] for s, size in zip(index, stored.shape, strict=True)]
-    part = np.empty([stop - start for start, stop in spans], dtypes.FROM_SHORT[stored.dtype])
-    for block in stored.blocks:
+    spans = [s.indices(size)[:2] for s, size in zip(index, entry.shape, strict=True)]
+    part = np.empty([stop - start for start, stop in spans], dtypes.FROM_SHORT[entry.dtype])
+    for block in entry.blocks:
         low = [max(a, b) for (a, _), b in zip(spans, block.start, strict=True)]
         high = [min(a, b + n) for (_, a), b, n in zip(spans, block.start, block.shape, strict=True)]
         if all(a < b for a, b in zip(low, high, strict=True)):
             target = tuple(slice(a - o, b - o) for a, b, (o, _) in zip(low, high, spans, strict=True))
             source = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, block.start, strict=True))
-            part[target] = _bytes_of(version, stored, block)[source]
+            part[target] = _bytes_of(version, entry, block)[source]
     return put(part, ArrayType(part.shape, part.dtype), default_place())
 
 
-def _bytes_of(version: Path, stored: StoredArray, block: StoredBlock) -> np.ndarray:
+def _bytes_of(version: Path, entry: StoredArray, block: StoredBlock) -> np.ndarray:
     """The block in a file. Errors: DistributedError if its size or checksum differs."""
-    file, dtype = version / block.file, dtypes.FROM_SHORT[stored.dtype]
+    file, dtype = version / block.file, dtypes.FROM_SHORT[entry.dtype]
     data = file.read_bytes() if file.exists() else b""
-    if len(data) != _nbytes(stored, block) or zlib.crc32(data) != block.crc32:
-        raise DistributedError(f"load_checkpoint: cannot read {stored.path} ({file} is damaged)")
+    if len(data) != _nbytes(entry, block) or zlib.crc32(data) != block.crc32:
+        raise DistributedError(f"load_checkpoint: cannot read {entry.path} ({file} is damaged)")
     return np.frombuffer(data, np.uint8).view(dtype).reshape(block.shape)
 
 
-def _nbytes(stored: StoredArray, block: StoredBlock) -> int:
-    return math.prod(block.shape) * dtypes.FROM_SHORT[stored.dtype].itemsize
+def _nbytes(entry: StoredArray, block: StoredBlock) -> int:
+    return math.prod(block.shape) * dtypes.FROM_SHORT[entry.dtype].itemsize

@@ -89,24 +89,24 @@ def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
     senders = [n for n, flag in flags.items() if flag == b"\1"]
     if len(senders) != 1:
         raise DistributedError(
-            f"broadcast_one_to_all: cannot send from {len(senders)} processes (one is to have is_source=True)"
+            f"broadcast_one_to_all: cannot send from {len(senders)} processes (exactly one must have is_source=True)"
         )
     return tree.unflatten(treedef, [_block_of(senders[0], x) for x in leaves])
 
 
-def _blocks_of_all(mine: np.ndarray) -> list[np.ndarray]:
+def _blocks_of_all(block: np.ndarray) -> list[np.ndarray]:
     """The blocks of all processes, in their order; all have the same type."""
-    messages = converse("process_allgather", BLOCKS, mine.tobytes())
-    return [_array(message, mine) for message in messages.values()]
+    messages = converse("process_allgather", BLOCKS, block.tobytes())
+    return [_array(message, block) for message in messages.values()]
 
 
-def _block_of(source: int, mine: np.ndarray) -> np.ndarray:
+def _block_of(source: int, block: np.ndarray) -> np.ndarray:
     """The block of one process; all processes have the same type."""
     world = current()
     if world.index == source:
-        world.tell(BLOCKS, mine.tobytes(), [n for n in range(world.count) if n != source])
-        return mine
-    return _array(world.hear("broadcast_one_to_all", BLOCKS, [source])[source], mine)
+        world.tell(BLOCKS, block.tobytes(), [n for n in range(world.count) if n != source])
+        return block
+    return _array(world.hear("broadcast_one_to_all", BLOCKS, [source])[source], block)
 
 
 def _array(data: Message, like: np.ndarray) -> np.ndarray:

@@ -11,11 +11,11 @@ WIDTH, BAR, GAP, TOP = 420, 13, 7, 40  # [px]
 
 
 def bars(
-    amounts: Mapping[str, Sequence[float | None]], names: Sequence[str], title: str, said: Callable[[float], str]
+    amounts: Mapping[str, Sequence[float | None]], names: Sequence[str], title: str, label_of: Callable[[float], str]
 ) -> Picture:
     """A bar chart of amounts; each row has one for each name, and None leaves a gap.
 
-    said: formats an amount as the text beside its bar
+    label_of: formats an amount as the text beside its bar
     """
     margin = 14 + LETTER * max(map(len, amounts), default=0)
     most = max((a for row in amounts.values() for a in row if a is not None), default=0.0) or 1.0
@@ -26,7 +26,9 @@ def bars(
         shapes.append(text(margin - 8, y + BAR * len(row) / 2 + 4, label, 'text-anchor="end"'))
         for amount, colour in zip(row, colours.values(), strict=True):
             if amount is not None:
-                shapes.append(_bar(margin, y, WIDTH * amount / most, colour, f"{label}: {said(amount)}", said(amount)))
+                shapes.append(
+                    _bar(margin, y, WIDTH * amount / most, colour, f"{label}: {label_of(amount)}", label_of(amount))
+                )
             y += BAR
         y += GAP
     return picture((margin + WIDTH + 90, y + 4), title, shapes)

@@ -47,9 +47,9 @@ def curves(series: Mapping[str, Points], title: str, x: str, y: str, logarithmic
     """
     colours = dict(zip(series, itertools.cycle(COLOURS)))
     runs = {name: _runs(points, logarithmic) for name, points in series.items()}
-    drawn = [p for of_line in runs.values() for run in of_line for p in run]
-    heights = [b for _, b in drawn] or [1.0, 10.0]  # an empty frame may be logarithmic, too
-    axes = _Axes(_ends([a for a, _ in drawn]), _ends(heights), logarithmic)
+    all_points = [p for of_line in runs.values() for run in of_line for p in run]
+    heights = [b for _, b in all_points] or [1.0, 10.0]  # an empty frame may be logarithmic, too
+    axes = _Axes(_ends([a for a, _ in all_points]), _ends(heights), logarithmic)
     shapes = [text(LEFT, 12, title, 'font-weight="bold"'), *_frame(axes, x, y)]
     if len(series) > 1:
         shapes += legend(colours.items(), max(LEFT, LETTER * (len(y) + 2)), 26)

@@ -98,13 +98,13 @@ def lanes_of(bars: Iterable[Bar]) -> list[list[Bar]]:
 
 def _lanes(lanes: Sequence[Sequence[Bar]], scale: _Scale, y: float, colours: Mapping[str, str]) -> Iterator[str]:
     for depth, lane in enumerate(lanes):
-        covered: dict[str, float] = {}
+        coverage: dict[str, float] = {}
         for bar in lane:
             x, end = scale.x(bar.start), scale.x(bar.end)
             # Omit a narrow bar that one of its kind, widened to be visible, already covers.
-            if end - x < NARROWEST and x < covered.get(bar.kind, -1.0):
+            if end - x < NARROWEST and x < coverage.get(bar.kind, -1.0):
                 continue
-            covered[bar.kind] = end = max(end, x + NARROWEST)
+            coverage[bar.kind] = end = max(end, x + NARROWEST)
             yield _bar(bar, x, y + LANE * depth, end - x, colours[bar.kind])
 
 

@@ -23,7 +23,7 @@ from rune.core.sizes import match_sizes
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError, ShapeError, TransformError
-from rune.exporting.file import Stored, encode
+from rune.exporting.file import StoredProgram, encode
 from rune.files.atomic import replacing
 from rune.records import dataclass
 from rune.transforms.arguments import key_path, value_leaves
@@ -56,7 +56,7 @@ class Exported:
 
     @property
     def fun_name(self) -> str:
-        """The name of the function, which its program bears."""
+        """The name of the function, which is that of its program."""
         return self.program.name
 
     @property
@@ -88,12 +88,12 @@ class Exported:
     __call__ = call
 
     def _require_types(self, types: Sequence[ArrayType]) -> None:
-        for number, (expected, actual) in enumerate(zip(self.in_avals, types, strict=True)):
-            same_shape = expected.is_symbolic or expected.shape == actual.shape
-            if (expected.dtype, expected.ndim) != (actual.dtype, actual.ndim) or not same_shape:
+        for number, (aval, actual) in enumerate(zip(self.in_avals, types, strict=True)):
+            same_shape = aval.is_symbolic or aval.shape == actual.shape
+            if (aval.dtype, aval.ndim) != (actual.dtype, actual.ndim) or not same_shape:
                 where = key_path(number, self.in_tree)
                 raise ShapeError(
-                    f"call: cannot call {self.fun_name} with {actual} (argument{where} was exported as {expected})"
+                    f"call: cannot call {self.fun_name} with {actual} (argument{where} was exported as {aval})"
                 )
         match_sizes(self.in_avals, types, f"call: cannot call {self.fun_name}")
 
@@ -117,7 +117,7 @@ class Exported:
         if self.derivative is None:
             raise TransformError(
                 f"vjp: cannot differentiate {self.fun_name} (the file holds no derivative of it)",
-                hint="write it with a larger vjp_order: exported.save(path, vjp_order=2) holds two derivatives",
+                hint="save with a larger vjp_order: exported.save(path, vjp_order=2) stores two derivatives",
             )
         return self.derivative()
 
@@ -135,7 +135,7 @@ class Exported:
         orders: list[Exported] = [self]
         for _ in range(vjp_order):
             orders.append(orders[-1].vjp())
-        return encode([Stored(e.program, e.weights, e.in_tree, e.out_tree) for e in orders])
+        return encode([StoredProgram(e.program, e.weights, e.in_tree, e.out_tree) for e in orders])
 
     def save(self, path: str | os.PathLike[str], vjp_order: int = 0) -> None:
         """Write the file, completely or not at all. Errors: OSError, and those of `serialize`."""
@@ -144,19 +144,19 @@ class Exported:
             file.write(content)
 
 
-def _differentiable(exported: Exported) -> Callable[..., list[Value]]:
+def _differentiable(export: Exported) -> Callable[..., list[Value]]:
     """The program as a function whose reverse rule is the program of its cotangents."""
 
     def leaves(*values: Value) -> list[Value]:
-        return exported.run(*values)
+        return export.run(*values)
 
-    leaves.__name__ = exported.fun_name  # in messages
+    leaves.__name__ = export.fun_name  # in messages
     function = custom_vjp(leaves)
 
     def backward(values: Sequence[Value], cts: Sequence[Value]) -> tuple[Value | None, ...]:
-        active = [ct for ct, t in zip(cts, exported.out_avals, strict=True) if t.dtype in dtypes.INEXACT]
-        results = iter(exported.vjp().call(*values, *active))
-        return tuple(next(results) if t.dtype in dtypes.INEXACT else None for t in exported.in_avals)
+        active = [ct for ct, t in zip(cts, export.out_avals, strict=True) if t.dtype in dtypes.INEXACT]
+        results = iter(export.vjp().call(*values, *active))
+        return tuple(next(results) if t.dtype in dtypes.INEXACT else None for t in export.in_avals)
 
-    function.defvjp(lambda *values: (exported.run(*values), values), backward)
+    function.defvjp(lambda *values: (export.run(*values), values), backward)
     return function

@@ -10,7 +10,7 @@ import numpy as np
 
 from rune.errors import ArgumentError
 from rune.exporting.exported import Exported
-from rune.exporting.file import Stored, decode
+from rune.exporting.file import StoredProgram, decode
 from rune.exporting.source import Folder, source
 from rune.exporting.trace import exported_function
 from rune.exporting.trees import register_node
@@ -40,8 +40,8 @@ class Exporter:
         Arguments are arrays, numbers or ShapeDtypeStructs. dims= and in_dims= are those of jit:
         they leave sizes open within ranges. A jitted function keeps its static arguments and sizes.
         Random numbers need a key among the arguments.
-        Errors: ArgumentError for callbacks, for operations of users without an expansion, and for
-                other devices, which a file cannot hold.
+        Errors: ArgumentError for callbacks, operations of users without an expansion, and transfers
+                to other devices, which a file cannot hold.
 
         >>> import rune, rune.numpy as rnp
         >>> rune.export(lambda x: rnp.sum(x**2))(rnp.ones(3), dims={"n": (1, 4096)})
@@ -83,12 +83,12 @@ class Exporter:
     register_node = staticmethod(register_node)
 
 
-def _chained(orders: Sequence[Stored]) -> Exported:
+def _chained(orders: Sequence[StoredProgram]) -> Exported:
     """The first program as an Exported, where each program is the derivative of the one before."""
     following: Exported | None = None
-    for stored in reversed(orders):
+    for record in reversed(orders):
         derivative = None if following is None else (lambda e=following: e)
-        following = Exported(stored.program, stored.weights, stored.in_tree, stored.out_tree, derivative)
+        following = Exported(record.program, record.weights, record.in_tree, record.out_tree, derivative)
     assert following is not None
     return following
 

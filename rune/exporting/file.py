@@ -38,7 +38,7 @@ _ORDERS = 16  # the most programs that a file may hold
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredProgram:
     """A program, the arrays for its leading inputs, and the trees of its arguments and results."""
 
     program: Program
@@ -50,20 +50,20 @@ class Stored:
 # --- writing ----------------------------------------------------------------------------------
 
 
-def encode(orders: Sequence[Stored]) -> bytes:
+def encode(orders: Sequence[StoredProgram]) -> bytes:
     """The file that holds a function and its derivatives."""
     names: dict[int, str] = {}
     arrays: dict[str, np.ndarray] = {}
     texts = {"format": FORMAT, "version": VERSION, "writer": __version__, "orders": str(len(orders))}
-    for number, stored in enumerate(orders):
-        for array in stored.weights:
+    for number, record in enumerate(orders):
+        for array in record.weights:
             name = names.setdefault(id(array), f"w{len(names):06}")
             arrays[name] = weights.stored(array.numpy())
-        texts[f"program.{number}"] = storable.text(stored.program)
+        texts[f"program.{number}"] = storable.text(record.program)
         trees = {
-            "in": to_json(stored.in_tree),
-            "out": to_json(stored.out_tree),
-            "weights": [names[id(a)] for a in stored.weights],
+            "in": to_json(record.in_tree),
+            "out": to_json(record.out_tree),
+            "weights": [names[id(a)] for a in record.weights],
         }
         texts[f"trees.{number}"] = json.dumps(trees)
     return weights.encode(Content(arrays, texts))
@@ -72,7 +72,7 @@ def encode(orders: Sequence[Stored]) -> bytes:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def decode(file: np.ndarray) -> list[Stored]:
+def decode(file: np.ndarray) -> list[StoredProgram]:
     """The function and its derivatives from the bytes u8[n] of a file; the weights are views of it.
 
     Errors: CheckError "load: cannot read ..." if the file is damaged or of another kind.
@@ -84,40 +84,45 @@ def decode(file: np.ndarray) -> list[Stored]:
         refuse(str(error))
 
 
-def _read(content: Content) -> list[Stored]:
+def _read(content: Content) -> list[StoredProgram]:
     texts = content.texts
     if texts.get("format") != FORMAT:
-        refuse("it is not one of rune.export")
+        refuse("it was not written by rune.export")
     if texts.get("version") != VERSION:
         refuse(f"version {texts.get('version')!r}; this rune reads version {VERSION}")
     count = int(texts.get("orders", ""))
-    expected = {f"{kind}.{n}" for kind in ("program", "trees") for n in range(min(count, _ORDERS))}
-    if count < 1 or texts.keys() != expected | {"format", "version", "writer", "orders"}:
-        refuse("it has other parts than it says")
+    parts = {f"{kind}.{n}" for kind in ("program", "trees") for n in range(min(count, _ORDERS))}
+    if count < 1 or texts.keys() != parts | {"format", "version", "writer", "orders"}:
+        refuse("its parts differ from those that it lists")
     arrays: dict[tuple[str, ArrayType], Array] = {}
-    return [_stored(texts, n, content.arrays, arrays) for n in range(count)]
+    return [_stored_program(texts, n, content.arrays, arrays) for n in range(count)]
 
 
-def _stored(
-    texts: Mapping[str, str], number: int, arrays: Mapping[str, np.ndarray], built: dict[tuple[str, ArrayType], Array]
-) -> Stored:
+def _stored_program(
+    texts: Mapping[str, str],
+    number: int,
+    arrays: Mapping[str, np.ndarray],
+    weight_arrays: dict[tuple[str, ArrayType], Array],
+) -> StoredProgram:
+    """The program of this number. Programs share `weight_arrays`, so each weight is put once."""
     program, trees = storable.parse(texts[f"program.{number}"]), loads(texts[f"trees.{number}"])
     if (
         not isinstance(trees, dict)
         or trees.keys() != {"in", "out", "weights"}
         or not isinstance(trees["weights"], list)
     ):
-        refuse("trees without in, out and weights")
+        refuse("a note of trees without in, out and weights")
     in_tree, out_tree, names = from_json(trees["in"]), from_json(trees["out"]), trees["weights"]
     if len(names) + in_tree.num_leaves != len(program.inputs) or out_tree.num_leaves != len(program.outputs):
-        refuse(f"trees of other arguments than {program.name} has")
+        refuse(f"its trees do not fit the arguments and results of {program.name}")
     if untold_sizes(program):
-        refuse(f"{program.name} has sizes that its arguments do not tell")
+        refuse(f"{program.name} has sizes that do not follow from its arguments")
     types = program.input_types[: len(names)]
     for name, type in zip(names, types, strict=True):
-        if (name, type) not in built:
-            built[name, type] = _weight(arrays[name], type)
-    return Stored(program, tuple(built[n, t] for n, t in zip(names, types, strict=True)), in_tree, out_tree)
+        if (name, type) not in weight_arrays:
+            weight_arrays[name, type] = _weight(arrays[name], type)
+    values = tuple(weight_arrays[n, t] for n, t in zip(names, types, strict=True))
+    return StoredProgram(program, values, in_tree, out_tree)
 
 
 def _weight(array: np.ndarray, type: ArrayType) -> Array:

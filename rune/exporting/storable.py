@@ -46,7 +46,7 @@ from rune.transforms.programs.memo import per_program
 _MEMBERS = (*ops.PRIMITIVES, *ops.LIBRARY, *CONTROL, jit_primitive, apart, name_primitive)
 PRIMITIVES: Mapping[str, Primitive] = {p.name: p for p in _MEMBERS}
 RECORDS: Mapping[str, type] = {r.__name__: r for r in (IndexDims, Checkpoints, GrowingResiduals)}
-# Calls of a program that also hold a Python function or the choice of a device, which a file drops.
+# Calls of programs that also hold a Python function or name a device; files keep the program only.
 _CALLS = (
     jit_primitive,
     checkpoint_primitive,
@@ -62,7 +62,7 @@ _PASSED_ON: Mapping[Primitive, frozenset[str]] = {
     while_: frozenset({"reverse"}),
     while_linear: frozenset("consts shared checkpoints linear_consts reverse".split()),
 }
-REWRITE = "leave it out of the function that is exported, or write it in operations of rune"
+REWRITE = "leave it out of the exported function, or write it with operations of rune"
 _PLAIN = (bool, int, float, str, Dim, np.dtype, ArrayType, type(None))
 
 
@@ -72,9 +72,9 @@ def storable(program: Program) -> Program:
 
     Errors: ArgumentError "export: cannot store <operation> (<why>)" with the user's line.
     """
-    changed = writable(program, None)
-    _require_round_trip(changed)
-    return changed
+    result = writable(program, None)
+    _require_round_trip(result)
+    return result
 
 
 @per_program
@@ -94,7 +94,7 @@ def text(program: Program) -> str:
 
 
 def parse(source: str) -> Program:
-    """Parse and check a program: it knows every name, and every type rule agrees.
+    """Parse and check a program: every name must be known, and every type rule must agree.
 
     Errors: CheckError.
     """
@@ -112,9 +112,9 @@ def parse(source: str) -> Program:
 def _equation(equation: Equation, language: str | None) -> Equation:
     primitive = equation.primitive
     if primitive in _CALLS:
-        called = called_once(primitive, equation.operands, equation.params)
-        assert called is not None
-        return replace(equation, primitive=jit_primitive, params={"program": writable(called, language)})
+        body = called_once(primitive, equation.operands, equation.params)
+        assert body is not None
+        return replace(equation, primitive=jit_primitive, params={"program": writable(body, language)})
     if isinstance(primitive.lower, Library) and any(s.language == language for s in primitive.lower.sources):
         return equation
     if primitive.family == EXTENSION and primitive.expand is not None:
@@ -136,22 +136,22 @@ def _expanded(equation: Equation, expand: Rule, language: str | None) -> Equatio
         return list(outs) if equation.primitive.multiple_results else [outs]
 
     types = tuple(x.type for x in equation.operands)
-    staged = stage(flat, types, equation.primitive.name)
-    if staged.captured:
+    trace = stage(flat, types, equation.primitive.name)
+    if trace.captured:
         _refuse(equation, "its expansion reads arrays that are not its operands", "make them operands")
-    return replace(equation, primitive=jit_primitive, params={"program": writable(staged.program, language)})
+    return replace(equation, primitive=jit_primitive, params={"program": writable(trace.program, language)})
 
 
 def _why_not(primitive: Primitive, language: str | None) -> tuple[str, str]:
-    """Why a file or folder cannot hold this operation, and a hint what to do."""
-    expand = "say with expand= what it is in operations of rune"
+    """Why a file or folder cannot hold this operation, and a hint at what to do."""
+    expand = "define it by rune's operations with expand="
     if primitive.effect is not None:
         return "it calls Python, or the host", REWRITE
     if primitive.family == EXTENSION and language is not None:
-        hint = f'give it with sources=[extend.Source("{language}", ...)], or {expand}'
-        return f"its text in the language of the folder, {language!r}, is not known", hint
+        hint = f'pass its kernel by sources=[extend.Source("{language}", ...)], or {expand}'
+        return f"it has no source in the language of the folder, {language!r}", hint
     if primitive.family == EXTENSION:
-        return "a file holds no code of Python or C", expand
+        return "a file holds no Python or C code", expand
     return "a file holds rune's own operations, on one device", REWRITE
 
 
@@ -170,12 +170,13 @@ def _is_value(value: object) -> bool:
 
 
 def _require_round_trip(program: Program) -> None:
+    # Without this, the machine that loads the file would be the first to find out.
     try:
         same = same_program(parse(text(program)), program)
     except RuneError as error:
         raise ArgumentError(f"export: cannot store {program.name} ({error.message})") from error
     if not same:
-        raise ArgumentError(f"export: cannot store {program.name} (its text is of another program)")
+        raise ArgumentError(f"export: cannot store {program.name} (its text is that of another program)")
 
 
 # --- from a text ------------------------------------------------------------------------------
@@ -195,12 +196,13 @@ def _require_values(program: Program) -> None:
 
 def _require_names(equation: Equation) -> None:
     """Errors: CheckError unless the parameters are those that the primitive's rules name."""
-    required, known = _names(equation.primitive)
-    missing = ", ".join(sorted(required - equation.params.keys()))
-    foreign = ", ".join(sorted(equation.params.keys() - known)) if equation.primitive not in _BY_RECORD else ""
+    required_names, permitted_names = _names(equation.primitive)
+    missing = ", ".join(sorted(required_names - equation.params.keys()))
+    extra_names = set() if equation.primitive in _BY_RECORD else equation.params.keys() - permitted_names
+    foreign = ", ".join(sorted(extra_names))
     if missing or foreign:
-        what = f"without {missing}" if missing else f"with {foreign}"
-        raise CheckError(f"load: cannot accept {equation.primitive.name} ({what})")
+        difference = f"without {missing}" if missing else f"with {foreign}"
+        raise CheckError(f"load: cannot accept {equation.primitive.name} ({difference})")
 
 
 @functools.cache
@@ -210,10 +212,10 @@ def _names(primitive: Primitive) -> tuple[frozenset[str], frozenset[str]]:
     `device` is not among them: `jit` may name a device, a file may not.
     """
     rules = [getattr(primitive, name, None) for name in ("type_rule", "reference", "expand", "calls", "interpret")]
-    named = [p for r in rules if r is not None for p in inspect.signature(r).parameters.values()]
-    by_name = [p for p in named if p.kind is p.KEYWORD_ONLY and p.name != "device"]
-    required = frozenset(p.name for p in by_name if p.default is p.empty)
-    return required, frozenset(p.name for p in by_name) | _PASSED_ON.get(primitive, frozenset())
+    parameters = [p for r in rules if r is not None for p in inspect.signature(r).parameters.values()]
+    by_name = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "device"]
+    required_names = frozenset(p.name for p in by_name if p.default is p.empty)
+    return required_names, frozenset(p.name for p in by_name) | _PASSED_ON.get(primitive, frozenset())
 
 
 def _programs_in(value: object) -> list[Program]:

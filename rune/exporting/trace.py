@@ -37,33 +37,35 @@ def exported_function(
     require_callable("export", function)
     is_jitted = isinstance(function, Jitted)
     if is_jitted and (dims is not None or in_dims is not None):
-        raise ArgumentError("export: cannot give sizes to a jitted function", hint="jit(f, dims=..., in_dims=...)")
-    jitted = function if is_jitted else jit(function, dims=dims, in_dims=in_dims)
-    traced = jitted.trace(*args, **kwargs)
-    trace = traced.trace
+        raise ArgumentError("export: cannot give sizes to a jitted function", hint="use jit(f, dims=..., in_dims=...)")
+    jit_function = function if is_jitted else jit(function, dims=dims, in_dims=in_dims)
+    traced_function = jit_function.trace(*args, **kwargs)
+    trace = traced_function.trace
     if trace.needs or trace.serves_one_call:
         raise ArgumentError(
-            f"export: cannot store {trace.program.name} (it asks for a random key, or for a traced value)",
-            hint="what changes from call to call is an argument: pass keys and arrays",
+            f"export: cannot store {trace.program.name} (it reads a random key or a traced value from outside)",
+            hint="pass keys and arrays that change between calls as arguments",
         )
-    return exported(trace.program, trace.captured, traced.in_tree, trace.out_tree, prepare)
+    return exported(trace.program, trace.captured, traced_function.in_tree, trace.out_tree, prepare)
 
 
 def exported(
     program: Program,
-    captured: Sequence[Value],
+    captures: Sequence[Value],
     in_tree: TreeDef,
     out_tree: TreeDef,
     prepare: Callable[[Program], Program] = storable,
 ) -> Exported:
     """The program as an exported function; `captured` holds the values of its first inputs."""
-    weights = tuple(map(as_value, captured))
+    weights = tuple(map(as_value, captures))
     return Exported(prepare(program), weights, in_tree, out_tree, cache(lambda: _derivative(program, weights)))
 
 
 def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:
-    """The function from arguments and cotangents to cotangents, traced while the function's own
-    derivative rules (custom_vjp) are still at hand."""
+    """The function from arguments and cotangents to cotangents.
+
+    It is traced from the original program, which still has the custom derivative rules.
+    """
     types = program.input_types[len(weights) :]
     results = [t.strong() for t in program.output_types if t.dtype in dtypes.INEXACT]
     active = [t.dtype in dtypes.INEXACT for t in types]
@@ -71,8 +73,8 @@ def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:
     def pulled(*flat: Value) -> list[Value]:
         values, cts = flat[: len(types)], flat[len(types) :]
 
-        def of_active(*chosen: Value) -> list[Value]:
-            inexact = iter(chosen)
+        def of_active(*inexact_values: Value) -> list[Value]:
+            inexact = iter(inexact_values)
             full = [next(inexact) if a else v for v, a in zip(values, active, strict=True)]
             outs = jit_primitive(*weights, *full, program=program)
             return [o for o in outs if type_of(o).dtype in dtypes.INEXACT]
@@ -80,21 +82,23 @@ def _derivative(program: Program, weights: tuple[Array, ...]) -> Exported:
         _, pull = vjp(of_active, *(v for v, a in zip(values, active, strict=True) if a))
         return list(pull(list(cts)))
 
-    staged = stage(pulled, [*types, *results], f"vjp_{program.name}")
-    return _opened(staged.program, staged.captured, len(types) + len(results))
+    trace = stage(pulled, [*types, *results], f"vjp_{program.name}")
+    return _from_stage(trace.program, trace.captured, len(types) + len(results))
 
 
-def _opened(program: Program, captured: Sequence[Value], count: int) -> Exported:
+def _from_stage(program: Program, captures: Sequence[Value], count: int) -> Exported:
     """The staged program as an Exported of flat arguments and a list of results.
 
     It drops dead code and the captured values that only dead code reads.
     """
     inputs = program.inputs
-    pruned, _ = prune(program, [True] * len(program.outputs))
-    read = {*pruned.inputs}
-    constants = [v for v, x in zip(inputs, captured) if v in read]
-    values = [x for v, x in zip(inputs, captured) if v in read]
-    body = Program((*constants, *inputs[len(captured) :]), pruned.equations, pruned.outputs, (), program.name)
+    live_program, _ = prune(program, [True] * len(program.outputs))
+    read = {*live_program.inputs}
+    constants = [v for v, x in zip(inputs, captures) if v in read]
+    values = [x for v, x in zip(inputs, captures) if v in read]
+    body = Program(
+        (*constants, *inputs[len(captures) :]), live_program.equations, live_program.outputs, (), program.name
+    )
     in_tree, out_tree = tree.structure(((0,) * count, {})), tree.structure([0] * len(program.outputs))
     return exported(body, values, in_tree, out_tree)
 

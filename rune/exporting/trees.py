@@ -60,7 +60,9 @@ def register_node(
     Array(2., f32*[], cpu:0)
     """
     if not isinstance(cls, type) or kinds[cls] is None:
-        raise ArgumentError(f"register_node: cannot register {cls!r} (no class of trees)", hint="rune.tree.register")
+        raise ArgumentError(
+            f"register_node: cannot register {cls!r} (not a class of tree nodes)", hint="use rune.tree.register first"
+        )
     before = _by_name.get(name) or _by_class.get(cls)
     if before is not None:
         raise ArgumentError(f"register_node: cannot register {cls.__name__} as {name!r} ({before.name} is in use)")
@@ -90,7 +92,7 @@ def to_json(treedef: TreeDef) -> object:
 
 def _key(key: object) -> object:
     if type(key) not in (str, int):
-        raise ArgumentError(f"export: cannot store a dict with the key {key!r} (strings and integers can be)")
+        raise ArgumentError(f"export: cannot store a dict with the key {key!r} (keys must be strings or integers)")
     return key
 
 
@@ -125,7 +127,7 @@ def _registered(name: str, text: str, parts: list[object]) -> TreeDef:
     if node is None:
         raise CheckError(
             f"load: cannot build a tree with {name!r} (no class has this name)",
-            hint="rune.export.register_node(cls, name=...) before loading, as where the file was written",
+            hint="call rune.export.register_node(cls, name=...) before loading, with the name used in writing",
         )
     kind = kinds[node.cls]
     assert kind is not None

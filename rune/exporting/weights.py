@@ -37,17 +37,17 @@ def stored(array: np.ndarray) -> np.ndarray:
 def as_type(array: np.ndarray, type: ArrayType) -> np.ndarray:
     """The stored array as one of this type. Errors: CheckError for another type, Unreadable."""
     if stored_form(type, safetensors.NATIVE) != (array.dtype, array.shape):
-        refuse(f"{array.dtype}{list(array.shape)} where {type} is needed")
+        refuse(f"{array.dtype}{list(array.shape)} where {type} is required")
     return decoded(array, type)
 
 
 def encode(content: Content) -> bytes:
     """The bytes of the file."""
     forms = {name: (array.dtype, array.shape) for name, array in sorted(content.arrays.items())}
-    unsigned, entries = _layout(forms, content.texts)
+    plain_header, entries = _layout(forms, content.texts)
     data = b"".join(content.arrays[name].tobytes() for name in entries)
-    signed, _ = _layout(forms, {**content.texts, _DIGEST: _digest(unsigned, data)})
-    return signed + data
+    header, _ = _layout(forms, {**content.texts, _DIGEST: _digest(plain_header, data)})
+    return header + data
 
 
 def decode(file: np.ndarray) -> Content:
@@ -60,14 +60,15 @@ def decode(file: np.ndarray) -> Content:
     digest = texts.pop(_DIGEST, "")
     forms = {name: (entries[name].dtype, entries[name].shape) for name in sorted(entries)}
     try:
-        signed, again = _layout(forms, {**texts, _DIGEST: digest})
-    except ArgumentError:  # in rune's spelling the header exceeds the format's limit
-        refuse("its header is spelled otherwise")
-    if file[: len(signed)].tobytes() != signed or again != {name: entries[name] for name in again}:
-        refuse("its header is spelled otherwise")
-    unsigned, _ = _layout(forms, texts)
-    if digest != _digest(unsigned, file[len(signed) :].data):
-        refuse("its digest is of another content")
+        header, canonical_entries = _layout(forms, {**texts, _DIGEST: digest})
+    except ArgumentError:  # as rune writes it, the header exceeds the format's limit
+        refuse("its header is not written as rune writes it")
+    entries_in_order = {name: entries[name] for name in canonical_entries}
+    if file[: len(header)].tobytes() != header or canonical_entries != entries_in_order:
+        refuse("its header is not written as rune writes it")
+    plain_header, _ = _layout(forms, texts)
+    if digest != _digest(plain_header, file[len(header) :].data):
+        refuse("its digest does not match its content")
     return Content({name: _view(file, entry) for name, entry in entries.items()}, texts)
 
 

@@ -56,8 +56,8 @@ class Sample:
     params: Mapping[str, Any]
 
     def __str__(self) -> str:
-        shown = ", ".join([*(str(x.type) for x in self.operands), *(f"{k}={v}" for k, v in self.params.items())])
-        return f"sample {self.number}: {shown}"
+        arguments = ", ".join([*(str(x.type) for x in self.operands), *(f"{k}={v}" for k, v in self.params.items())])
+        return f"sample {self.number}: {arguments}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +78,20 @@ class _Trial:
     """The comparisons made so far."""
 
     operation: Primitive
-    tried: dict[str, int] = field(default_factory=dict)
+    comparisons: dict[str, int] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
 
-    def compare(self, rule: str, sample: Sample, expected: Sequence[Any], actual: Sequence[Any], error: Any) -> None:
+    def compare(self, rule: str, sample: Sample, reference: Sequence[Any], results: Sequence[Any], error: Any) -> None:
         """Raise Disagreement if results differ by more than the relative error for their dtype."""
-        self.tried[rule] = self.tried.get(rule, 0) + 1
-        if len(expected) != len(actual):
-            self.refuse(rule, sample, f"{len(actual)} results, {len(expected)} expected")
-        for number, (x, y) in enumerate(zip(expected, actual, strict=True)):
+        self.comparisons[rule] = self.comparisons.get(rule, 0) + 1
+        if len(reference) != len(results):
+            self.refuse(rule, sample, f"{len(results)} results, {len(reference)} expected")
+        for number, (x, y) in enumerate(zip(reference, results, strict=True)):
             x, y = np.asarray(x), np.asarray(y)
             if x.shape != y.shape:
                 self.refuse(rule, sample, f"result {number} has shape {y.shape}, {x.shape} expected")
             if not _are_close(x, y, error):
-                self.refuse(rule, sample, f"result {number} is {_shown(y)}, {_shown(x)} expected")
+                self.refuse(rule, sample, f"result {number} is {_text_of(y)}, {_text_of(x)} expected")
 
     def refuse(self, rule: str, sample: Sample, why: str) -> None:
         """Raise Disagreement."""
@@ -122,19 +122,19 @@ def check(operation: Primitive, samples: Iterable[Any], device: str | None = Non
     if not isinstance(operation, Primitive):
         raise ArgumentError(f"extend.check: cannot try {type(operation).__name__} (an operation required)")
     trial = _Trial(operation)
-    for number, sample in enumerate(samples):
-        tried = _sample(number, tuple(sample) if isinstance(sample, tuple | list) else (sample,))
+    for number, arguments in enumerate(samples):
+        sample = _sample(number, tuple(arguments) if isinstance(arguments, tuple | list) else (arguments,))
         for rule in (_types, _meaning, _jit, _jvp, _transpose, _batch):
             try:
-                rule(trial, tried, device)
+                rule(trial, sample, device)
             except MissingRule:
                 trial.missing.add(rule.__name__[1:])
-    return Report(trial.tried, tuple(sorted(trial.missing)))
+    return Report(trial.comparisons, tuple(sorted(trial.missing)))
 
 
-def _sample(number: int, sample: tuple[Any, ...]) -> Sample:
-    params = sample[-1] if sample and isinstance(sample[-1], dict) else {}
-    operands = sample[:-1] if params else sample
+def _sample(number: int, arguments: tuple[Any, ...]) -> Sample:
+    params = arguments[-1] if arguments and isinstance(arguments[-1], dict) else {}
+    operands = arguments[:-1] if params else arguments
     arrays = tuple(x if isinstance(x, Array) else as_array(x, type_of(x).dtype) for x in operands)
     return Sample(number, arrays, params)
 
@@ -153,21 +153,21 @@ def _results(operation: Primitive, sample: Sample) -> Callable[..., list[Any]]:
 
 
 def _types(trial: _Trial, sample: Sample, device: str | None) -> None:
-    declared = trial.operation.type_rule(*(x.type for x in sample.operands), **sample.params)
-    types: Sequence[ArrayType] = declared if trial.operation.multiple_results else (declared,)
+    rule_result = trial.operation.type_rule(*(x.type for x in sample.operands), **sample.params)
+    types: Sequence[ArrayType] = rule_result if trial.operation.multiple_results else (rule_result,)
     results = _numpy(trial.operation, sample) or _results(trial.operation, sample)(*sample.operands)
-    trial.tried["types"] = trial.tried.get("types", 0) + 1
+    trial.comparisons["types"] = trial.comparisons.get("types", 0) + 1
     actual = [ArrayType(np.shape(x), np.asarray(x).dtype) for x in results]
     if [(t.shape, t.dtype) for t in types] != [(t.shape, t.dtype) for t in actual]:
-        says, gives = (", ".join(map(str, ts)) for ts in (types, actual))
-        trial.refuse("types", sample, f"it says {says}, the meaning gives {gives}")
+        prediction, outcome = (", ".join(map(str, ts)) for ts in (types, actual))
+        trial.refuse("types", sample, f"it predicts {prediction}, the results are {outcome}")
 
 
 def _meaning(trial: _Trial, sample: Sample, device: str | None) -> None:
-    expected = _numpy(trial.operation, sample)
-    if expected is None:
+    reference = _numpy(trial.operation, sample)
+    if reference is None:
         return
-    trial.compare("meaning", sample, expected, _results(trial.operation, sample)(*sample.operands), EXACT)
+    trial.compare("meaning", sample, reference, _results(trial.operation, sample)(*sample.operands), EXACT)
 
 
 def _numpy(operation: Primitive, sample: Sample) -> list[np.ndarray] | None:
@@ -182,8 +182,8 @@ def _numpy(operation: Primitive, sample: Sample) -> list[np.ndarray] | None:
 
 def _jit(trial: _Trial, sample: Sample, device: str | None) -> None:
     function = _results(trial.operation, sample)
-    expected = _numpy(trial.operation, sample) or function(*sample.operands)
-    trial.compare("jit", sample, expected, jit(function, device=device)(*sample.operands), EXACT)
+    reference = _numpy(trial.operation, sample) or function(*sample.operands)
+    trial.compare("jit", sample, reference, jit(function, device=device)(*sample.operands), EXACT)
 
 
 def _jvp(trial: _Trial, sample: Sample, device: str | None) -> None:
@@ -199,6 +199,7 @@ def _differences(operation: Primitive, sample: Sample, tangents: Sequence[Any]) 
     """(f(x + h t) - f(x - h t)) / 2h, computed in 64 bits if the operation has a NumPy meaning."""
     wide = getattr(operation, "meaning", None) is not None
     size = 8 if wide else min(x.type.dtype.itemsize for x in sample.operands if _moves(x))
+    # About the cube root of epsilon, where the errors of truncation and of rounding are equal.
     step = {2: 0.1, 4: 5e-3, 8: 1e-6}[size]
 
     def at(shift: float) -> list[np.ndarray]:
@@ -231,8 +232,9 @@ def _directions(operation: Primitive, sample: Sample) -> Iterator[list[Any]]:
     """Random tangents for one differentiable operand at a time, zeros elsewhere; then for all."""
     rng = np.random.default_rng(sample.number)
     rules = operation.jvp if isinstance(operation.jvp, tuple) else ()
-    refused = {n for n, rule in enumerate(rules) if isinstance(rule, NOT_DIFFERENTIABLE)}
-    numbers = [n for n, x in enumerate(sample.operands) if _moves(x) and n not in refused]
+    non_differentiable = {n for n, rule in enumerate(rules) if isinstance(rule, NOT_DIFFERENTIABLE)}
+    numbers = [n for n, x in enumerate(sample.operands) if _moves(x) and n not in non_differentiable]
+    # One by one first: in a joint direction the error of one operand can hide behind another.
     groups = [{n} for n in numbers] + ([set(numbers)] if len(numbers) > 1 else [])
     for moving in groups:
         yield [_tangent(x, rng if n in moving else None) for n, x in enumerate(sample.operands)]
@@ -241,8 +243,8 @@ def _directions(operation: Primitive, sample: Sample) -> Iterator[list[Any]]:
 def _tangent(x: Array, rng: np.random.Generator | None) -> Any:
     if not _moves(x):
         return np.zeros(x.shape, dtypes.float0)
-    drawn = np.zeros(x.shape) if rng is None else rng.uniform(-1, 1, x.shape)
-    return as_array(np.asarray(drawn).astype(x.type.dtype), x.type.dtype)
+    direction = np.zeros(x.shape) if rng is None else rng.uniform(-1, 1, x.shape)
+    return as_array(np.asarray(direction).astype(x.type.dtype), x.type.dtype)
 
 
 def _transpose(trial: _Trial, sample: Sample, device: str | None) -> None:
@@ -265,13 +267,13 @@ def _inner(first: Sequence[Any], second: Sequence[Any]) -> np.ndarray:
 def _batch(trial: _Trial, sample: Sample, device: str | None) -> None:
     function = _results(trial.operation, sample)
     count = len(sample.operands)
-    for flags in itertools.product((True, False), repeat=count):
+    for flags in itertools.product((True, False), repeat=count):  # which operands are batched
         if any(flags):
             axes = tuple(0 if f else None for f in flags)
             lanes = [_lanes(x) if f else x for x, f in zip(sample.operands, flags, strict=True)]
             rows = [function(*(x[k] if f else x for x, f in zip(lanes, flags, strict=True))) for k in range(LANES)]
-            expected = [np.stack([*map(np.asarray, column)]) for column in zip(*rows, strict=True)]
-            trial.compare("batch", sample, expected, vmap(function, in_axes=axes)(*lanes), EXACT)
+            reference = [np.stack([*map(np.asarray, column)]) for column in zip(*rows, strict=True)]
+            trial.compare("batch", sample, reference, vmap(function, in_axes=axes)(*lanes), EXACT)
 
 
 def _lanes(x: Array) -> Array:
@@ -279,7 +281,7 @@ def _lanes(x: Array) -> Array:
     host = np.array(x)
     if _moves(x):
         rows = [host * (1 + 0.125 * k) for k in range(LANES)]
-    else:
+    else:  # the same numbers in another order, as indices have to stay in their range
         rows = [np.roll(host, k) for k in range(LANES)]
     return as_array(np.stack(rows).astype(host.dtype), host.dtype)
 
@@ -291,10 +293,11 @@ def _are_close(x: np.ndarray, y: np.ndarray, errors: Mapping[int, float]) -> boo
     size = min(x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1), y.dtype.itemsize // parts)
     wide = complex if "c" in (x.dtype.kind, y.dtype.kind) else float
     x, y = x.astype(wide), y.astype(wide)
+    # Relative to the largest element: where terms cancel, small ones have the errors of large ones.
     finite = np.abs(x[np.isfinite(x)])
     error = errors[max(2, min(8, size))]
     return bool(np.allclose(y, x, rtol=error, atol=error * max(1e-3, finite.max(initial=0)), equal_nan=True))
 
 
-def _shown(x: np.ndarray) -> str:
+def _text_of(x: np.ndarray) -> str:
     return np.array2string(x, precision=4, threshold=6, separator=", ").replace("\n", "")

@@ -130,23 +130,24 @@ def primitive(
     Array(0.5, f32*[], cpu:0)
     """
     _require(name, meaning or expand or native or sources, "one of meaning, expand, native and sources required")
-    _require(name, types or expand, "types= or expand= has to say what its results are")
-    _require(name, not (multiple_results and isinstance(jvp, Sequence)), "of several results the jvp is one function")
-    written = None if expand is None else _Expansion(name, expand, multiple_results)
-    type_rule: Rule = types or (lambda *ts, **params: written.types(ts, params))  # type: ignore[union-attr]
+    _require(name, types or expand, "types= or expand= required, for the types of its results")
+    _require(name, not (multiple_results and isinstance(jvp, Sequence)), "with several results, jvp= is one function")
+    expansion = None if expand is None else _Expansion(name, expand, multiple_results)
+    type_rule: Rule = types or (lambda *ts, **params: expansion.types(ts, params))  # type: ignore[union-attr]
     operation: Operation = Operation(
         name,
         EXTENSION,
         type_rule,
         _foreign(name, native, type_rule) if native else meaning,
         jvp=tuple(map(_linear_rule, jvp)) if isinstance(jvp, Sequence) else None,
-        transpose=_transposed(transpose) if transpose else written and written.transpose,
-        batch=_batched(batch, lambda: operation) if batch else written and written.batch,
+        transpose=_transpose_rule(transpose) if transpose else expansion and expansion.transpose,
+        batch=_batch_rule(batch, lambda: operation) if batch else expansion and expansion.batch,
         lower=_library(native is not None, bool(expand), tuple(sources)),
-        expand=written and written.results,
+        expand=expansion and expansion.results,
         multiple_results=multiple_results,
-        jvp_equation=_jvp_of(jvp, written, lambda: operation),
-        run=None if native or meaning else _eager(written, bool(sources), lambda: operation),
+        jvp_equation=_jvp_of(jvp, expansion, lambda: operation),
+        # A C function or a meaning is the reference, which the default rule calls.
+        run=None if native or meaning else _eager(expansion, bool(sources), lambda: operation),
         meaning=meaning,
         form=expand or meaning or types,
     )
@@ -162,15 +163,15 @@ def _library(is_native: bool, has_expansion: bool, sources: tuple[Source, ...]) 
     return Library(lambda *ts, **params: (), pays, borrows=is_native, sources=sources)
 
 
-def _eager(written: _Expansion | None, has_sources: bool, itself: Itself) -> Rule | None:
+def _eager(expansion: _Expansion | None, has_sources: bool, itself: Itself) -> Rule | None:
     """The eager rule of an operation without a meaning: its expansion, or on a device a kernel."""
     if not has_sources:
-        return written and written.results
+        return expansion and expansion.results
 
     def run(*args: Value, **params: object) -> object:
         operation, place = itself(), placement(itself().name, args)
-        if place.device is None and written is not None:
-            return written.results(*args, **params)
+        if place.device is None and expansion is not None:
+            return expansion.results(*args, **params)
         program = one_operation(operation, tuple(map(type_of, args)), tuple(sorted(params.items())))
         outs = run_program(program, args, place)
         return outs if operation.multiple_results else outs[0]
@@ -195,18 +196,18 @@ def _linear_rule(rule: Any) -> JvpRule:
         return rule
 
     def adapted(*values: Value, **params: object) -> Any:
-        with at_line(None):
+        with at_line(None):  # errors in the user's rule name its own lines, not the equation's
             return _value(rule(*as_arrays(values), **params))
 
     return adapted
 
 
-def _jvp_of(jvp: object, written: _Expansion | None, itself: Itself) -> Rule | None:
+def _jvp_of(jvp: object, expansion: _Expansion | None, itself: Itself) -> Rule | None:
     """The derivative rule of the whole equation; None if each operand has a rule of its own."""
     if callable(jvp):
         return _equation_rule(jvp, itself)
-    if jvp is None and written is not None:
-        return written.jvp(itself)
+    if jvp is None and expansion is not None:
+        return expansion.jvp(itself)
     return _no_tangents(itself) if jvp is None else None
 
 
@@ -229,7 +230,7 @@ def _equation_rule(rule: Rule, itself: Itself) -> Rule:
     return adapted
 
 
-def _transposed(rule: Rule) -> Rule:
+def _transpose_rule(rule: Rule) -> Rule:
     def adapted(ct: Any, linear: Sequence[bool], *inputs: Any, **params: object) -> list[Any]:
         values = [x if lin else as_arrays([x])[0] for x, lin in zip(inputs, linear, strict=True)]
         with at_line(None):
@@ -278,13 +279,13 @@ def lane_by_lane(operation: Primitive, batched: Sequence[bool], size: Size, *arg
     return (out, (True,) * len(out)) if operation.multiple_results else (out, True)
 
 
-def _batched(rule: Rule, itself: Itself) -> Rule:
+def _batch_rule(rule: Rule, itself: Itself) -> Rule:
     if rule in (leading, lane_by_lane):
-        return lambda batched, size, *args, **params: rule(itself(), batched, size, *args, **params)
+        return lambda is_batched, size, *args, **params: rule(itself(), is_batched, size, *args, **params)
 
-    def adapted(batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
+    def adapted(is_batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
         with at_line(None):
-            return rule(tuple(batched), size, *as_arrays(args), **params)
+            return rule(tuple(is_batched), size, *as_arrays(args), **params)
 
     return adapted
 
@@ -347,15 +348,16 @@ class _Expansion:
     def transpose(self, ct: Any, linear: Sequence[bool], *inputs: Any, **params: object) -> list[Any]:
         """The cotangents of the linear operands, from the transposed expansion."""
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
-        staged = self.staged(types, params)
-        known = dict(zip(staged.program.inputs, staged.captured, strict=False))
-        known |= {v: x for v, x, lin in zip(staged.own_inputs, inputs, linear, strict=True) if not lin}
-        cts = iter(backward(staged.program, known, ct if self.multiple_results else [ct]))
+        trace = self.staged(types, params)
+        # The first inputs of the program are the values that the expansion captured.
+        known = dict(zip(trace.program.inputs, trace.captured, strict=False))
+        known |= {v: x for v, x, lin in zip(trace.own_inputs, inputs, linear, strict=True) if not lin}
+        cts = iter(backward(trace.program, known, ct if self.multiple_results else [ct]))
         return [next(cts) if lin else None for lin in linear]
 
-    def batch(self, batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
+    def batch(self, is_batched: Sequence[bool], size: Size, *args: Value, **params: object) -> Any:
         """The results of the batched expansion, and whether each of them is batched."""
-        outs, are_batched = batch_flat(self.flat(params), size, args, batched, own_axis())
+        outs, are_batched = batch_flat(self.flat(params), size, args, is_batched, own_axis())
         return (outs, are_batched) if self.multiple_results else (outs[0], are_batched[0])
 
 

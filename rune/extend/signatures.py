@@ -32,7 +32,7 @@ class HasForm(Protocol):
 
 
 def signature_of(function: Callable[..., object] | None) -> inspect.Signature | None:
-    """The signature of a function; None for a C function that does not tell it."""
+    """The signature of a function; None for a C function without one."""
     try:
         return None if function is None else inspect.signature(function)
     except ValueError:
@@ -58,7 +58,7 @@ class Docstring:
     def __get__(self, operation: HasForm | None, owner: type) -> str | None:
         if operation is None or operation.form is None:
             return self.of_class
-        text = inspect.getdoc(operation.form) or "An operation of one's own."
+        text = inspect.getdoc(operation.form) or "A user-defined operation."
         return f"{operation.name}{signature_of(operation.form) or '(...)'}\n\n{text}"
 
 
@@ -72,12 +72,11 @@ def require_operands(name: str, meaning: object, args: Sequence[object], params:
                 hint="give operands by position; what is given by name is a static parameter",
             )
     if isinstance(meaning, np.ufunc) and len(args) != meaning.nin:
-        raise ArgumentError(
-            f"{name}: cannot be called with {_counted(len(args))} ({meaning.__name__} of NumPy takes {meaning.nin})"
-        )
+        count = _operand_count(len(args))
+        raise ArgumentError(f"{name}: cannot be called with {count} ({meaning.__name__} of NumPy takes {meaning.nin})")
 
 
-def _counted(operands: int) -> str:
+def _operand_count(operands: int) -> str:
     return f"{operands} operand{'s' * (operands != 1)}"
 
 
@@ -90,7 +89,7 @@ def require_callable(
         try:
             _ = signature and signature.bind(*args, **params)
         except TypeError as error:
-            call = ", ".join([_counted(len(args)), *params])
+            call = ", ".join([_operand_count(len(args)), *params])
             raise ArgumentError(
                 f"{name}: cannot be called with {call} ({error})", hint=f"it is {name}{signature}"
             ) from None

@@ -31,10 +31,13 @@ Where = str | Device | Sharding
 
 # Formats of other programs, and how to convert files to or from one of the two.
 _OTHERS = {
-    **dict.fromkeys((".pt", ".pth", ".bin"), "in PyTorch safetensors.torch has save_file and load_file"),
-    **dict.fromkeys((".h5", ".hdf5"), "h5py reads and writes it, as NumPy's arrays"),
-    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle executes what is in it, so none is read or written"),
-    ".npy": "numpy.save and numpy.load take one array, rune.data.file its rows",
+    **dict.fromkeys((".pt", ".pth", ".bin"), "for PyTorch, safetensors.torch has save_file and load_file"),
+    **dict.fromkeys((".h5", ".hdf5"), "h5py converts it from and to NumPy arrays"),
+    **dict.fromkeys(
+        (".pkl", ".pickle", ".joblib"),
+        "loading a pickle runs code from the file, so rune neither reads nor writes them",
+    ),
+    ".npy": "numpy.save and numpy.load handle one array, rune.data.file reads its rows",
 }
 
 
@@ -119,7 +122,7 @@ class File(Mapping[str, Array]):
         native = entry.dtype.newbyteorder("=")
         leaf = self.notes.leaves.get(name, notes.stored_as(native, entry.shape))
         if stored_form(leaf.type, NATIVE[self.path.suffix]) != (native, entry.shape):
-            raise Unreadable(f"{name[:60]!r} is noted as {leaf}, and is not stored so")
+            raise Unreadable(f"{name[:60]!r} is noted as {leaf}, but stored in another form")
         return leaf
 
     @property
@@ -158,7 +161,7 @@ class File(Mapping[str, Array]):
             error.restate(f"load: cannot place {name} ({error.message})")
             raise
         if array.place.device is not None and not isinstance(array.place.device, Spread):
-            self._check(name)  # all of its bytes have been read anyway
+            self._check(name)  # cheap now: all of its bytes have just been read
         return array
 
     def check(self) -> None:
@@ -182,9 +185,9 @@ class File(Mapping[str, Array]):
 
     def host(self, name: str) -> np.ndarray:
         """An array as a read-only NumPy array. Errors: KeyError, FileError."""
-        leaf, stored = self.leaves[name], array_in(self._buffer, self._entries[name])
+        leaf, storage = self.leaves[name], array_in(self._buffer, self._entries[name])
         try:
-            return decoded(stored, leaf.type)
+            return decoded(storage, leaf.type)
         except Unreadable as error:
             raise FileError(f"load: cannot read {name} of {self.path} ({error})") from None
 

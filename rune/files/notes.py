@@ -107,18 +107,18 @@ def _note(leaf: Leaf) -> dict[str, object]:
 
 
 def _nodes(treedef: TreeDef, names: Iterator[str]) -> Iterator[object]:
-    ahead = [treedef]
-    while ahead:
-        node = ahead.pop()
-        ahead += reversed(node.parts)
+    stack = [treedef]
+    while stack:
+        node = stack.pop()
+        stack += reversed(node.parts)
         yield _node(node, names)
 
 
 def _node(node: TreeDef, names: Iterator[str]) -> object:
-    described = node.node_data()
-    if described is None:
+    class_and_data = node.node_data()
+    if class_and_data is None:
         return next(names)
-    cls, data = described
+    cls, data = class_and_data
     if cls is type(None):
         return None
     if cls is dict and all(type(key) in (str, int) for key in data):
@@ -137,13 +137,13 @@ def read(text: str | None) -> Notes:
     notes = loads(text)
     version = notes.get("version") if isinstance(notes, dict) else None
     if version != VERSION:
-        raise Unreadable(f"notes of version {str(version)[:20]}, and {VERSION} is known here")
+        raise Unreadable(f"notes of version {str(version)[:20]}, and only version {VERSION} is known")
     leaves, nodes = notes.get("leaves"), notes.get("tree")
     if not isinstance(leaves, dict) or not isinstance(nodes, list):
         raise Unreadable("notes without leaves and tree")
     sums = notes.get("crc32", {})
     if not isinstance(sums, dict):
-        raise Unreadable("notes of checksums without names")
+        raise Unreadable("checksums without names in its notes")
     numbers = {name: _checksum(name, text) for name, text in sums.items()}
     return Notes({name: _leaf(name, note) for name, note in leaves.items()}, nodes, numbers)
 
@@ -157,7 +157,7 @@ def _checksum(name: str, text: object) -> int:
 def _leaf(name: str, note: object) -> Leaf:
     dtype = dtypes.FROM_SHORT.get(str(note.get("dtype"))) if isinstance(note, dict) else None
     if dtype is None or not isinstance(note, dict):
-        raise Unreadable(f"a note on {name[:60]!r} that names no dtype")
+        raise Unreadable(f"a note on {name[:60]!r} without a known dtype")
     shape, is_number = checked_shape(note.get("shape")), note.get("number") is True
     if is_number and shape:
         raise Unreadable(f"a note on {name[:60]!r} of a number with axes")
@@ -169,23 +169,23 @@ def structure(nodes: Sequence[object]) -> tuple[TreeDef, list[str]]:
 
     Errors: Unreadable for inconsistent nodes; Foreign for a class defined outside rune.
     """
-    built: list[TreeDef] = []
+    stack: list[TreeDef] = []
     for node in reversed(nodes):
-        described, count = _described(node)
-        if count > len(built):
+        class_and_data, count = _class_and_data(node)
+        if count > len(stack):
             raise Unreadable("a note of a tree with too few nodes")
-        children = [built.pop() for _ in range(count)]
-        built.append(TreeDef.from_node_data_and_children(None, described, children))
-    if len(built) != 1:
-        raise Unreadable(f"a note of {len(built)} trees")
-    return built[0], [node for node in nodes if isinstance(node, str)]
+        children = [stack.pop() for _ in range(count)]
+        stack.append(TreeDef.from_node_data_and_children(None, class_and_data, children))
+    if len(stack) != 1:
+        raise Unreadable(f"a note of {len(stack)} trees")
+    return stack[0], [node for node in nodes if isinstance(node, str)]
 
 
 class Foreign(Exception):
     """A node of a class that a file cannot describe."""
 
 
-def _described(node: object) -> tuple[tuple[type, object] | None, int]:
+def _class_and_data(node: object) -> tuple[tuple[type, object] | None, int]:
     """The class and data of a node, and how many children it has."""
     if node is None:
         return (type(None), None), 0

@@ -61,7 +61,7 @@ def _contents(archive: zipfile.ZipFile, buffer: np.ndarray) -> Contents:
     for name, entry in sorted(entries.items(), key=lambda item: item[1].start):
         if entry.start < end:
             raise Unreadable(f"{name[:60]!r} overlaps the array before it")
-        end = entry.start if entry.inflated is not None else entry.start + entry.nbytes
+        end = entry.start if entry.inflated_bytes is not None else entry.start + entry.nbytes
     return Contents(entries, metadata)
 
 
@@ -84,7 +84,7 @@ def _leaf_name(member: str) -> str:
 def _require_possible(info: zipfile.ZipInfo) -> None:
     """Errors: Unreadable for a member that claims more bytes than deflate could produce."""
     if info.file_size > _MOST_RATIO * (info.compress_size + 1):
-        raise Unreadable(f"a claim of {info.file_size} bytes in {info.compress_size}")
+        raise Unreadable(f"a claim of {info.file_size} bytes, compressed to {info.compress_size}")
 
 
 def _named_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, buffer: np.ndarray) -> Entry:
@@ -145,6 +145,7 @@ def _dtype(descr: str) -> np.dtype:
 
 def _data_start(info: zipfile.ZipInfo, buffer: np.ndarray) -> int:
     """The start of a member's bytes, after its local header in the archive."""
+    # The local header may have other extra fields than the directory, which zipfile has read.
     header = buffer[info.header_offset : info.header_offset + _LOCAL.size].tobytes()
     _, name_bytes, extra_bytes = _LOCAL.unpack(header)
     return info.header_offset + _LOCAL.size + name_bytes + extra_bytes

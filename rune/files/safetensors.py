@@ -59,7 +59,7 @@ def read(buffer: np.ndarray) -> Contents:
     metadata = header.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise Unreadable("metadata that are not texts")
-    entries = {name: _entry(name, said, start) for name, said in header.items()}
+    entries = {name: _entry(name, fields, start) for name, fields in header.items()}
     _require_full(entries, start, buffer.size)
     return Contents(entries, metadata)
 
@@ -67,7 +67,7 @@ def read(buffer: np.ndarray) -> Contents:
 def _header(buffer: np.ndarray) -> tuple[dict[str, Any], int]:
     """The header, and the position of its end."""
     if buffer.size < _LENGTH.size:
-        raise Unreadable(f"{buffer.size} bytes, and the length of the header has {_LENGTH.size}")
+        raise Unreadable(f"{buffer.size} bytes, too few for the {_LENGTH.size} of the header's length")
     (length,) = _LENGTH.unpack(buffer[: _LENGTH.size].tobytes())
     end = _LENGTH.size + length
     if length > _MOST_HEADER_BYTES or end > buffer.size:
@@ -85,18 +85,18 @@ def _as_text(octets: bytes) -> str:
         raise Unreadable(f"a header that is not UTF-8: {error.reason} at {error.start}") from None
 
 
-def _entry(name: str, said: object, start: int) -> Entry:
-    if not isinstance(said, dict):
-        raise Unreadable(f"{name[:60]!r} is {str(said)[:40]}")
-    dtype = _NAMES.get(str(said.get("dtype")))
+def _entry(name: str, fields: object, start: int) -> Entry:
+    if not isinstance(fields, dict):
+        raise Unreadable(f"{name[:60]!r} is {str(fields)[:40]}")
+    dtype = _NAMES.get(str(fields.get("dtype")))
     if dtype is None:
-        raise Unreadable(f"{name[:60]!r} has the dtype {str(said.get('dtype'))[:20]}")
-    shape, offsets = checked_shape(said.get("shape")), said.get("data_offsets")
+        raise Unreadable(f"{name[:60]!r} has the dtype {str(fields.get('dtype'))[:20]}")
+    shape, offsets = checked_shape(fields.get("shape")), fields.get("data_offsets")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(type(n) is int and n >= 0 for n in offsets):
         raise Unreadable(f"{name[:60]!r} has the offsets {str(offsets)[:40]}")
     nbytes = size_bytes(dtype, shape)
     if offsets[1] - offsets[0] != nbytes:
-        raise Unreadable(f"{name[:60]!r} takes {nbytes} bytes, and has the offsets {offsets}")
+        raise Unreadable(f"{name[:60]!r} has {nbytes} bytes, but the offsets {offsets}")
     return Entry(dtype, shape, start + offsets[0], nbytes)
 
 
@@ -108,7 +108,7 @@ def _require_full(entries: Mapping[str, Entry], start: int, end: int) -> None:
             raise Unreadable(f"{name[:60]!r} {relation}")
         start += entry.nbytes
     if start != end:
-        raise Unreadable(f"{end} bytes, and its header speaks of {start}")
+        raise Unreadable(f"{end} bytes, but its header describes {start}")
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -124,8 +124,8 @@ def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> tuple[byte
     for name in sorted(forms, key=lambda name: -forms[name][0].itemsize):
         within[name] = Entry(*forms[name], end, size_bytes(*forms[name]))
         end += within[name].nbytes
-    described = {name: _description(entry) for name, entry in within.items()}
-    header = json.dumps({**({METADATA: dict(metadata)} if metadata else {}), **described}).encode()
+    descriptions = {name: _description(entry) for name, entry in within.items()}
+    header = json.dumps({**({METADATA: dict(metadata)} if metadata else {}), **descriptions}).encode()
     header += b" " * (-(_LENGTH.size + len(header)) % _ALIGNMENT)
     if len(header) > _MOST_HEADER_BYTES:
         raise ArgumentError(

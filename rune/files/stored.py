@@ -56,7 +56,7 @@ class Entry:
     start: int
     nbytes: int
     order: Literal["C", "F"] = "C"
-    inflated: np.ndarray | None = None
+    inflated_bytes: np.ndarray | None = None
     crc32: int | None = None
     before: int = 0
 
@@ -72,7 +72,7 @@ class Contents:
 def checked_shape(sizes: object) -> tuple[int, ...]:
     """A shape from a file. Errors: Unreadable if no array can have it."""
     if not isinstance(sizes, list | tuple) or len(sizes) > _MOST_AXES or not all(map(_is_size, sizes)):
-        raise Unreadable(f"no shape: {str(sizes)[:60]}")
+        raise Unreadable(f"an invalid shape: {str(sizes)[:60]}")
     if math.prod(n for n in sizes if n) >= _MOST_ELEMENTS:
         raise Unreadable(f"too many elements: {str(sizes)[:60]}")
     return tuple(sizes)
@@ -103,7 +103,7 @@ def stored_form(type: ArrayType, native: frozenset[np.dtype]) -> Form:
 
 def array_in(buffer: np.ndarray, entry: Entry) -> np.ndarray:
     """The array in its stored form, if possible as a view of the bytes u8[n] of the file."""
-    octets = buffer[entry.start :][: entry.nbytes] if entry.inflated is None else entry.inflated
+    octets = buffer[entry.start :][: entry.nbytes] if entry.inflated_bytes is None else entry.inflated_bytes
     return dtypes.native(octets.view(entry.dtype).reshape(entry.shape, order=entry.order))
 
 
@@ -112,7 +112,7 @@ def is_damaged(buffer: np.ndarray, entry: Entry) -> bool:
 
     For inflated arrays, zipfile has already compared the checksum while reading.
     """
-    if entry.crc32 is None or entry.inflated is not None:
+    if entry.crc32 is None or entry.inflated_bytes is not None:
         return False
     return zlib.crc32(buffer[entry.start - entry.before : entry.start + entry.nbytes].data) != entry.crc32
 
@@ -135,18 +135,18 @@ def encoded(array: np.ndarray, native: frozenset[np.dtype]) -> np.ndarray:
     return dense[..., None].view(dtype) if axes else dense.view(dtype)
 
 
-def decoded(stored: np.ndarray, type: ArrayType) -> np.ndarray:
+def decoded(storage: np.ndarray, type: ArrayType) -> np.ndarray:
     """The array of a type from its stored form. Errors: Unreadable for bools other than 0 and 1."""
     if type.dtype == dtypes.float0:
         return np.zeros(type.shape, dtypes.float0)
-    if stored.dtype == dtypes.bool_ and (stored.view(np.uint8) > 1).any():
+    if storage.dtype == dtypes.bool_ and (storage.view(np.uint8) > 1).any():
         raise Unreadable("truth values other than 0 and 1")
-    if stored.dtype == type.dtype:
-        return stored
+    if storage.dtype == type.dtype:
+        return storage
     if type.dtype in _PACKED:
-        return _unpacked(stored, type)
+        return _unpacked(storage, type)
     _, axes = _STANDS_FOR[type.dtype]
-    return stored.view(type.dtype)[..., 0] if axes else stored.view(type.dtype)
+    return storage.view(type.dtype)[..., 0] if axes else storage.view(type.dtype)
 
 
 def _packed(values: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ def _packed(values: np.ndarray) -> np.ndarray:
     return halves[::2] | (halves[1::2] << 4)
 
 
-def _unpacked(stored: np.ndarray, type: ArrayType) -> np.ndarray:
-    halves = np.stack([stored & 15, stored >> 4], axis=-1).reshape(-1)[: math.prod(type.shape)]
-    signed = (halves << 4).view(np.int8) >> 4 if type.dtype == dtypes.i4 else halves
-    return signed.astype(type.dtype).reshape(type.shape)
+def _unpacked(storage: np.ndarray, type: ArrayType) -> np.ndarray:
+    halves = np.stack([storage & 15, storage >> 4], axis=-1).reshape(-1)[: math.prod(type.shape)]
+    numbers = (halves << 4).view(np.int8) >> 4 if type.dtype == dtypes.i4 else halves
+    return numbers.astype(type.dtype).reshape(type.shape)

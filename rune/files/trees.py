@@ -64,18 +64,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SourceTree:
     """A tree to write: its leaves by name, and its structure."""
 
     sources: Mapping[str, Source]
     treedef: TreeDef
 
-    def snapshot(self) -> Saved:
+    def snapshot(self) -> SourceTree:
         """The tree as it is now: later donations and writes do not affect it.
 
         Cost: a copy of NumPy arrays and of arrays on devices; none of rune's arrays on the CPU.
         """
-        return Saved({name: source.snapshot() for name, source in self.sources.items()}, self.treedef)
+        return SourceTree({name: source.snapshot() for name, source in self.sources.items()}, self.treedef)
 
 
 # --- names --------------------------------------------------------------------------------------
@@ -92,16 +92,16 @@ def _key_text(key: object) -> str:
 
 def _by_name(operation: str, pairs: Sequence[tuple[KeyPath, object]]) -> dict[str, tuple[KeyPath, object]]:
     """Leaves and their paths by name. Errors: ArgumentError for ambiguous or invalid names."""
-    named: dict[str, tuple[KeyPath, object]] = {}
+    leaves: dict[str, tuple[KeyPath, object]] = {}
     for path, leaf in pairs:
         name = name_of(path)
-        if name in named:
-            both = f"{tree.keystr(named[name][0])} and {tree.keystr(path)}"
+        if name in leaves:
+            both = f"{tree.keystr(leaves[name][0])} and {tree.keystr(path)}"
             raise ArgumentError(f"{operation}: cannot tell {both} apart (both are named {name})")
         if name == safetensors.METADATA or "\0" in name or not _is_text(name):
             raise ArgumentError(f"{operation}: cannot name the leaf {tree.keystr(path)} ({name[:60]!r})")
-        named[name] = path, leaf
-    return named
+        leaves[name] = path, leaf
+    return leaves
 
 
 def _is_text(name: str) -> bool:
@@ -126,11 +126,13 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
     return texts
 
 
-def source_tree(values: object) -> Saved:
+def source_tree(values: object) -> SourceTree:
     """The tree, ready to write. Errors: ArgumentError names a leaf that is not an array."""
     pairs, treedef = tree.flatten_with_path(values)
-    named = _by_name("save", pairs)
-    return Saved({name: _source(tree.keystr(path), opened(leaf)) for name, (path, leaf) in named.items()}, treedef)
+    leaves = _by_name("save", pairs)
+    return SourceTree(
+        {name: _source(tree.keystr(path), opened(leaf)) for name, (path, leaf) in leaves.items()}, treedef
+    )
 
 
 def _source(path: str, leaf: object) -> Source:
@@ -142,9 +144,9 @@ def _source(path: str, leaf: object) -> Source:
         raise ArgumentError(f"save: cannot write the leaf {path or 'array'} ({leaf} has no value yet)")
     host = dtypes.native(np.asarray(leaf)) if isinstance(leaf, np.ndarray | np.generic) else None
     if host is None or host.dtype not in dtypes.SHORT or isinstance(leaf, np.ma.MaskedArray):
-        said = type(leaf).__name__ if host is None else f"{type(leaf).__name__} of {host.dtype}"
+        kind = type(leaf).__name__ if host is None else f"{type(leaf).__name__} of {host.dtype}"
         raise ArgumentError(
-            f"save: cannot write the leaf {path or 'array'} ({said})", hint="leaves are arrays and numbers"
+            f"save: cannot write the leaf {path or 'array'} ({kind})", hint="leaves are arrays and numbers"
         )
     return Source(Leaf(ArrayType(host.shape, host.dtype)), lambda: iter([((), host)]), is_mutable=True)
 
@@ -172,20 +174,20 @@ def _readable(path: str, array: Array) -> Callable[[], Blocks]:
     return lambda: ((s.index, s.data.numpy()) for s in array.addressable_shards if s.replica_id == 0)
 
 
-def write(path: Path, saved: Saved, metadata: Mapping[str, str]) -> None:
+def write(path: Path, content: SourceTree, metadata: Mapping[str, str]) -> None:
     """Write a tree to a file that replaces `path` atomically. Errors: OSError."""
     format = suffix("save", path)
-    forms = {name: stored_form(s.leaf.type, NATIVE[format]) for name, s in saved.sources.items()}
-    leaves = {name: s.leaf for name, s in saved.sources.items()}
+    forms = {name: stored_form(s.leaf.type, NATIVE[format]) for name, s in content.sources.items()}
+    leaves = {name: s.leaf for name, s in content.sources.items()}
 
     def texts(sums: Mapping[str, int] | None) -> dict[str, str]:
-        return {**metadata, notes.KEY: notes.written(leaves, forms, saved.treedef, sums)}
+        return {**metadata, notes.KEY: notes.written(leaves, forms, content.treedef, sums)}
 
     with replacing(path) as file:
         if format == ".npz":  # zip archives have their own checksums
-            npz.write(file, ((n, encoded(s.array, npz.NATIVE)) for n, s in saved.sources.items()), texts(None))
+            npz.write(file, ((n, encoded(s.array, npz.NATIVE)) for n, s in content.sources.items()), texts(None))
         else:
-            _write_safetensors(file, saved.sources, forms, texts)
+            _write_safetensors(file, content.sources, forms, texts)
 
 
 def _write_safetensors(
@@ -206,28 +208,30 @@ def _write_array(file: BinaryIO, source: Source, entry: Entry) -> int:
     """Write an array to its place, and seek to its end; returns its checksum."""
     is_divisible = is_stored_by_elements(source.leaf.type.dtype)
     for index, block in source.blocks() if is_divisible else [((), source.array)]:
-        stored = encoded(block, safetensors.NATIVE)
-        if stored.shape == entry.shape:
-            file.write(stored.reshape(-1).view(np.uint8).data)
+        storage = encoded(block, safetensors.NATIVE)
+        if storage.shape == entry.shape:
+            file.write(storage.reshape(-1).view(np.uint8).data)
         else:
-            _write_block(file, entry, index, stored)
+            _write_block(file, entry, index, storage)
     file.seek(entry.start + entry.nbytes)
     return _checksum(file, entry)
 
 
 def _checksum(file: BinaryIO, entry: Entry) -> int:
     """The CRC-32 of a written array, read back from the file."""
+    # Blocks of a sharded array are rows here and there, so no sum can follow the writing.
     if not entry.nbytes:
         return 0
     file.flush()
     return zlib.crc32(np.memmap(file, np.uint8, "r", entry.start, (entry.nbytes,)).data)
 
 
-def _write_block(file: BinaryIO, entry: Entry, index: Block, stored: np.ndarray) -> None:
+def _write_block(file: BinaryIO, entry: Entry, index: Block, storage: np.ndarray) -> None:
     """Write a block to its rows of the array in the file."""
+    # A memory map cannot extend a file, so the file gets its size first.
     file.truncate(max(file.seek(0, os.SEEK_END), entry.start + entry.nbytes))
     place = np.memmap(file, entry.dtype, "r+", entry.start, entry.shape)
-    place[index] = stored
+    place[index] = storage
     place.flush()
 
 
@@ -265,7 +269,9 @@ def _noted(file: File) -> tuple[TreeDef, list[str]]:
     except Unreadable as error:
         raise FileError(f"load: cannot read {file.path} ({error})") from None
     if sorted(names) != sorted(file):
-        raise FileError(f"load: cannot read {file.path} (its note of a tree has other names than its arrays)")
+        raise FileError(
+            f"load: cannot read {file.path} (the names in its note of a tree differ from those of its arrays)"
+        )
     return treedef, names
 
 
@@ -302,37 +308,37 @@ def _under(node: object, part: str) -> object:
 def _as_like(file: File, like: object, part: str | None) -> tuple[TreeDef, list[str]]:
     """The structure of `like`, and the names of its leaves in the file. Errors: ArgumentError."""
     pairs, treedef = tree.flatten_with_path(like)
-    named = _by_name("load", pairs)
+    leaves = _by_name("load", pairs)
     count = len(file)
     if part is not None:
-        named = {f"{part}.{name}" if pair[0] else part: pair for name, pair in named.items()}
+        leaves = {f"{part}.{name}" if pair[0] else part: pair for name, pair in leaves.items()}
         count = sum(_is_in(name, part) for name in file)
-    for name, (path, leaf) in named.items():
-        wanted, saved = _wanted(tree.keystr(path), opened(leaf)), file.leaves.get(name)
-        if saved is None:
-            raise ArgumentError(f"load: cannot find the leaf {name} in {file.path} ({_some(file, named)})")
-        if (saved.type.strong(), saved.is_number) != (wanted.type.strong(), wanted.is_number):
-            raise ArgumentError(f"load: cannot read the leaf {name} as {wanted} ({file.path} has {saved})")
-    if len(named) != count:
-        more = [name for name in file if name not in named and (part is None or _is_in(name, part))]
+    for name, (path, leaf) in leaves.items():
+        like_leaf, file_leaf = _required_leaf(tree.keystr(path), opened(leaf)), file.leaves.get(name)
+        if file_leaf is None:
+            raise ArgumentError(f"load: cannot find the leaf {name} in {file.path} ({_some(file, leaves)})")
+        if (file_leaf.type.strong(), file_leaf.is_number) != (like_leaf.type.strong(), like_leaf.is_number):
+            raise ArgumentError(f"load: cannot read the leaf {name} as {like_leaf} ({file.path} has {file_leaf})")
+    if len(leaves) != count:
+        more = [name for name in file if name not in leaves and (part is None or _is_in(name, part))]
         raise ArgumentError(
             f"load: cannot read {file.path} as {shown(treedef)} (it has more: {_some(more)})",
-            hint="rune.files.open(path)[name] reads an array alone",
+            hint="rune.files.open(path)[name] reads a single array",
         )
-    return treedef, [*named]
+    return treedef, [*leaves]
 
 
 def _is_in(name: str, part: str) -> bool:
     return name == part or name.startswith(f"{part}.")
 
 
-def _some(names: Iterable[str], named: Collection[str] = ()) -> str:
+def _some(names: Iterable[str], tree_names: Collection[str] = ()) -> str:
     """A few names in a file, starting with those that the tree lacks."""
-    names = sorted(names, key=lambda name: name in named)
+    names = sorted(names, key=lambda name: name in tree_names)
     return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "") or "it has no leaf"
 
 
-def _wanted(path: str, leaf: object) -> Leaf:
+def _required_leaf(path: str, leaf: object) -> Leaf:
     """The leaf that `like` requires. Errors: ArgumentError if it has no shape and dtype."""
     number = NUMBERS.get(type(leaf))
     if number is not None:

@@ -39,8 +39,8 @@ def alike(name: str, *xs: ArrayLike) -> list[Array]:
     operands = [value(name, x) for x in xs]
     types = [type_of(x) for x in operands]
     strong = {t.dtype for t in types if not t.weak} or {t.dtype for t in types}
-    mixed = len(strong) > 1 or len({_kind(t.dtype) for t in types}) > 1
-    if mixed:
+    is_mixed = len(strong) > 1 or len({_kind(t.dtype) for t in types}) > 1
+    if is_mixed:
         raise DtypeError(
             f"{name}: cannot mix dtypes ({', '.join(map(str, types))})",
             hint="functions of rune.lax do not promote; those of rune.numpy do",

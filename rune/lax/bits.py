@@ -24,9 +24,9 @@ clz = unary(ROWS["clz"])
 shift_left = binary(ROWS["shift_left"])
 
 
-def _as_unsigned(x: Array, signed: bool) -> Array:
+def _as_words(x: Array, is_signed: bool) -> Array:
     dtype = type_of(x).dtype
-    kind = "int" if signed else "uint"
+    kind = "int" if is_signed else "uint"
     return ops.bitcast(x, dtype=np.dtype(f"{kind}{bit_width(dtype)}"))
 
 
@@ -35,8 +35,8 @@ def _shift_right(x: Array, y: Array, arithmetic: bool) -> Array:
     dtype = type_of(x).dtype
     if (dtype in dtypes.SIGNED) == arithmetic:
         return ops.shr(x, y)
-    shifted = ops.shr(_as_unsigned(x, arithmetic), _as_unsigned(y, arithmetic))
-    return ops.bitcast(shifted, dtype=dtype)
+    result = ops.shr(_as_words(x, arithmetic), _as_words(y, arithmetic))
+    return ops.bitcast(result, dtype=dtype)
 
 
 shift_right_arithmetic = binary(

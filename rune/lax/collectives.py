@@ -71,8 +71,8 @@ def axis_index(axis_name: Name) -> Any:
     number = None
     for name in _names(axis_name):
         size = size_of(name)
-        here = ops.axis_index(axis_name=name)
-        number = here if number is None else number * size + here
+        position = ops.axis_index(axis_name=name)
+        number = position if number is None else number * size + position
     return number
 
 
@@ -227,7 +227,7 @@ def all_gather(
         x = rnp.asarray(x)
         x_type = type_of(x)
         place = normalised_axis("all_gather", axis, x_type if tiled else _longer(x_type))
-        for name in reversed(names):
+        for name in reversed(names):  # the first name is gathered last, hence varies slowest
             size = lanes if group else size_of(name)
             x = ops.all_gather(x, axis=place, lanes=size, axis_name=name, **group)
         if not tiled:
@@ -277,12 +277,12 @@ def psum_scatter(
     return tree.map(one, x)
 
 
-def _parts(operation: str, x: Array, axis: int, lanes: Size, tiled: bool) -> Array:
-    """`x` with one part per lane along an axis; an axis of shares if `tiled`."""
+def _parts(operation: str, x: Array, axis: int, lanes: Size, is_tiled: bool) -> Array:
+    """`x` with an axis of one part for each lane; if tiled, an axis of their shares follows it."""
     shape = type_of(x).shape
-    if tiled and shape[axis] % lanes == 0:
+    if is_tiled and shape[axis] % lanes == 0:
         return rnp.reshape(x, (*shape[:axis], lanes, shape[axis] // lanes, *shape[axis + 1 :]))
-    if tiled:
+    if is_tiled:
         raise ShapeError(
             f"{operation}: cannot share axis {axis} of {type_of(x)} between {lanes} lanes "
             f"({shape[axis]} is not a multiple of {lanes})"

@@ -127,9 +127,9 @@ def pads_of(
     return pairs  # type: ignore[return-value]
 
 
-def ints(name: str, what: str, values: Sequence[int] | None, rank: int) -> Ints:
-    entries = [1] * rank if values is None else listed(name, what, values)
-    numbers = tuple(static_int(name, what, v) for v in entries)
+def ints(name: str, parameter: str, values: Sequence[int] | None, rank: int) -> Ints:
+    entries = [1] * rank if values is None else listed(name, parameter, values)
+    numbers = tuple(static_int(name, parameter, v) for v in entries)
     if len(numbers) != rank or any(value < 1 for value in numbers):
-        raise ArgumentError(f"{name}: cannot use {what} {numbers} for {rank} axes (one each, at least 1)")
+        raise ArgumentError(f"{name}: cannot use {parameter} {numbers} for {rank} axes (one each, at least 1)")
     return numbers

@@ -29,10 +29,10 @@ Pads = Sequence[tuple[Size, Size]]
 # --- convolutions -----------------------------------------------------------------------------
 
 
-def _operands(lhs: ArrayLike, rhs: ArrayLike, preferred: DTypeLike | None) -> tuple[Array, Array]:
+def _operands(lhs: ArrayLike, rhs: ArrayLike, element_type: DTypeLike | None) -> tuple[Array, Array]:
     """Both operands in the dtype of the result, or in the wider `preferred` one."""
     lhs, rhs = rnp.asarray(lhs), rnp.asarray(rhs)
-    dtype = rnp.result_type(lhs, rhs) if preferred is None else dtypes.as_dtype(preferred)
+    dtype = rnp.result_type(lhs, rhs) if element_type is None else dtypes.as_dtype(element_type)
     return rnp.astype(lhs, dtype), rnp.astype(rhs, dtype)
 
 
@@ -79,9 +79,8 @@ def conv_general_dilated(
     window = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_gaps, strict=True)]
     if isinstance(padding, str) and padding.upper() != "VALID" and any(d != 1 for d in lhs_gaps):
         raise ArgumentError(
-            f"{name}: cannot pad by {padding!r} with lhs_dilation {lhs_gaps} (the words do not say "
-            "which output is meant)",
-            hint="conv_transpose, or pairs of numbers",
+            f"{name}: cannot pad by {padding!r} with lhs_dilation {lhs_gaps} (the size of the output is ambiguous)",
+            hint="use conv_transpose, or pairs of numbers",
         )
     return ops.conv_general_dilated(
         lhs,

@@ -29,10 +29,10 @@ def _starts(name: str, x: ArrayLike, start_indices: object, negative: bool | Seq
     indices = listed(name, "start_indices", start_indices)
     if len(indices) != type.ndim:
         raise ShapeError(f"{name}: cannot start in {type} at {len(indices)} indices (one per axis)")
-    allowed = [negative] * type.ndim if isinstance(negative, bool) else list(negative)
-    if len(allowed) != type.ndim:
-        raise ArgumentError(f"{name}: cannot use {len(allowed)} of allow_negative_indices for {type} (one per axis)")
-    starts = zip(indices, type.shape, allowed, strict=True)
+    flags = [negative] * type.ndim if isinstance(negative, bool) else list(negative)
+    if len(flags) != type.ndim:
+        raise ArgumentError(f"{name}: cannot use {len(flags)} of allow_negative_indices for {type} (one per axis)")
+    starts = zip(indices, type.shape, flags, strict=True)
     return [(from_end if back else signed)(value(name, s), d) for s, d, back in starts]
 
 
@@ -130,8 +130,8 @@ def dynamic_index_in_dim(
     >>> lax.dynamic_index_in_dim(rnp.arange(5), 2, keepdims=False)
     Array(2, i32[], cpu:0)
     """
-    picked = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
-    return picked if keepdims else squeeze(picked, (axis,))
+    window = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return window if keepdims else squeeze(window, (axis,))
 
 
 def dynamic_update_slice_in_dim(

@@ -142,10 +142,11 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
         raise ArgumentError(f"round: cannot round by {rounding_method!r} (a lax.RoundingMethod required)")
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return ops.round(number)
-    truncated = ops.trunc(number)
-    is_half = ops.ge(ops.abs(ops.sub(number, truncated)), constant(0.5, number))
-    away = ops.copysign(ops.select(is_half, constant(1, number), constant(0, number)), number)
-    return ops.add(truncated, away)
+    # Not trunc(x + 1/2), in which 0.49999997 + 0.5 rounds up to 1.
+    whole_part = ops.trunc(number)
+    is_half = ops.ge(ops.abs(ops.sub(number, whole_part)), constant(0.5, number))
+    step = ops.copysign(ops.select(is_half, constant(1, number), constant(0, number)), number)
+    return ops.add(whole_part, step)
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
@@ -161,8 +162,8 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """
     low, operand, high = alike("clamp", min, x, max)
     inside = ops.logical_and(ops.gt(operand, low), ops.lt(operand, high))
-    clamped = ops.min(ops.max(ops.stop_gradient(operand), low), high)
-    return ops.select(inside, operand, clamped)
+    constant_result = ops.min(ops.max(ops.stop_gradient(operand), low), high)
+    return ops.select(inside, operand, constant_result)
 
 
 # --- comparisons and selection ----------------------------------------------------------------
@@ -213,10 +214,10 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
         if len(options) > 2:
             raise ArgumentError(f"select_n: cannot choose among {len(options)} cases by a bool (two)")
         return ops.select(number, options[-1], options[0])
-    chosen = options[-1]
+    result = options[-1]
     for k in range(len(options) - 2, -1, -1):
-        chosen = ops.select(ops.le(number, constant(k, number)), options[k], chosen)
-    return chosen
+        result = ops.select(ops.le(number, constant(k, number)), options[k], result)
+    return result
 
 
 # --- complex numbers --------------------------------------------------------------------------

@@ -52,9 +52,9 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> A
     if kind == "rfft" and type_of(x).dtype not in dtypes.INEXACT:
         x = ops.cast(x, dtypes.f32)
     odd = kind == "irfft" and lengths[-1] % 2 == 1
-    held = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "irfft" else lengths
-    if shape[len(shape) - count :] != held:
-        raise ShapeError(f"fft: cannot transform {type_of(x)} (its last axes should be {held})")
+    sizes = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "irfft" else lengths
+    if shape[len(shape) - count :] != sizes:
+        raise ShapeError(f"fft: cannot transform {type_of(x)} (its last axes should be {sizes})")
     return ops.fft(x, kind=kind, axes=tuple(range(len(shape) - count, len(shape))), odd=odd)
 
 

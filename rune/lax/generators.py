@@ -64,25 +64,24 @@ def rng_bit_generator(
     >>> state.tolist(), bits.tolist()
     ([1, 2, 4, 4], [512747620, 1298009047, 1267190206])
     """
-    wanted = dtypes.as_dtype(dtype)
-    if wanted not in (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64):
+    bit_dtype = dtypes.as_dtype(dtype)
+    if bit_dtype not in (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64):
         raise DtypeError(
-            f"rng_bit_generator: cannot draw bits as {dtypes.short(wanted)} (u8, u16, u32 or u64 required)"
+            f"rng_bit_generator: cannot draw bits as {dtypes.short(bit_dtype)} (u8, u16, u32 or u64 required)"
         )
     state = value("rng_bit_generator", key)
     words = _words_of(state)
     sizes = [*map(int, shape)]
-    is_wide = wanted == dtypes.u64
+    is_wide = bit_dtype == dtypes.u64
     is_philox = RandomAlgorithm(algorithm) != RandomAlgorithm.RNG_THREE_FRY
-    per_block = 4 if is_philox else 1 if is_wide else 2
-    count = prod(sizes) * (2 if is_wide and is_philox else 1)
-    blocks = -(-count // per_block)
+    count = prod(sizes) * (2 if is_wide else 1)  # of words; as in JAX, 8 or 16 bits use up a whole word
+    blocks = -(-count // (4 if is_philox else 2))
     block = _philox_blocks if is_philox else _threefry_blocks
-    drawn = stack(block(words, blocks), -1)
+    block_words = stack(block(words, blocks), -1)
     if is_wide:
-        bits = bitcast_convert_type(drawn.reshape(-1, 2), wanted)[: prod(sizes)]
+        bits = bitcast_convert_type(block_words.reshape(-1, 2), bit_dtype)[: prod(sizes)]
     else:
-        bits = drawn.ravel()[:count].astype(wanted)
+        bits = block_words.ravel()[:count].astype(bit_dtype)
     new = stack([*words[:2], *_advanced(words[2:], full((), blocks, dtypes.u32))])
     if state.dtype == dtypes.u64:
         new = bitcast_convert_type(new.reshape(2, 2), dtypes.u64)

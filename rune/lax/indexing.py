@@ -118,13 +118,13 @@ _TEXT = """{doc}
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> x, at = rnp.array([1.0, 2.0, 3.0]), rnp.array([[2], [0]])
     >>> lax.{name}(x, at, rnp.array([5.0, 2.0]), numbers)
-    Array({shown}, f32[3], cpu:0)
+    Array({result}, f32[3], cpu:0)
     """
 
 
-def _documented(name: str, write: Callable[..., Array], doc: str, shown: str) -> Callable[..., Array]:
+def _documented(name: str, write: Callable[..., Array], doc: str, result: str) -> Callable[..., Array]:
     function = _scatter(name, write)
-    function.__doc__ = _TEXT.format(name=name, doc=doc, shown=shown)
+    function.__doc__ = _TEXT.format(name=name, doc=doc, result=result)
     return function
 
 
@@ -181,6 +181,7 @@ def scatter_apply(
     """
     x = value("scatter_apply", operand)
     shape = shape_of("scatter_apply", update_shape)
+    # How many windows cover each element, hence how many times `func` applies to it.
     count = scatter_add(
         ops.fit(np.int32(0), type_of(x).shape),
         scatter_indices,
@@ -191,8 +192,8 @@ def scatter_apply(
     most = ops.reduce_max(count, axes=tuple(range(type_of(count).ndim)))
 
     def step(state: tuple[Any, Any]) -> tuple[Array, Array]:
-        done, total = state
-        return done + 1, ops.select(ops.gt(count, done), func(total), total)
+        rounds, total = state
+        return rounds + 1, ops.select(ops.gt(count, rounds), func(total), total)
 
     if unique_indices:
         return step((np.int32(0), x))[1]
@@ -222,6 +223,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     sizes = tuple(1 if a in places else d for a, d in enumerate(type_of(x).shape))
     offset = tuple(range(1, type_of(x).ndim - len(places) + 1))
     numbers = GatherDimensionNumbers(offset, tuple(sorted(places)), places)
+    # After the modulo every position is in range, so the mode makes no difference.
     return gather(x, ops.concatenate(*vectors, axis=1), numbers, sizes, mode="clip")
 
 

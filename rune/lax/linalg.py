@@ -97,16 +97,16 @@ def _rotated(r: Array, w: Array) -> Array:
     def step(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         r, w = carry
         k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
-        here = ops.reduce_sum(keep(ops.eq(row, k), r), axes=(0,))
-        head, other = (ops.reduce_sum(keep(ops.eq(column, k), x), axes=(0,)) for x in (here, w))
+        pivot_row = ops.reduce_sum(keep(ops.eq(row, k), r), axes=(0,))
+        head, other = (ops.reduce_sum(keep(ops.eq(column, k), x), axes=(0,)) for x in (pivot_row, w))
         length = ops.sqrt(ops.add(ops.mul(head, head), ops.mul(other, other)))
         is_zero = ops.eq(length, number(0, length))
         safe = ops.select(is_zero, number(1, length), length)
         cosine = ops.select(is_zero, number(1, length), ops.div(head, safe))
         sine = ops.div(other, safe)
-        turned = ops.add(ops.mul(cosine, here), ops.mul(sine, w))
-        remainder = ops.sub(ops.mul(cosine, w), ops.mul(sine, here))
-        rows_of = ops.broadcast(turned, shape=(n, n), axes=(1,))
+        new_row = ops.add(ops.mul(cosine, pivot_row), ops.mul(sine, w))
+        remainder = ops.sub(ops.mul(cosine, w), ops.mul(sine, pivot_row))
+        rows_of = ops.broadcast(new_row, shape=(n, n), axes=(1,))
         return ops.select(ops.eq(row, k), rows_of, r), remainder
 
     triangle, _ = fori_loop(0, n, step, (r, w))
@@ -177,8 +177,8 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> t
     a = value("qr", x)
     if not pivoting:
         return tuple(ops.linalg.qr(a, full_matrices=full_matrices))
-    packed, taus, order = ops.linalg.geqp3(a)
-    return *reflected(packed, taus, full_matrices=full_matrices), order
+    factors, taus, order = ops.linalg.geqp3(a)
+    return *reflected(factors, taus, full_matrices=full_matrices), order
 
 
 def geqrf(a: ArrayLike) -> tuple[Array, Array]:
@@ -195,8 +195,8 @@ def geqrf(a: ArrayLike) -> tuple[Array, Array]:
     >>> [x.shape for x in lax.linalg.geqrf(rnp.ones((3, 2)))]
     [(3, 2), (2,)]
     """
-    packed, taus = ops.linalg.geqrf(value("geqrf", a))
-    return packed, taus
+    factors, taus = ops.linalg.geqrf(value("geqrf", a))
+    return factors, taus
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -210,8 +210,8 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
-    >>> packed, taus = lax.linalg.geqrf(rnp.ones((3, 2)))
-    >>> lax.linalg.householder_product(packed, taus).shape
+    >>> factors, taus = lax.linalg.geqrf(rnp.ones((3, 2)))
+    >>> lax.linalg.householder_product(factors, taus).shape
     (3, 2)
     """
     name = "householder_product"
@@ -228,8 +228,8 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
 
     >>> import rune.numpy as rnp
     >>> from rune import lax
-    >>> packed, taus = lax.linalg.geqrf(rnp.array([[3.0], [4.0]]))
-    >>> lax.linalg.ormqr(packed, taus, rnp.array([[3.0], [4.0]]), transpose=True).round(4)
+    >>> factors, taus = lax.linalg.geqrf(rnp.array([[3.0], [4.0]]))
+    >>> lax.linalg.ormqr(factors, taus, rnp.array([[3.0], [4.0]]), transpose=True).round(4)
     Array([[-5.],
            [ 0.]], f32[2,1], cpu:0)
     """

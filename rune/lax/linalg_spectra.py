@@ -227,7 +227,8 @@ def schur(
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """The Hessenberg form with the vectors of its reflections below it, and their taus.
 
-    `householder_product(packed[1:, :-1], taus)` is Q without its first row and column.
+    For the results form and taus, `householder_product(form[1:, :-1], taus)` is Q without its first
+    row and column.
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N-1].
     Errors: ShapeError for matrices that are not square.
     Derivative: infinite or NaN where the subdiagonal has a zero.
@@ -238,8 +239,8 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     >>> lax.linalg.hessenberg(rnp.array([[1.0, 2.0], [3.0, 4.0]]))[1]
     Array([0.], f32[1], cpu:0)
     """
-    packed, taus = ops.linalg.hessenberg(value("hessenberg", a))
-    return packed, taus
+    form, taus = ops.linalg.hessenberg(value("hessenberg", a))
+    return form, taus
 
 
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
@@ -256,8 +257,8 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     >>> lax.linalg.tridiagonal(rnp.array([[1.0, 2.0], [2.0, 4.0]]))[1:3]
     (Array([1., 4.], f32[2], cpu:0), Array([2.], f32[1], cpu:0))
     """
-    packed, d, e, taus = ops.linalg.tridiagonal(value("tridiagonal", a), lower=bool(lower))
-    return packed, d, e, taus
+    form, d, e, taus = ops.linalg.tridiagonal(value("tridiagonal", a), lower=bool(lower))
+    return form, d, e, taus
 
 
 # --- polar decomposition by iteration ---------------------------------------------------------
@@ -297,9 +298,9 @@ def qdwh(
         raise DtypeError(f"qdwh: cannot take {a_type} (f32, f64, c64 or c128 required)")
     real = real_dtype(a_type.dtype)
     unit = float(np.finfo(real).eps) if eps is None else eps
-    u, steps, converged = _halley(a, 10 if max_iterations is None else max_iterations, unit, real)
+    u, steps, has_converged = _halley(a, 10 if max_iterations is None else max_iterations, unit, real)
     h = matmul(adjoint(u), a)
-    return u, ops.mul(ops.add(h, adjoint(h)), number(0.5, h)), steps, converged
+    return u, ops.mul(ops.add(h, adjoint(h)), number(0.5, h)), steps, has_converged
 
 
 def _length(a: ArrayLike) -> Array:
@@ -352,8 +353,8 @@ def _step(u: ArrayLike, a: Array, b: Array, c: Array) -> Array:
     """b/c U + (a - b/c) Q₁ Q₂ᴴ / √c, with the QR factorisation of √c U over 1."""
     n = type_of(u).shape[1]
     root = ops.sqrt(c)
-    stacked = ops.concatenate(ops.mul(u, root), eye((n, n), type_of(u).dtype), axis=0)
-    q, _ = ops.linalg.qr(stacked, full_matrices=False)
+    block = ops.concatenate(ops.mul(u, root), eye((n, n), type_of(u).dtype), axis=0)
+    q, _ = ops.linalg.qr(block, full_matrices=False)
     m = type_of(u).shape[0]
     product = matmul(part(q, 0, 0, m), adjoint(part(q, 0, m, m + n)))
     ratio = ops.div(b, c)

@@ -68,10 +68,10 @@ def broadcast_in_dim(
     if tuple(sorted(axes)) != axes:
         order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
         x, axes, sizes = conventions.transpose(x, order), tuple(sorted(axes)), tuple(sizes[k] for k in order)
-    unstretched = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
-    if len(unstretched) < len(sizes):
-        x = ops.reshape(x, shape=tuple(sizes[k] for k in unstretched))
-    return laid_out(ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in unstretched)), out_sharding)
+    equal_axes = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
+    if len(equal_axes) < len(sizes):
+        x = ops.reshape(x, shape=tuple(sizes[k] for k in equal_axes))
+    return laid_out(ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in equal_axes)), out_sharding)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
@@ -318,8 +318,8 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     at = _from_front(static_size("index_in_dim", "an index", index), size)
     if not 0 <= at < size:
         raise ShapeError(f"index_in_dim: cannot take {index} of {type_of(x)} (axis {place})")
-    picked = slice_in_dim(x, at, at + 1, axis=place)
-    return picked if keepdims else squeeze(picked, (place,))
+    window = slice_in_dim(x, at, at + 1, axis=place)
+    return window if keepdims else squeeze(window, (place,))
 
 
 def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:

@@ -114,10 +114,10 @@ def dot_general(
         (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),
     )
     joint, wide = _dtypes_of_product(type_of(a).dtype, type_of(b).dtype)
-    wanted = joint if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
-    dtypes.require_whole("dot_general", wide, wanted)
-    wide = wanted if wanted.itemsize > wide.itemsize else wide
-    return laid_out(ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted), out_sharding)
+    result_dtype = joint if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
+    dtypes.require_whole("dot_general", wide, result_dtype)
+    wide = result_dtype if result_dtype.itemsize > wide.itemsize else wide
+    return laid_out(ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), result_dtype), out_sharding)
 
 
 def _dtypes_of_product(a: np.dtype, b: np.dtype) -> tuple[np.dtype, np.dtype]:

@@ -63,8 +63,8 @@ def ragged_dot(
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
-    >>> both = rnp.array([[[1.0]], [[10.0]]])
-    >>> lax.ragged_dot(rnp.ones((3, 1)), both, rnp.array([2, 1]))[:, 0]
+    >>> matrices = rnp.array([[[1.0]], [[10.0]]])
+    >>> lax.ragged_dot(rnp.ones((3, 1)), matrices, rnp.array([2, 1]))[:, 0]
     Array([ 1.,  1., 10.], f32[3], cpu:0)
     """
     _require_all_groups("ragged_dot", group_offset)
@@ -127,11 +127,12 @@ def ragged_dot_general(
     if type_of(sizes).ndim != 1:
         raise ShapeError(f"{name}: cannot use group sizes {type_of(sizes)} ([groups] required)")
     rows = _by_group(a, sizes, axis)
-    shifted = [k + 1 for k in ca]
+    contraction = [k + 1 for k in ca]  # the axis of groups comes before those of lhs
     if axis not in ca:
-        numbers = (((0, *shifted), (*groups, *cb)), ([k + 1 for k in ba], bb))
+        # An element belongs to one group, so the sum over groups has one term that is not zero.
+        numbers = (((0, *contraction), (*groups, *cb)), ([k + 1 for k in ba], bb))
         return laid_out(dot_general(rows, b, numbers, *how), out_sharding)
-    product = dot_general(rows, b, ((shifted, cb), ([k + 1 for k in ba], bb)), *how)
+    product = dot_general(rows, b, ((contraction, cb), ([k + 1 for k in ba], bb)), *how)
     return laid_out(ops.movement.move_axis(product, len(ba), 0), out_sharding)
 
 
@@ -143,17 +144,17 @@ def _require_all_groups(name: str, group_offset: object) -> None:
 def _ragged_axes(numbers: RaggedDotDimensionNumbers, lhs: ArrayType) -> tuple[int, tuple[int, ...]]:
     """The ragged axis of lhs, and the group axis of rhs, or an empty tuple."""
     (ca, _), (ba, _) = numbers.dot_dimension_numbers
-    ragged, groups = tuple(numbers.lhs_ragged_dimensions), tuple(numbers.rhs_group_dimensions)
-    if len(ragged) != 1 or not 0 <= ragged[0] < lhs.ndim:
+    ragged_axes, groups = tuple(numbers.lhs_ragged_dimensions), tuple(numbers.rhs_group_dimensions)
+    if len(ragged_axes) != 1 or not 0 <= ragged_axes[0] < lhs.ndim:
         raise ArgumentError(
-            f"ragged_dot_general: cannot use lhs_ragged_dimensions={ragged} (one axis of {lhs} required)"
+            f"ragged_dot_general: cannot use lhs_ragged_dimensions={ragged_axes} (one axis of {lhs} required)"
         )
-    count = 0 if ragged[0] in (*ca, *ba) else 1  # rhs has groups of its own unless lhs sums over them
+    count = 0 if ragged_axes[0] in (*ca, *ba) else 1  # rhs has groups of its own unless lhs sums over them
     if len(groups) != count:
         raise ArgumentError(
             f"ragged_dot_general: cannot use rhs_group_dimensions={groups} ({'one axis' if count else '()'} required)"
         )
-    return ragged[0], groups
+    return ragged_axes[0], groups
 
 
 def _by_group(a: Array, sizes: Array, axis: int) -> Array:
@@ -166,6 +167,7 @@ def _by_group(a: Array, sizes: Array, axis: int) -> Array:
     first = ops.broadcast(ops.sub(ends, sizes), shape=shape, axes=(0,))
     inside = ops.logical_and(ops.ge(place, first), ops.lt(place, last))
     spread = (count, *ta.shape)
+    # Selected, not multiplied by 0 or 1: 0 times an infinity is NaN.
     return ops.select(
         ops.broadcast(inside, shape=spread, axes=(0, axis + 1)),
         ops.broadcast(a, shape=spread, axes=tuple(range(1, ta.ndim + 1))),
@@ -201,8 +203,8 @@ def scaled_dot(
     """
     a, b = _scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale)
     numbers = (((1,), (0,)), ((), ())) if dimension_numbers is None else dimension_numbers
-    wanted = dtypes.bf16 if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
-    return ops.cast(dot_general(a, b, numbers), wanted)
+    result_dtype = dtypes.bf16 if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
+    return ops.cast(dot_general(a, b, numbers), result_dtype)
 
 
 def _scaled(x: ArrayLike, scale: ArrayLike | None) -> Array:

@@ -28,24 +28,24 @@ _TEXT = """{doc}
     Shapes: [*S] -> [*S] without the axes, which count from the front or the end.
     Types:  that of `operand`.
     Errors: ArgumentError if an argument is not an array or the axes are not a tuple; AxisError for
-            one that is out of range; DtypeError for {refused}.
+            one that is out of range; DtypeError for {rejects}.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.{name}(rnp.array({example}), (1,))
-    {shown}
+    {result}
     """
 
 T = TypeVar("T")  # an array, or a tree of arrays
 
 
-def _reduction(name: str, primitive: Callable[..., Array], doc: str, example: str, shown: str, refused: str) -> Any:
+def _reduction(name: str, primitive: Callable[..., Array], doc: str, example: str, result: str, rejects: str) -> Any:
     def function(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Sharding | None = None) -> Array:
         x = value(name, operand)
         return laid_out(primitive(x, axes=given_axes(name, x, axes)), out_sharding)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _TEXT.format(name=name, doc=doc, example=example, shown=shown, refused=refused)
+    function.__doc__ = _TEXT.format(name=name, doc=doc, example=example, result=result, rejects=rejects)
     return function
 
 
@@ -150,8 +150,8 @@ def _rows(x: Array, axes: tuple[int, ...]) -> Array:
     """The reduced axes merged into one, in front."""
     shape = type_of(x).shape
     other_axes = tuple(a for a in range(len(shape)) if a not in axes)
-    transposed = transpose(x, (*axes, *other_axes))
-    return reshape(transposed, (product(shape[a] for a in axes), *(shape[a] for a in other_axes)))
+    reduced_first = transpose(x, (*axes, *other_axes))
+    return reshape(reduced_first, (product(shape[a] for a in axes), *(shape[a] for a in other_axes)))
 
 
 def _over_arrays(computation: Callable[..., Array], treedef: TreeDef) -> Callable[..., list[Array]]:
@@ -178,14 +178,14 @@ def _folded(combine: Callable[..., list[Array]], rows: list[Array], starts: list
     count = type_of(rows[0]).shape[0]
     while count > 1:
         half = count // 2
-        merged = combine([x[:half] for x in rows], [x[half : 2 * half] for x in rows])
+        pairs = combine([x[:half] for x in rows], [x[half : 2 * half] for x in rows])
         remainder = [x[2 * half :] for x in rows]
-        rows = [ops.concatenate(m, r, axis=0) for m, r in zip(merged, remainder, strict=True)]
+        rows = [ops.concatenate(m, r, axis=0) for m, r in zip(pairs, remainder, strict=True)]
         count -= half
     return combine(initial, [x[0] for x in rows]) if count else initial
 
 
-def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..., Array]:
+def _arg(name: str, primitive: Primitive, which: str, result: str) -> Callable[..., Array]:
     def function(operand: Array, axis: int, index_dtype: DTypeLike) -> Array:
         x = value(name, operand)
         (place,) = given_axes(name, x, (axis,))
@@ -201,7 +201,7 @@ def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.{name}(rnp.array([1.0, 3.0, 0.0]), 0, "i32")
-    Array({shown}, i32[], cpu:0)
+    Array({result}, i32[], cpu:0)
     """
     return function
 
@@ -213,23 +213,23 @@ argmin = _arg("argmin", ops.argmin, "least", "2")
 # --- cumulative -------------------------------------------------------------------------------
 
 
-def _cumulative(name: str, primitive: Primitive, what: str, shown: str, refused: str) -> Callable[..., Array]:
+def _cumulative(name: str, primitive: Primitive, quantity: str, result: str, rejects: str) -> Callable[..., Array]:
     def function(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
         x = value(name, operand)
         (place,) = given_axes(name, x, (axis,))
         return primitive(x, axis=place, reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""The {what} of all elements up to each one; `reverse`: from each one on.
+    function.__doc__ = f"""The {quantity} of all elements up to each one; `reverse`: from each one on.
 
     Shapes: any, unchanged. Types: that of `operand`.
     Errors: ArgumentError if an argument is not an array; AxisError for an axis out of range;
-            DtypeError for {refused}.
+            DtypeError for {rejects}.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
     >>> lax.{name}(rnp.array([1.0, 3.0, 2.0]))
-    Array({shown}, f32[3], cpu:0)
+    Array({result}, f32[3], cpu:0)
     """
     return function
 

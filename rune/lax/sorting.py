@@ -45,8 +45,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     for x in arrays:
         row, at = o.along_last("sort", value("sort", x), dimension)
         rows.append(row)
-    ordered = tuple(o.back(x, at) for x in ops.sort(*rows, num_keys=num_keys))
-    return ordered[0] if is_one else ordered
+    results = tuple(o.back(x, at) for x in ops.sort(*rows, num_keys=num_keys))
+    return results[0] if is_one else results
 
 
 def sort_key_val(
@@ -62,8 +62,8 @@ def sort_key_val(
     >>> lax.sort_key_val(rnp.array([2, 1]), rnp.array([5.0, 7.0]))[1]
     Array([7., 5.], f32[2], cpu:0)
     """
-    ordered, permuted = sort((keys, values), dimension, is_stable)
-    return ordered, permuted
+    sorted_keys, sorted_values = sort((keys, values), dimension, is_stable)
+    return sorted_keys, sorted_values
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
@@ -133,8 +133,9 @@ def approx_min_k(
         raise ArgumentError(
             f"approx_min_k: cannot take {count} of {size} elements ({type_of(operand)}, axis {reduction_dimension})"
         )
-    ordered = ops.sort(rows, positions_like(rows), num_keys=1)
-    first, second = (o.back(_first(x, count), at) for x in ordered)
+    # Not top_k of negated elements: the negative of the least integer is itself.
+    results = ops.sort(rows, positions_like(rows), num_keys=1)
+    first, second = (o.back(_first(x, count), at) for x in results)
     return first, second
 
 
@@ -147,6 +148,6 @@ def _first(x: Array, count: int) -> Array:
 def _require_aggregate(name: str, aggregate: bool) -> None:
     if not aggregate:
         raise ArgumentError(
-            f"{name}: cannot leave parts apart (aggregate_to_topk=False)",
+            f"{name}: cannot return the largest elements by parts (aggregate_to_topk=False)",
             hint="the number of parts depends on JAX's hardware",
         )

@@ -18,14 +18,14 @@ from rune.typing import ArrayLike
 
 
 def _special(
-    name: str, rule: Callable[..., Array], doc: str, call: str, shown: str, operands: str = "x"
+    name: str, rule: Callable[..., Array], doc: str, call: str, result: str, operands: str = "x"
 ) -> Callable[..., Array]:
     names = operands.split()
 
-    def function(*xs: ArrayLike, **named: object) -> Array:
-        arguments = [*xs, *(named.pop(n) for n in names[len(xs) :] if n in named)]
-        if named:
-            raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
+    def function(*xs: ArrayLike, **keywords: object) -> Array:
+        arguments = [*xs, *(keywords.pop(n) for n in names[len(xs) :] if n in keywords)]
+        if keywords:
+            raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(keywords))!r}")
         if len(arguments) != len(names):
             raise ArgumentError(f"{name}: cannot take {len(arguments)} operands ({len(names)} required: {operands})")
         return rule(*alike(name, *arguments))
@@ -33,32 +33,32 @@ def _special(
     function.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=ArrayLike) for n in names], return_annotation=Array
     )
-    return docstrings.documented(function, name, doc, docstrings.alike(FLOATS), f"lax.{name}({call})", shown)
+    return docstrings.documented(function, name, doc, docstrings.alike(FLOATS), f"lax.{name}({call})", result)
 
 
-def _shown(number: str, dtype: str) -> str:
+def _result(number: str, dtype: str) -> str:
     return f"Array({number}, {dtype}[], cpu:0)"
 
 
-lgamma = _special("lgamma", special.gammaln, "log |Γ(x)|.", "3.0", _shown("0.6931473", "f32*"))
-digamma = _special("digamma", special.digamma, "The derivative of log Γ(x).", "1.0", _shown("-0.5772157", "f32*"))
+lgamma = _special("lgamma", special.gammaln, "log |Γ(x)|.", "3.0", _result("0.6931473", "f32*"))
+digamma = _special("digamma", special.digamma, "The derivative of log Γ(x).", "1.0", _result("-0.5772157", "f32*"))
 polygamma = _special(
     "polygamma",
     special.polygamma,
     "The m-th derivative of digamma, for (m, x).",
     "1.0, 1.0",
-    _shown("1.644934", "f32*"),
+    _result("1.644934", "f32*"),
     "m x",
 )
 zeta = _special(
-    "zeta", special.zeta, "The sum of (q + k)⁻ˣ, for (x, q).", "2.0, 1.0", _shown("1.644934", "f32*"), "x q"
+    "zeta", special.zeta, "The sum of (q + k)⁻ˣ, for (x, q).", "2.0, 1.0", _result("1.644934", "f32*"), "x q"
 )
 igamma = _special(
     "igamma",
     special.gammainc,
     "The regularised lower incomplete gamma function of (a, x).",
     "1.0, 1.0",
-    _shown("0.63212055", "f32"),
+    _result("0.63212055", "f32"),
     "a x",
 )
 igammac = _special(
@@ -66,7 +66,7 @@ igammac = _special(
     special.gammaincc,
     "1 - igamma(a, x), accurate where that is small.",
     "1.0, 1.0",
-    _shown("0.36787945", "f32"),
+    _result("0.36787945", "f32"),
     "a x",
 )
 betainc = _special(
@@ -74,11 +74,11 @@ betainc = _special(
     special.betainc,
     "The regularised incomplete beta function of (a, b, x).",
     "2.0, 1.0, 1.0",
-    _shown("1.", "f32"),
+    _result("1.", "f32"),
     "a b x",
 )
-bessel_i0e = _special("bessel_i0e", special.i0e, "exp(-|x|) I₀(x).", "0.0", _shown("1.", "f32*"))
-bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _shown("0.", "f32*"))
+bessel_i0e = _special("bessel_i0e", special.i0e, "exp(-|x|) I₀(x).", "0.0", _result("1.", "f32*"))
+bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _result("0.", "f32*"))
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:

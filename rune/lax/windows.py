@@ -64,6 +64,7 @@ def reduce_window(
     slide = slide_of(arrays[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
     combine = _monoid(computation, arrays[0]) if len(arrays) == 1 else None
     if combine is not None:
+        # The operation starts from its identity; any other start is combined with the result.
         results = [ops.reduce_window(arrays[0], combine=combine, **fields_of(slide))]
         if not _is_identity(inits[0], combine):
             results = [computation(rnp.broadcast_to(inits[0], results[0].shape), results[0])]
@@ -81,16 +82,16 @@ def slide_of(
     window_dilation: Sequence[int] | None,
 ) -> Slide:
     """The parameters by axis. Errors: ArgumentError unless there is one for each axis."""
-    ones = (1,) * len(shape)
-    steps, base, dilation = (ones if v is None else tuple(v) for v in (strides, base_dilation, window_dilation))
+    unit = (1,) * len(shape)
+    steps, base, dilation = (unit if v is None else tuple(v) for v in (strides, base_dilation, window_dilation))
     if any(len(values) != len(shape) for values in (window, steps, base, dilation)):
         raise ArgumentError(
             f"reduce_window: cannot slide {tuple(window)} over {len(shape)} axes (strides {steps}, "
             f"dilations {base} and {dilation}; one number per axis required)"
         )
-    dilated = [reach(n, d) for n, d in zip(shape, base, strict=True)]
+    extents = [reach(n, d) for n, d in zip(shape, base, strict=True)]
     spans = [reach(k, d) for k, d in zip(window, dilation, strict=True)]
-    pads = pads_of("reduce_window", padding, dilated, spans, steps)
+    pads = pads_of("reduce_window", padding, extents, spans, steps)
     return Slide(tuple(window), steps, pads, base, dilation)
 
 
@@ -120,8 +121,8 @@ def _is_identity(value: ArrayLike, combine: str) -> bool:
 
 def _on_leaves(computation: Callable[..., object], treedef: TreeDef) -> Callable[..., list[Array]]:
     def combine(first: list[Array], second: list[Array]) -> list[Array]:
-        combined = computation(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
-        return tree.leaves(combined)
+        result = computation(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
+        return tree.leaves(result)
 
     return combine
 
@@ -130,17 +131,18 @@ def _folded(arrays: list[Array], inits: list[Array], combine: Callable[..., list
     """All elements of the windows along one axis, combined by halves."""
     ndim = len(slide.window)
     axes = tuple(range(ndim))
-    shown = []
+    rows = []
     for x, init in zip(arrays, inits, strict=True):
-        padded = ops.pad(x, init, **slide.pads)
-        views = windows(padded, axes, slide.window, slide.strides, slide.window_dilation)
-        shown.append(rnp.reshape(views, (*counts(x.shape, slide), -1)))
-    while shown[0].shape[-1] > 1:
-        half = shown[0].shape[-1] // 2
-        pairs = combine([x[..., : 2 * half : 2] for x in shown], [x[..., 1 : 2 * half : 2] for x in shown])
-        shown = [rnp.concatenate([p, x[..., 2 * half :]], -1) for p, x in zip(pairs, shown, strict=True)]
-    starts = [rnp.broadcast_to(v, x.shape[:-1]) for v, x in zip(inits, shown, strict=True)]
-    return combine(starts, [x[..., 0] for x in shown])
+        source = ops.pad(x, init, **slide.pads)
+        views = windows(source, axes, slide.window, slide.strides, slide.window_dilation)
+        rows.append(rnp.reshape(views, (*counts(x.shape, slide), -1)))
+    # Neighbours are combined, never elements further apart: `computation` need not commute.
+    while rows[0].shape[-1] > 1:
+        half = rows[0].shape[-1] // 2
+        pairs = combine([x[..., : 2 * half : 2] for x in rows], [x[..., 1 : 2 * half : 2] for x in rows])
+        rows = [rnp.concatenate([p, x[..., 2 * half :]], -1) for p, x in zip(pairs, rows, strict=True)]
+    starts = [rnp.broadcast_to(v, x.shape[:-1]) for v, x in zip(inits, rows, strict=True)]
+    return combine(starts, [x[..., 0] for x in rows])
 
 
 def reduce_window_shape_tuple(

@@ -48,7 +48,7 @@ class Memory:
     """The allocations of buffers, and their ends."""
 
     def __init__(self) -> None:
-        self._made: dict[int, Allocation] = {}
+        self._allocations: dict[int, Allocation] = {}
         self._live: dict[int, weakref.ref[object]] = {}  # by number; weak, so that buffers can end
         self._numbers: dict[int, int] = {}  # of live buffers, by id()
         self._ends: deque[tuple[int, int, float]] = deque()  # number, identity, time
@@ -69,19 +69,19 @@ class Memory:
             self._live[number] = weakref.ref(buffer, ended)
         except TypeError:  # a backend's buffer without weak references is not recorded
             return
-        self._made[number] = allocation
+        self._allocations[number] = allocation
         self._numbers[identity] = number
 
     def of(self, buffer: object) -> Allocation | None:
         """The allocation of a live buffer; None if it was not recorded."""
         self._bury()
         number = self._numbers.get(id(buffer))
-        return None if number is None else self._made[number]
+        return None if number is None else self._allocations[number]
 
     def lives(self) -> list[Life]:
         """All allocations, in order."""
         ends = {number: end for number, _, end in self._bury()}
-        return [Life(a, ends.get(number)) for number, a in [*self._made.items()]]
+        return [Life(a, ends.get(number)) for number, a in [*self._allocations.items()]]
 
     def live(self) -> list[Allocation]:
         """The allocations whose buffers are alive."""

@@ -119,7 +119,7 @@ class Profile:
         self.memory = Memory()
         self._thread, self._begin, self._last = here(), moment(), None
         self._workers: dict[str, Work] = {}
-        self._worked: list[ThreadTime] = []
+        self._worker_times: list[ThreadTime] = []
         self.start, self._end = self._begin.time, 0.0
 
     @property
@@ -159,13 +159,13 @@ class Profile:
         """Stop recording."""
         if self._end:
             return
-        self._after, self._last, self._worked = counters(), self._now(), self._work()
+        self._after, self._last, self._worker_times = counters(), self._now(), self._work()
         self._end = self._last.time
 
     def _now(self) -> Moment:
         """The current moment; its clock is NaN in any thread but the one that began the profile."""
-        now = moment()
-        return now if here() == self._thread else now._replace(clock=math.nan)
+        current = moment()
+        return current if here() == self._thread else current._replace(clock=math.nan)
 
     @property
     def between(self) -> list[Event]:
@@ -175,7 +175,7 @@ class Profile:
     @property
     def threads(self) -> list[ThreadTime]:
         """How long each thread computed and waited, by kind of event; device workers come last."""
-        return [*threads.times(self._pieces()), *(self._worked or self._work())]
+        return [*threads.times(self._pieces()), *(self._worker_times or self._work())]
 
     def _pieces(self) -> Iterable[Event]:
         is_complete = len(self.events) < MOST_EVENTS
@@ -219,8 +219,8 @@ class Profile:
 
     def _add_steps(self, row: Row, steps: list[StepProfile], start: float, seconds: float) -> None:
         # Devices report how long steps took, not when, so they are placed end to end in the call.
-        measured = sum(s.seconds for s in steps)
-        scale = min(1.0, seconds / measured) if measured else 1.0  # host and device clocks drift
+        total = sum(s.seconds for s in steps)
+        scale = min(1.0, seconds / total) if total else 1.0  # host and device clocks drift
         for step in steps:
             length = step.seconds * scale
             details = {"calls": step.calls, "operations": step.flops, "bytes": step.bytes_moved}
@@ -360,8 +360,8 @@ def live_rows(allocations: Sequence[Allocation]) -> list[tuple[str, ...]]:
 def memory_text(profile: Profile) -> str:
     """`memory of arrays made here: cpu:0 40 KiB at most, 20 KiB at the end`; empty without any."""
     most: dict[str, int] = {}
-    now: dict[str, int] = {}
+    latest: dict[str, int] = {}
     for _, device, nbytes in profile.levels:
-        most[device], now[device] = max(most.get(device, 0), nbytes), nbytes
-    parts = (f"{d} {bytes_text(most[d])} at most, {bytes_text(now[d])} at the end" for d in most)
+        most[device], latest[device] = max(most.get(device, 0), nbytes), nbytes
+    parts = (f"{d} {bytes_text(most[d])} at most, {bytes_text(latest[d])} at the end" for d in most)
     return f"memory of arrays made here: {'; '.join(parts)}" if most else ""

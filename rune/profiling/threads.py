@@ -95,8 +95,8 @@ def _pieces(row: Row, events: Sequence[Event], window: Sequence[Moment]) -> Iter
             around[id(event)] = event
         if end.time > begin.time:
             kind = max(around.values(), key=_depth).kind if around else Kind.PYTHON
-            spent = end.time - begin.time, end.clock - begin.clock
-            yield Event(kind, kind.value, row, begin.time, spent[0], clock=begin.clock, processor=spent[1])
+            interval = end.time - begin.time, end.clock - begin.clock
+            yield Event(kind, kind.value, row, begin.time, interval[0], clock=begin.clock, processor=interval[1])
 
 
 def _ends(event: Event) -> tuple[Moment, Moment]:

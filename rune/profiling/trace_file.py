@@ -40,8 +40,8 @@ def trace(events: Sequence[Event], levels: Iterable[Level], start: float) -> Map
 
 def rows(events: Iterable[Event]) -> list[Row]:
     """The rows of the events: host threads in the order of their first event, then devices."""
-    every = dict.fromkeys(e.row for e in events)
-    return sorted(every, key=lambda row: (row.device != HOST, "" if row.device == HOST else row.device))
+    unique_rows = dict.fromkeys(e.row for e in events)
+    return sorted(unique_rows, key=lambda row: (row.device != HOST, "" if row.device == HOST else row.device))
 
 
 def _group(row: Row) -> int:

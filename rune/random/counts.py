@@ -1,8 +1,9 @@
 """Counts of successes and of events: poisson, binomial, multinomial.
 
 For small means, events are counted one by one; for large means, numbers are drawn by rejection from
-a transformed hat. The loops run until every element is done; further draws do not change finished
-elements. JAX takes the same steps. Both loops use the same key, as each element needs only one.
+a transformed hat. The loops run until every element is done. A finished count no longer changes,
+but with rejection an element keeps the last proposal that it accepts, as in JAX, so its number also
+depends on how long the others need. Both loops use the same key, as each element needs only one.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ class _Waiting(NamedTuple):
 def _by_waiting(key: Key, lam: Array) -> Array:
     """The number of events in a time of lam, from exponential waiting times (Knuth)."""
 
-    def again(s: _Waiting) -> _Waiting:
-        next_key, used = split(s.key)
+    def step(s: _Waiting) -> _Waiting:
+        next_key, draw_key = split(s.key)
         count = rnp.where(s.log_product > -lam, s.count + 1.0, s.count)
-        return _Waiting(next_key, count, s.log_product + rnp.log(unit_interval(used, lam.shape, F32)))
+        return _Waiting(next_key, count, s.log_product + rnp.log(unit_interval(draw_key, lam.shape, F32)))
 
     zero = rnp.zeros_like(lam)
-    final = while_loop(lambda s: rnp.any(s.log_product > -lam), again, _Waiting(key, zero, zero))
+    final = while_loop(lambda s: rnp.any(s.log_product > -lam), step, _Waiting(key, zero, zero))
     return final.count - 1.0
 
 
@@ -75,15 +76,15 @@ class _Trying(NamedTuple):
 def _by_rejection(key: Key, shape: Shape, dtype: np.dtype, propose: Callable[..., Array]) -> Array:
     """Call propose(u - 1/2, v) -> (number, accepted) until all elements have accepted one."""
 
-    def again(s: _Trying) -> _Trying:
+    def step(s: _Trying) -> _Trying:
         next_key, first, second = clone(split(clone(s.key), 3))  # the other loop has the same keys
         u, v = (unit_interval(k, shape, dtype) for k in (first, second))
-        number, accepted = propose(u - 0.5, v)
-        return _Trying(next_key, rnp.where(accepted, number, s.draw), s.is_done | accepted)
+        number, is_accepted = propose(u - 0.5, v)
+        return _Trying(next_key, rnp.where(is_accepted, number, s.draw), s.is_done | is_accepted)
 
-    none = rnp.full(shape, -1.0, dtype)
-    first = _Trying(key, none, rnp.zeros(shape, bool))
-    return while_loop(lambda s: rnp.any(~s.is_done), again, first).draw
+    no_draw = rnp.full(shape, -1.0, dtype)
+    first = _Trying(key, no_draw, rnp.zeros(shape, bool))
+    return while_loop(lambda s: rnp.any(~s.is_done), step, first).draw
 
 
 def _poisson_proposal(lam: ArrayLike) -> Any:
@@ -124,10 +125,10 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Shape | None = None, dtype: D
     checked_key = single_key("poisson", key)
     mean = rnp.broadcast_to(in_dtype("poisson", lam, F32), shape)
     is_small, is_large = mean < FEW, (mean >= FEW) & rnp.isfinite(mean)
-    waited = _by_waiting(checked_key, rnp.where(is_small, mean, 0.0))
+    small_count = _by_waiting(checked_key, rnp.where(is_small, mean, 0.0))
     safe = rnp.where(is_large, mean, 1e5)
-    tried = _by_rejection(checked_key, shape, F32, _poisson_proposal(safe))
-    count = rnp.where(is_small, rnp.where(mean < 0.0, -1.0, waited), tried)
+    large_count = _by_rejection(checked_key, shape, F32, _poisson_proposal(safe))
+    count = rnp.where(is_small, rnp.where(mean < 0.0, -1.0, small_count), large_count)
     valid = rnp.where(mean == 0.0, 0.0, rnp.where(is_small | is_large, count, -1.0))
     return ops.convert(valid, dtype=kind)
 
@@ -147,14 +148,14 @@ def _by_skipping(key: Key, n: Array, p: Array) -> Array:
     """The number of successes in n trials, from geometric waiting times."""
     log_failure = rnp.log1p(-p)
 
-    def again(s: _Skipping) -> _Skipping:
-        used, next_key = split(s.key)
+    def step(s: _Skipping) -> _Skipping:
+        draw_key, next_key = split(s.key)
         count = rnp.where(s.trials <= n, s.count + 1.0, s.count)
-        skipped = rnp.ceil(rnp.log(unit_interval(used, n.shape, n.dtype)) / log_failure)
-        return _Skipping(next_key, count, s.trials + skipped)
+        waiting_time = rnp.ceil(rnp.log(unit_interval(draw_key, n.shape, n.dtype)) / log_failure)
+        return _Skipping(next_key, count, s.trials + waiting_time)
 
     zero = rnp.zeros_like(n)
-    return while_loop(lambda s: rnp.any(s.trials <= n), again, _Skipping(key, zero, zero)).count - 1.0
+    return while_loop(lambda s: rnp.any(s.trials <= n), step, _Skipping(key, zero, zero)).count - 1.0
 
 
 def _binomial_proposal(n: Array, p: Array) -> Any:
@@ -224,12 +225,12 @@ def _binomial(key: Key, n: Any, p: Array) -> Array:
     trials = rnp.floor(rnp.where(is_finite, n, 0.0))
     q = rnp.where(is_valid, q, 0.01)
     is_small = trials * q <= FEW
-    skipped = _by_skipping(key, rnp.where(is_small, trials, 0.0), q)
+    small_count = _by_skipping(key, rnp.where(is_small, trials, 0.0), q)
     proposal = _binomial_proposal(rnp.where(is_small, 1e4, trials), rnp.where(is_small, 0.5, q))
-    tried = _by_rejection(key, n.shape, n.dtype, proposal)
-    successes = rnp.where(is_small, skipped, tried)
-    counted = rnp.where(is_rare, successes, trials - successes)
-    return rnp.where(is_valid, rnp.where(is_finite, counted, rnp.inf), rnp.nan)
+    large_count = _by_rejection(key, n.shape, n.dtype, proposal)
+    successes = rnp.where(is_small, small_count, large_count)
+    count = rnp.where(is_rare, successes, trials - successes)
+    return rnp.where(is_valid, rnp.where(is_finite, count, rnp.inf), rnp.nan)
 
 
 @with_static("unroll")

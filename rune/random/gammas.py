@@ -30,7 +30,7 @@ from rune.transforms.batching.vmap import vmap
 from rune.transforms.custom.jvp import custom_jvp
 from rune.typing import ArrayLike, DTypeLike
 
-SQUEEZE = 0.0331
+SQUEEZE = 0.0331  # the constant of Marsaglia & Tsang's squeeze test
 THIRD = 1 / 3
 
 
@@ -53,14 +53,14 @@ class _Proposing(NamedTuple):
 def _proposals(keys: Key, c: Array, is_done: Array) -> tuple[Array, Array]:
     """Normal numbers x with 1 + c x > 0, and that value; any number for finished elements."""
 
-    def again(s: _Proposing) -> _Proposing:
-        next_keys, used = _each(s.keys, 2)
-        drawn = vmap(lambda key: standard_normal(key, (), c.dtype))(used)
-        x = rnp.where(s.is_done, s.x, drawn)
+    def step(s: _Proposing) -> _Proposing:
+        next_keys, draw_keys = _each(s.keys, 2)
+        number = vmap(lambda key: standard_normal(key, (), c.dtype))(draw_keys)
+        x = rnp.where(s.is_done, s.x, number)
         return _Proposing(next_keys, x, ~(1.0 + x * c <= 0.0))  # so that NaN ends the loop
 
     first = _Proposing(keys, rnp.zeros_like(c), is_done)
-    x = while_loop(lambda s: rnp.any(~s.is_done), again, first).x
+    x = while_loop(lambda s: rnp.any(~s.is_done), step, first).x
     return x, 1.0 + x * c
 
 
@@ -79,7 +79,7 @@ def _cubes(keys: Key, d: Array) -> Array:
     """
     c = THIRD / rnp.sqrt(d)
 
-    def again(s: _Trying) -> _Trying:
+    def step(s: _Trying) -> _Trying:
         next_keys, first, second = _each(s.keys, 3)
         x, root = _proposals(first, c, s.is_done)
         square, v, u = x * x, root * root * root, _units(second, d.dtype)
@@ -89,7 +89,7 @@ def _cubes(keys: Key, d: Array) -> Array:
         return _Trying(next_keys, rnp.where(s.is_done, s.v, v), is_done)
 
     first = _Trying(keys, rnp.ones_like(d), rnp.zeros(d.shape, bool))
-    return while_loop(lambda s: rnp.any(~s.is_done), again, first).v
+    return while_loop(lambda s: rnp.any(~s.is_done), step, first).v
 
 
 def _units(keys: Key, dtype: np.dtype) -> Array:
@@ -117,11 +117,11 @@ def _many(keys: Key, a: Array) -> Array:
 
 @_many.defjvp
 def _many_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-    drawn = _many(*primals)
+    number = _many(*primals)
     # A number that underflows to 0 stays 0 when its parameter changes slightly.
-    is_zero = drawn == 0.0
-    slope = gamma_log_derivative(primals[1], rnp.log(rnp.where(is_zero, 1.0, drawn)))
-    return drawn, tangents[1] * rnp.where(is_zero, 0.0, drawn * slope)
+    is_zero = number == 0.0
+    slope = gamma_log_derivative(primals[1], rnp.log(rnp.where(is_zero, 1.0, number)))
+    return number, tangents[1] * rnp.where(is_zero, 0.0, number * slope)
 
 
 @custom_jvp
@@ -135,23 +135,25 @@ def _many_logs(keys: Key, a: Array) -> Array:
 
 @_many_logs.defjvp
 def _many_logs_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-    drawn = _many_logs(*primals)
-    return drawn, tangents[1] * gamma_log_derivative(primals[1], drawn)
+    log_number = _many_logs(*primals)
+    return log_number, tangents[1] * gamma_log_derivative(primals[1], log_number)
 
 
-def _drawn(draw: Callable[[Key, Array], Array], key: ArrayLike, a: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
+def _draw_each(
+    draw: Callable[[Key, Array], Array], key: ArrayLike, a: ArrayLike, shape: Shape, dtype: np.dtype
+) -> Array:
     """Numbers of a shape, each from its own key."""
-    shapes = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
+    parameters = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
     keys = split(single_key("gamma", key), product(shape))
-    return draw(keys, shapes.ravel()).reshape(shape)
+    return draw(keys, parameters.ravel()).reshape(shape)
 
 
 def _two_logs(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
     """Logarithms of gamma numbers with parameters a and b, drawn in one loop."""
     pair = (rnp.broadcast_to(in_dtype("gamma", v, dtype), shape) for v in (a, b))
     keys = vmap(lambda k: split(k, product(shape)))(split(single_key("gamma", key)))
-    drawn = _many_logs(keys.ravel(), rnp.stack(list(pair)).ravel()).reshape(2, *shape)
-    return drawn[0], drawn[1]
+    logs = _many_logs(keys.ravel(), rnp.stack(list(pair)).ravel()).reshape(2, *shape)
+    return logs[0], logs[1]
 
 
 @Sampler
@@ -170,7 +172,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DType
     Array([1.5897877, 1.7599413], f32[2], cpu:0)
     """
     kind = floating("gamma", dtype, a)
-    return _drawn(_many, key, a, joint_shape("gamma", shape, a), kind)
+    return _draw_each(_many, key, a, joint_shape("gamma", shape, a), kind)
 
 
 @Sampler
@@ -188,7 +190,7 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DT
     Array([-110.61791,  -95.54807], f32[2], cpu:0)
     """
     kind = floating("loggamma", dtype, a)
-    return _drawn(_many_logs, key, a, joint_shape("loggamma", shape, a), kind)
+    return _draw_each(_many_logs, key, a, joint_shape("loggamma", shape, a), kind)
 
 
 # --- distributions built on gamma numbers -----------------------------------------------------
@@ -303,8 +305,8 @@ def t(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLik
     shape = joint_shape("t", shape, df)
     first, second = split(single_key("t", key))
     half = in_dtype("t", df, kind) / 2.0
-    drawn = gamma.core(second, half, shape, kind)
-    return standard_normal(first, shape, kind) * rnp.sqrt(half / drawn)
+    gamma_number = gamma.core(second, half, shape, kind)
+    return standard_normal(first, shape, kind) * rnp.sqrt(half / gamma_number)
 
 
 @Sampler
@@ -323,8 +325,8 @@ def generalized_normal(key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: D
     kind = floating("generalized_normal", dtype, p)
     power = in_dtype("generalized_normal", p, kind)
     first, second = split(single_key("generalized_normal", key))
-    drawn = gamma.core(first, 1.0 / power, shape, kind)
-    return rademacher.core(second, shape, kind) * rnp.power(drawn, 1.0 / power)
+    gamma_number = gamma.core(first, 1.0 / power, shape, kind)
+    return rademacher.core(second, shape, kind) * rnp.power(gamma_number, 1.0 / power)
 
 
 @with_static("d")

@@ -69,8 +69,9 @@ def gumbel(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mo
     if mode != "high":
         return -rnp.log(-rnp.log(uniform.core(key, shape, kind, tiny, 1.0)))
     coarse, fine = unit_interval(key, (2, *shape), kind)
-    drawn = rnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + float(info.tiny))
-    return -rnp.log(-rnp.log1p(-drawn))
+    # Below 1/2, floats are closer together than the steps of `coarse`: `fine` adds their bits.
+    u = rnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + float(info.tiny))
+    return -rnp.log(-rnp.log1p(-u))
 
 
 @Sampler
@@ -89,8 +90,8 @@ def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -
     """
     kind = floating("laplace", dtype)
     low = literal(-1 + float_info(kind).epsneg, kind)
-    drawn = uniform.core(key, shape, kind, low, 1.0)
-    return rnp.sign(drawn) * rnp.log1p(-rnp.abs(drawn))
+    u = uniform.core(key, shape, kind, low, 1.0)
+    return rnp.sign(u) * rnp.log1p(-rnp.abs(u))
 
 
 @Sampler
@@ -108,8 +109,8 @@ def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) 
     Array([2.896376 , 3.8217716], f32[2], cpu:0)
     """
     kind = floating("logistic", dtype)
-    drawn = uniform.core(key, shape, kind, literal(float_info(kind).tiny, kind), 1.0)
-    return rnp.log(drawn) - rnp.log1p(-drawn)
+    u = uniform.core(key, shape, kind, literal(float_info(kind).tiny, kind), 1.0)
+    return rnp.log(u) - rnp.log1p(-u)
 
 
 @Sampler
@@ -127,8 +128,8 @@ def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
     Array([ 6.0274944, 14.837895 ], f32[2], cpu:0)
     """
     kind = floating("cauchy", dtype)
-    drawn = uniform.core(key, shape, kind, literal(float_info(kind).eps, kind), 1.0)
-    return rnp.tan(math.pi * (drawn - 0.5))
+    u = uniform.core(key, shape, kind, literal(float_info(kind).eps, kind), 1.0)
+    return rnp.tan(math.pi * (u - 0.5))
 
 
 @Sampler
@@ -219,10 +220,10 @@ def triangular(
     kind = floating("triangular", dtype, left, mode, right)
     shape = joint_shape("triangular", shape, left, mode, right)
     a, c, b = (spread("triangular", v, kind, shape) for v in (left, mode, right))
-    drawn = unit_interval(key, shape, kind)
-    rising = a + rnp.sqrt(drawn * (b - a) * (c - a))
-    falling = b - rnp.sqrt((1 - drawn) * (b - a) * (b - c))
-    return rnp.where(drawn < (c - a) / (b - a), rising, falling)
+    u = unit_interval(key, shape, kind)
+    rising = a + rnp.sqrt(u * (b - a) * (c - a))
+    falling = b - rnp.sqrt((1 - u) * (b - a) * (b - c))
+    return rnp.where(u < (c - a) / (b - a), rising, falling)
 
 
 @Sampler
@@ -244,7 +245,7 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: D
     shape = joint_shape("geometric", shape, p)
     real = real_kind("geometric", p)
     chance = spread("geometric", p, real, shape)
-    drawn = unit_interval(key, shape, real)
-    drawn = rnp.where(drawn == 0, 1, drawn)
-    count = rnp.floor(rnp.log(drawn) / rnp.log1p(-chance)) + 1
+    u = unit_interval(key, shape, real)
+    u = rnp.where(u == 0, 1, u)  # uniform in (0, 1], where the logarithm is finite
+    count = rnp.floor(rnp.log(u) / rnp.log1p(-chance)) + 1
     return ops.convert(count, dtype=kind)

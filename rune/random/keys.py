@@ -2,9 +2,9 @@
 
 Keys are elements of arrays whose dtype names the generator, such as `key<fry>[3]` for three keys.
 They can be reshaped, indexed and moved like numbers, under every transformation, but arithmetic
-rejects them. A raw key, as made by `PRNGKey`, is an array u32[2];
-functions take both kinds and return the same kind. The bits are JAX's with partitionable counters,
-its default. All 64 bits of a seed count here.
+rejects them. A raw key, as made by `PRNGKey`, is an array u32[2]; functions take both kinds and
+return the same kind. The bits are JAX's with partitionable counters, its default. All 64 bits of a
+seed count.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def implementation(impl: Any) -> str:
     """
     name = DEFAULT if impl is None else getattr(impl, "impl", impl)
     if name not in dtypes.KEY_OF:
-        of_xla = "its bits are those of one device and one version of XLA; philox4x32 has the same everywhere"
+        of_xla = "its bits depend on the device and the version of XLA; those of philox4x32 are the same everywhere"
         raise ArgumentError(
             f"key: cannot use {impl!r} (one of {', '.join(dtypes.KEY_OF)})",
             hint=of_xla if name in ("rbg", "unsafe_rbg") else None,
@@ -62,9 +62,9 @@ def as_keys(name: str, key: KeyLike) -> Key:
     key_type = type_of(key) if isinstance(key, Operators | Tracer | np.ndarray) else None
     if key_type is not None and key_type.dtype == dtypes.u32 and key_type.shape[-1:] == (WORDS,):
         return keys_of(key, DEFAULT)
-    shown = key_type if key_type is not None else f"{type(key).__name__} {str(key)[:40]!r}"
+    description = key_type if key_type is not None else f"{type(key).__name__} {str(key)[:40]!r}"
     raise ArgumentError(
-        f"{name}: cannot use {shown} as a key (a key, or u32[{WORDS}])",
+        f"{name}: cannot use {description} as a key (a key, or u32[{WORDS}])",
         hint="make keys with rune.random.key(seed), or leave the key out and give shape= by name",
     )
 
@@ -106,7 +106,7 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = N
     Array([256,   5], key<fry>[], cpu:0)
     """
     if impl is not None and dtype is not None:
-        raise ArgumentError("key: cannot use impl= and dtype= together (they mean the same)")
+        raise ArgumentError("key: cannot use impl= and dtype= together (both name the generator)")
     name = implementation(dtype if impl is None else impl)
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         return _key_of_int(seed, name)
@@ -133,7 +133,7 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     """
     if implementation(impl) != DEFAULT:
         raise ArgumentError(
-            f"PRNGKey: cannot make a raw key for {impl} (raw keys are taken for {DEFAULT})",
+            f"PRNGKey: cannot make a raw key for {impl} (raw keys count as keys of {DEFAULT})",
             hint="use rune.random.key(seed, impl=...)",
         )
     return key_data(key(seed))
@@ -149,8 +149,8 @@ def _halves(name: str, number: ArrayLike | Value) -> tuple[Array, Array]:
         number = size_value(number, dtypes.i32)
     number_type = type_of(number) if isinstance(number, Operators | Tracer | np.ndarray) else None
     if number_type is None or number_type.shape or number_type.dtype not in dtypes.INTEGER:
-        shown = number_type if number_type is not None else type(number).__name__
-        raise ArgumentError(f"{name}: cannot use {shown} as a seed (one integer required)")
+        description = number_type if number_type is not None else type(number).__name__
+        raise ArgumentError(f"{name}: cannot use {description} as a seed (one integer required)")
     low = ops.convert(number, dtype=dtypes.u32)
     if number_type.dtype.itemsize < 8:
         return as_array(0, dtypes.u32), low

@@ -75,11 +75,11 @@ def truncated_normal(
     low, high = (spread("truncated_normal", v, kind, shape) for v in (lower, upper))
     root = literal(SQRT2, kind)
     a, b = (ops.erf(ops.div(v, root)) for v in (low, high))
-    drawn = root * ops.erf_inv(uniform.core(key, shape, kind, a, b))
+    number = root * ops.erf_inv(uniform.core(key, shape, kind, a, b))
     # Rounding may leave the interval; the bounds themselves get no derivative from that.
     least = ops.nextafter(ops.stop_gradient(low), literal(np.inf, kind))
     most = ops.nextafter(ops.stop_gradient(high), literal(-np.inf, kind))
-    return rnp.clip(drawn, least, most)
+    return rnp.clip(number, least, most)
 
 
 @Sampler
@@ -162,8 +162,8 @@ def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Shape | None = None, dtype
     """
     kind = floating("rayleigh", dtype, scale)
     shape = joint_shape("rayleigh", shape, scale)
-    drawn = unit_interval(key, shape, kind)
-    return spread("rayleigh", scale, kind, shape) * rnp.sqrt(rnp.log(drawn) * -2.0)
+    u = unit_interval(key, shape, kind)
+    return spread("rayleigh", scale, kind, shape) * rnp.sqrt(rnp.log(u) * -2.0)
 
 
 @Sampler

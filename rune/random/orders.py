@@ -59,9 +59,9 @@ def stable_order(words: Array) -> Array:
 def _descending(x: Array) -> Array:
     """Unsigned integers that ascend where floats descend."""
     real = x if x.dtype in (dtypes.f32, dtypes.f64) else x.astype(dtypes.f32)
-    unsigned = UNSIGNED[real.dtype.itemsize * 8]
-    bits = ops.bitcast(real + 0.0, dtype=unsigned)  # -0 becomes 0
-    top = literal(1 << (8 * unsigned.itemsize - 1), unsigned)
+    word_dtype = UNSIGNED[real.dtype.itemsize * 8]
+    bits = ops.bitcast(real + 0.0, dtype=word_dtype)  # -0 becomes 0
+    top = literal(1 << (8 * word_dtype.itemsize - 1), word_dtype)
     is_negative = ops.ne(ops.logical_and(bits, top), literal_like(0, bits))
     return ops.select(is_negative, bits, ops.logical_not(ops.logical_or(bits, top)))
 
@@ -80,8 +80,8 @@ def _shuffled(key: Key, x: Array, axis: int) -> Array:
     """The elements along an axis, with each line shuffled separately."""
     # Words may be equal, which leaves a bias; a second round makes it negligible.
     for _ in range(_rounds(product(x.shape))):
-        key, used = split(key)
-        words = random_bits(used, shape=x.shape, dtype=dtypes.u32)
+        key, round_key = split(key)
+        words = random_bits(round_key, shape=x.shape, dtype=dtypes.u32)
         x = _sorted_by(words, x, axis)
     return x
 
@@ -101,7 +101,7 @@ def _rounds(size: Size) -> int:
     return rounds
 
 
-def _known(name: str, shape: Shape) -> int:
+def _static_size(name: str, shape: Shape) -> int:
     """How many elements a shape has. Errors: ShapeError where a size is symbolic."""
     size = product(shape)
     if not isinstance(size, int):
@@ -176,8 +176,8 @@ def _array(name: str, x: ArrayLike) -> Array:
     """Errors: ArgumentError if there is no axis to choose along."""
     array = None if x is None else value_of(name, x)
     if array is None or not type_of(array).shape:
-        shown = type(x).__name__ if array is None else type_of(array)
-        raise ArgumentError(f"{name}: cannot use {shown} (an array, or a Python integer, required)")
+        description = type(x).__name__ if array is None else type_of(array)
+        raise ArgumentError(f"{name}: cannot use {description} (an array, or a Python integer, required)")
     return array
 
 
@@ -185,17 +185,17 @@ def _array(name: str, x: ArrayLike) -> Array:
 
 
 @with_static("count", "mode")
-def _chosen_by_weight(key: Array, p: Array, count: int, mode: str | None) -> Array:
+def _without_replacement(key: Array, p: Array, count: int, mode: str | None) -> Array:
     """Positions without replacement: the largest values of log p plus Gumbel noise (Vieira)."""
     noisy = gumbel.core(key, p.shape, p.dtype, mode) + rnp.log(p)
     return _largest(noisy, count)
 
 
 @Sampler
-def _drawn_by_weight(key: Array, p: Array, shape: Shape) -> Array:
+def _with_replacement(key: Array, p: Array, shape: Shape) -> Array:
     """Positions with replacement: where a uniform number falls among the cumulative sums of p."""
     sums = rnp.cumsum(p)
-    wanted = sums[-1] * (1.0 - unit_interval(single_key("choice", key), shape, p.dtype))
+    targets = sums[-1] * (1.0 - unit_interval(single_key("choice", key), shape, p.dtype))
     (size,) = p.shape
     most = dims.bounds(size)[1]
     halvings = 31 if most is None else most.bit_length()
@@ -203,7 +203,7 @@ def _drawn_by_weight(key: Array, p: Array, shape: Shape) -> Array:
     def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) // 2
-        is_below = (sums[rnp.clip(middle, 0, size - 1)] < wanted) & (low < high)
+        is_below = (sums[rnp.clip(middle, 0, size - 1)] < targets) & (low < high)
         return rnp.where(is_below, middle + 1, low), rnp.where(is_below, high, middle)
 
     first = rnp.zeros(shape, rnp.int32), rnp.full(shape, size, rnp.int32)
@@ -241,26 +241,26 @@ def choice(
     source = None if is_range else _array("choice", a)
     place = 0 if is_range else normalised_axis("choice", axis, type_of(source))
     size = _as_size(a) if is_range else type_of(source).shape[place]
-    drawn = static_shape("choice", shape)
-    count = _known("choice", drawn)
+    draw_shape = static_shape("choice", shape)
+    count = _static_size("choice", draw_shape)
     _check_choice(size, count, replace, p)
     draw_key = take_key("choice", key, name)
     if p is not None:
         weights = _weights(p)
         indices = (
-            _drawn_by_weight(draw_key, weights, drawn)
+            _with_replacement(draw_key, weights, draw_shape)
             if replace
-            else _chosen_by_weight(draw_key, weights, count, mode).reshape(drawn)
+            else _without_replacement(draw_key, weights, count, mode).reshape(draw_shape)
         )
     elif replace:
-        indices = randint(draw_key, drawn, 0, size)
+        indices = randint(draw_key, draw_shape, 0, size)
     elif is_range:
-        return permutation(draw_key, size)[:count].reshape(drawn)
+        return permutation(draw_key, size)[:count].reshape(draw_shape)
     else:
-        shuffled = permutation(draw_key, source, place)
-        chosen = rnp.moveaxis(rnp.moveaxis(shuffled, place, 0)[:count], 0, place)
-        before, after = chosen.shape[:place], chosen.shape[place + 1 :]
-        return chosen.reshape(*before, *drawn, *after)
+        shuffle = permutation(draw_key, source, place)
+        sample = rnp.moveaxis(rnp.moveaxis(shuffle, place, 0)[:count], 0, place)
+        before, after = sample.shape[:place], sample.shape[place + 1 :]
+        return sample.reshape(*before, *draw_shape, *after)
     return indices.astype(int) if is_range else rnp.take(source, indices, place)
 
 
@@ -317,7 +317,7 @@ def categorical(
         noise_shape.insert(place, outcomes)
         noise = gumbel.core(key, (*prefix, *noise_shape), kind, mode)
         return rnp.argmax(rnp.moveaxis(noise, len(prefix) + place, -1) + x, axis=-1)
-    count = _known("categorical", prefix)
+    count = _static_size("categorical", prefix)
     if count > outcomes:
         raise ArgumentError(f"categorical: cannot draw {count} different outcomes of {outcomes}")
     shape_of_logits = list(batch)

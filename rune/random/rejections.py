@@ -39,14 +39,14 @@ class _Trying(NamedTuple):
 def until_accepted(key: Key, like: Array, propose: Callable[[Array, Array], Proposal]) -> Array:
     """Numbers of the shape and dtype of `like`; `propose` takes arrays in (0, 1] and [0, 1)."""
 
-    def again(s: _Trying) -> _Trying:
-        next_key, used = split(s.key)
-        first, second = pairs(used, like.shape, like.dtype)
-        number, accepted = propose(1.0 - first, second)
-        return _Trying(next_key, rnp.where(s.is_done, s.draw, number), s.is_done | accepted)
+    def step(s: _Trying) -> _Trying:
+        next_key, draw_key = split(s.key)
+        first, second = pairs(draw_key, like.shape, like.dtype)
+        number, is_accepted = propose(1.0 - first, second)
+        return _Trying(next_key, rnp.where(s.is_done, s.draw, number), s.is_done | is_accepted)
 
     start = _Trying(key, rnp.zeros_like(like), rnp.zeros(like.shape, bool))
-    return while_loop(lambda s: rnp.any(~s.is_done), again, start).draw
+    return while_loop(lambda s: rnp.any(~s.is_done), step, start).draw
 
 
 # --- vonmises ---------------------------------------------------------------------------------
@@ -70,8 +70,8 @@ def vonmises(
     kind = floating("vonmises", dtype, mu, kappa)
     shape = joint_shape("vonmises", shape, mu, kappa)
     centre, k = (rnp.broadcast_to(in_dtype("vonmises", v, kind), shape) for v in (mu, kappa))
-    turned = centre + _angles(single_key("vonmises", key), k)
-    return turned - 2 * math.pi * ops.stop_gradient(rnp.round(turned / (2 * math.pi)))
+    angles = centre + _angles(single_key("vonmises", key), k)
+    return angles - 2 * math.pi * ops.stop_gradient(rnp.round(angles / (2 * math.pi)))
 
 
 @custom_jvp
@@ -106,7 +106,7 @@ def _angles_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tupl
 
 # --- zipf -------------------------------------------------------------------------------------
 
-MOST_A = 100.0  # here 2 has a probability below 2**-99, so that only 1 is drawn
+MOST_A = 100.0  # from here on 2 has a probability below 2**-99, so only 1 is drawn
 
 
 @Sampler
@@ -139,8 +139,8 @@ def zipf(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeL
         more = rnp.expm1(less * rnp.log1p(1.0 / number))
         return number, v * number * more * (1.0 + twice) <= twice * (1.0 + more)
 
-    drawn = until_accepted(single_key("zipf", key), less, propose)
-    return ops.convert(rnp.where(is_valid, drawn, -1.0), dtype=kind)
+    number = until_accepted(single_key("zipf", key), less, propose)
+    return ops.convert(rnp.where(is_valid, number, -1.0), dtype=kind)
 
 
 # --- hypergeometric ---------------------------------------------------------------------------
@@ -176,12 +176,15 @@ def hypergeometric(
     wide = {dtypes.f64, dtypes.i64, dtypes.u64} & {kind_of("hypergeometric", v) for v in counts}
     real = dtypes.f64 if wide else dtypes.canonical(dtypes.f64)
     numbers = (rnp.broadcast_to(ops.stop_gradient(in_dtype("hypergeometric", v, real)), shape) for v in counts)
-    drawn = _good(single_key("hypergeometric", key), *map(rnp.floor, numbers))
-    return ops.convert(drawn, dtype=kind)
+    count = _good(single_key("hypergeometric", key), *map(rnp.floor, numbers))
+    return ops.convert(count, dtype=kind)
 
 
 def _good(key: Key, good: Array, bad: Array, sample_size: Array) -> Array:
-    """By symmetry, count the rarer kind among the smaller part: drawn elements or the rest."""
+    """The number of good elements in the sample.
+
+    By symmetry, proposals count the rarer kind in the smaller part: the sample or the remainder.
+    """
     total = good + bad
     is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)
     rare, total, sample_size = (rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), total, sample_size))

@@ -44,7 +44,7 @@ class Sampler:
         self._signature = inspect.signature(function)
         self._names = tuple(self._signature.parameters)[1:]
         self._static = (*ALWAYS_STATIC, *static)
-        self._compiled: dict[Any, Callable[..., Any]] = {}  # by static values and argument names
+        self._functions: dict[Any, Callable[..., Any]] = {}  # by static values and argument names
         functools.update_wrapper(self, function)
         self.__signature__ = _with_name(self._signature)
 
@@ -63,10 +63,10 @@ class Sampler:
             self._signature.bind(key, *args, **kwargs)  # raises the TypeError of such a call
         static = tuple([(n, self._fixed(n, arguments.pop(n))) for n in self._static if n in arguments])
         names = tuple(arguments)
-        compiled = self._compiled.get((static, names))
-        if compiled is None:
-            compiled = self._compiled[static, names] = self._specialised(static, names)
-        out = compiled(draw_key, *[_wide(v) if type(v) is int else v for v in arguments.values()])
+        function = self._functions.get((static, names))
+        if function is None:
+            function = self._functions[static, names] = self._specialised(static, names)
+        out = function(draw_key, *[_wide(v) if type(v) is int else v for v in arguments.values()])
         return out if out_sharding is None else laid_out(out, out_sharding)
 
     def _fixed(self, name: str, value: object) -> Any:

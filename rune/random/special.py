@@ -23,13 +23,13 @@ def psi(x: Any) -> Array:
 
     Source: Abramowitz & Stegun 6.3.5 and 6.3.18.
     """
-    shifted = x + float(SHIFT)
-    square = 1.0 / (shifted * shifted)
+    large_x = x + float(SHIFT)
+    square = 1.0 / (large_x * large_x)
     series = rnp.zeros_like(x)
     for coefficient in reversed(_PSI):
         series = (series + coefficient) * square
     steps = sum(1.0 / (x + float(i)) for i in range(SHIFT))
-    return rnp.log(shifted) - 0.5 / shifted - series - steps
+    return rnp.log(large_x) - 0.5 / large_x - series - steps
 
 
 _REMAINDERS = (

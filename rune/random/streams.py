@@ -61,10 +61,10 @@ class Draw(effects.Effect[Key]):
         """A key from the operating system's randomness in eager code; an error while tracing."""
         if _is_staging(current()):
             self.refuse()
-        return fold(_root(), next(_drawn))
+        return fold(_root(), next(_draw_numbers))
 
 
-_drawn = itertools.count()
+_draw_numbers = itertools.count()
 
 
 @functools.cache
@@ -89,13 +89,13 @@ def fold(key: Key, index: ArrayLike) -> Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A traced program's use of the outer stream: numbered draws, and names with their lines."""
+class Usage:
+    """What a traced program draws from the outer stream: numbered draws, and names with lines."""
 
     count: int
     names: Mapping[str, Frame | None]
 
-    def then(self, more: Taken) -> Taken:
+    def then(self, more: Usage) -> Usage:
         """The sum of this and a later use. Errors: ArgumentError for a name in both."""
         for name, frame in more.names.items():
             if name in self.names:
@@ -104,14 +104,14 @@ class Taken:
                     hint="give each call a scope: `with rune.random.seed(0).fold(step):`",
                     frame=frame,
                 )
-        return Taken(self.count + more.count, {**self.names, **more.names} if more.names else self.names)
+        return Usage(self.count + more.count, {**self.names, **more.names} if more.names else self.names)
 
-    def or_else(self, other: Taken) -> Taken:
+    def or_else(self, other: Usage) -> Usage:
         """The use of a program that runs one of two others: enough draws for either."""
-        return Taken(max(self.count, other.count), {**self.names, **other.names})
+        return Usage(max(self.count, other.count), {**self.names, **other.names})
 
 
-NOTHING = Taken(0, MappingProxyType({}))
+NOTHING = Usage(0, MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Stream(effects.Handler):
 
     kind: ClassVar[type[effects.Effect[Array]]] = Draw
     origin: Origin  # of the first draw
-    draws: Taken = NOTHING
+    draws: Usage = NOTHING
 
     def fold(self, index: int) -> Stream:
         """The stream that lane or step `index` of a transformation sees, from its beginning.
@@ -184,18 +184,18 @@ class Stream(effects.Handler):
         self.draws = self.draws.then(note)
         return answer
 
-    def note(self) -> Taken:
+    def note(self) -> Usage:
         """The draws so far."""
         return self.draws
 
 
-def _answer(effect: Draw | effects.Ask | effects.Tell, origin: Origin, count: int) -> tuple[Key | Origin | None, Taken]:
+def _answer(effect: Draw | effects.Ask | effects.Tell, origin: Origin, count: int) -> tuple[Key | Origin | None, Usage]:
     """The answer of a stream after `count` draws from its origin, and the draws that it uses."""
     match effect:
         case Draw(name=None):
-            return origin.after(count).next_key(), Taken(1, {})
+            return origin.after(count).next_key(), Usage(1, {})
         case Draw(name=str() as name):
-            return origin.named_key(name), Taken(0, {name: user_frame()})
+            return origin.named_key(name), Usage(0, {name: user_frame()})
         case effects.Tell(note=note):
             return None, note
     return origin.after(count), NOTHING

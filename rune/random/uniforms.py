@@ -40,10 +40,10 @@ def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> A
     Array([2098992034, 2919706841], u32[2], cpu:0)
     """
     checked_key = single_key("bits", key)
-    wanted = dtypes.canonical(dtypes.u64) if dtype is None else dtypes.as_dtype(dtype)
-    if wanted not in BITS:
-        raise DtypeError(f"bits: cannot draw {dtypes.short(wanted)} (unsigned dtype required)")
-    return random_bits(checked_key, shape=shape, dtype=wanted)
+    kind = dtypes.canonical(dtypes.u64) if dtype is None else dtypes.as_dtype(dtype)
+    if kind not in BITS:
+        raise DtypeError(f"bits: cannot draw {dtypes.short(kind)} (unsigned dtype required)")
+    return random_bits(checked_key, shape=shape, dtype=kind)
 
 
 @Sampler
@@ -80,19 +80,19 @@ def _is(value: ArrayLike, number: float) -> bool:
 def unit_interval(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Any:
     """Numbers in [0, 1) of a floating dtype."""
     info = float_info(dtype)
-    drawn = 8 if info.nmant < 8 else info.bits  # bits per number
-    raw = random_bits(single_key("uniform", key), shape=shape, dtype=UNSIGNED[drawn])
+    word_bits = 8 if info.nmant < 8 else info.bits  # bits per number
+    raw = random_bits(single_key("uniform", key), shape=shape, dtype=UNSIGNED[word_bits])
     raw = ops.cast(raw, UNSIGNED[info.bits])
-    unsigned = type_of(raw).dtype
-    mantissa = ops.shr(raw, literal(drawn - info.nmant, unsigned))
-    one = np.ones((), dtype).view(unsigned)
+    word_dtype = type_of(raw).dtype
+    mantissa = ops.shr(raw, literal(word_bits - info.nmant, word_dtype))
+    one = np.ones((), dtype).view(word_dtype)
     return ops.sub(ops.bitcast(ops.logical_or(mantissa, one), dtype=dtype), literal(1, dtype))
 
 
 def pairs(key: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
     """Two numbers in [0, 1) for each element, independent of the other elements."""
-    drawn = unit_interval(key, (*shape, 2), dtype)
-    return drawn[..., 0], drawn[..., 1]
+    numbers = unit_interval(key, (*shape, 2), dtype)
+    return numbers[..., 0], numbers[..., 1]
 
 
 @Sampler
@@ -137,12 +137,12 @@ def _clipped(value: ArrayLike, low: int, high: int) -> Array:
 
 
 def _in_range(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: np.dtype) -> Array:
-    unsigned = UNSIGNED[dtype.itemsize * 8]
-    one = literal(1, unsigned)
+    word_dtype = UNSIGNED[dtype.itemsize * 8]
+    one = literal(1, word_dtype)
     least, most = int_bounds(dtype)
     low, high = (ops.convert(_clipped(v, least, most), dtype=dtype) for v in (minval, maxval))
     is_some = ops.lt(low, high)
-    span = ops.convert(ops.sub(high, low), dtype=unsigned)
+    span = ops.convert(ops.sub(high, low), dtype=word_dtype)
     span = ops.select(is_some, span, one)
     # One more where maxval is past the last integer; past the last unsigned one it wraps to 0, and
     # a remainder by 0 leaves a number unchanged.
@@ -150,8 +150,8 @@ def _in_range(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike
     is_past = ops.logical_and(ops.gt(maxval, last), is_some)
     span = ops.select(is_past, ops.add(span, one), span)
     first, second = split(single_key("randint", key))
-    higher, lower = (bits.core(k, shape, unsigned) for k in (first, second))
-    step = ops.rem(literal(1 << (4 * unsigned.itemsize), unsigned), span)
+    higher, lower = (bits.core(k, shape, word_dtype) for k in (first, second))
+    step = ops.rem(literal(1 << (4 * word_dtype.itemsize), word_dtype), span)
     step = ops.rem(ops.mul(step, step), span)  # 2**bits modulo the span
     offset = ops.add(ops.mul(ops.rem(higher, span), step), ops.rem(lower, span))
     return ops.add(low, ops.convert(ops.rem(offset, span), dtype=dtype))

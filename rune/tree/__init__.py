@@ -263,9 +263,9 @@ def map(f: Callable[..., object], tree: _typing.Never, *rest: object, is_leaf: I
 @_typing.overload
 def map(f: Callable[[_Array], _Array], tree: _S, *, is_leaf: None = None) -> _S: ...
 @_typing.overload
-def map(f: _WithOne, tree: _S, beside: object, /, *, is_leaf: None = None) -> _S: ...
+def map(f: _WithOne, tree: _S, second: object, /, *, is_leaf: None = None) -> _S: ...
 @_typing.overload
-def map(f: _WithTwo, tree: _S, beside: object, last: object, /, *, is_leaf: None = None) -> _S: ...
+def map(f: _WithTwo, tree: _S, second: object, third: object, /, *, is_leaf: None = None) -> _S: ...
 @_typing.overload
 def map(f: Callable[[_Array], _R], tree: _Array, *, is_leaf: None = None) -> _R: ...
 @_typing.overload
@@ -335,8 +335,8 @@ def reduce_associative(
     if not row and identity is _MISSING:
         raise ArgumentError("reduce_associative: cannot fold a tree without leaves (no identity)")
     while len(row) > 1:
-        paired = [operation(*pair) for pair in zip(row[::2], row[1::2])]
-        row = [*paired, *row[2 * len(paired) :]]
+        pairs = [operation(*pair) for pair in zip(row[::2], row[1::2])]
+        row = [*pairs, *row[2 * len(pairs) :]]
     return row[0] if row else identity
 
 

@@ -224,8 +224,8 @@ def register_node(
         children, data = flatten_func(node)
         return tuple(children), data
 
-    keyed = flatten_with_keys_func
-    keys = None if keyed is None else (lambda node: [key for key, _ in keyed(node)[0]])
+    flatten_keys = flatten_with_keys_func
+    keys = None if flatten_keys is None else (lambda node: [key for key, _ in flatten_keys(node)[0]])
     _register(Kind(nodetype, nodetype.__name__, split, lambda d, xs: unflatten_func(d, tuple(xs)), keys))
     return nodetype
 
@@ -376,19 +376,19 @@ def register_dataclass(
 
 
 def _data_and_meta(
-    cls: type, data: Sequence[str] | None, meta: Sequence[str] | None, dropped: set[str]
+    cls: type, data: Sequence[str] | None, meta: Sequence[str] | None, drop: set[str]
 ) -> tuple[Sequence[str], Sequence[str]]:
     fields: Any = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
     init_fields = [f for f in fields if f.init]
     if data is None and meta is None and fields:
         meta = [f.name for f in init_fields if f.metadata.get("static")]
-        data = [f.name for f in init_fields if f.name not in meta and f.name not in dropped]
+        data = [f.name for f in init_fields if f.name not in meta and f.name not in drop]
     if data is None or meta is None:
         specifics = "data_fields and meta_fields go together, and only a dataclass has defaults"
         raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
-    expected, listed = {f.name for f in init_fields} - dropped, {*data, *meta}
-    if fields and expected != listed:
-        specifics = f"missing {sorted(expected - listed)}, unknown {sorted(listed - expected)}"
+    init_names, names = {f.name for f in init_fields} - drop, {*data, *meta}
+    if fields and init_names != names:
+        specifics = f"missing {sorted(init_names - names)}, unknown {sorted(names - init_names)}"
         raise ArgumentError(f"register_dataclass: cannot register {cls.__name__} ({specifics})")
     return tuple(data), tuple(meta)
 

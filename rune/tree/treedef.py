@@ -227,7 +227,7 @@ def differ(data: object, other: object) -> bool:
 
 
 LEAF = TreeDef(None, None, (), 1, True)
-_remembered: dict[tuple[Any, ...], TreeDef] = {}
+_cache: dict[tuple[Any, ...], TreeDef] = {}
 _MOST_REMEMBERED = 4096
 _WIDEST_REMEMBERED = 1024
 _ONLY_STR = frozenset({str})
@@ -261,7 +261,7 @@ def node_of(kind: Kind, data: object, parts: tuple[TreeDef, ...]) -> TreeDef:
         if not part.is_exact:
             return _treedef(kind, data, parts)
     key = (kind, data, parts)
-    return _remembered.get(key) or _remember(key, kind, data, parts)
+    return _cache.get(key) or _remember(key, kind, data, parts)
 
 
 def flat_node(kind: Kind, data: object, count: int) -> TreeDef:
@@ -269,7 +269,7 @@ def flat_node(kind: Kind, data: object, count: int) -> TreeDef:
     if not _is_exact(kind, data):
         return _treedef(kind, data, (LEAF,) * count)
     key = (kind, data, count)
-    return _remembered.get(key) or _remember(key, kind, data, (LEAF,) * count)
+    return _cache.get(key) or _remember(key, kind, data, (LEAF,) * count)
 
 
 def _is_exact(kind: Kind, data: Any) -> bool:
@@ -280,10 +280,10 @@ def _is_exact(kind: Kind, data: Any) -> bool:
 
 def _remember(key: tuple[object, ...], kind: Kind, data: object, parts: tuple[TreeDef, ...]) -> TreeDef:
     treedef = _treedef(kind, data, parts)
-    if len(_remembered) >= _MOST_REMEMBERED:
-        _remembered.clear()
+    if len(_cache) >= _MOST_REMEMBERED:
+        _cache.clear()
     if len(parts) <= _WIDEST_REMEMBERED:
-        _remembered[key] = treedef
+        _cache[key] = treedef
     return treedef
 
 
@@ -398,11 +398,11 @@ def _refuse(prefix: TreeDef, tree: object, path: list[tuple[object, int]]) -> No
     data: Any = None
     if kind is not None:
         children, data = kind.split(tree)
-    actual = _describe(kind, data, len(children), f"a leaf of type {type(tree).__name__}")
-    expected = _describe(prefix.kind, prefix.data, len(prefix.parts), "a leaf")
+    tree_text = _describe(kind, data, len(children), f"a leaf of type {type(tree).__name__}")
+    prefix_text = _describe(prefix.kind, prefix.data, len(prefix.parts), "a leaf")
     same = kind is prefix.kind and kind in (DICT, ORDERED)
     raise ArgumentError(
-        f"tree: cannot match a tree with its prefix (prefix{place} is {expected}, tree{place} is {actual})",
+        f"tree: cannot match a tree with its prefix (prefix{place} is {prefix_text}, tree{place} is {tree_text})",
         hint=_key_difference(prefix.data, data) if same else None,
     )
 
@@ -415,9 +415,9 @@ def _describe(kind: Kind | None, data: Any, count: int, leaf: str) -> str:
     return f"a {kind.name} of {count}" + ("" if data is None else f" with data {data}")
 
 
-def _key_difference(expected: tuple[object, ...], actual: tuple[object, ...]) -> str:
-    only_expected = [key for key in expected if key not in actual]
-    only_actual = [key for key in actual if key not in expected]
-    if not only_expected and not only_actual:
+def _key_difference(prefix_keys: tuple[object, ...], tree_keys: tuple[object, ...]) -> str:
+    only_in_prefix = [key for key in prefix_keys if key not in tree_keys]
+    only_in_tree = [key for key in tree_keys if key not in prefix_keys]
+    if not only_in_prefix and not only_in_tree:
         return "the keys are in another order"
-    return f"only the prefix has {only_expected}, only the tree has {only_actual}"
+    return f"only the prefix has {only_in_prefix}, only the tree has {only_in_tree}"

@@ -26,6 +26,9 @@ CLEARED = (
     *("rune/lowering/scalar", "rune/lowering/scatters", "rune/lowering/simplify"),
     "rune/lowering/sorting",
     *("rune/ops", "rune/optim", "rune/sparse", "rune/scipy", "rune/numpy", "rune/nn"),
+    *("rune", "rune/absent", "rune/as_jax", "rune/checkify", "rune/data", "rune/dims", "rune/distributed"),
+    *("rune/drawing", "rune/exporting", "rune/extend", "rune/files", "rune/lax", "rune/profiling"),
+    *("rune/random", "rune/tree"),
 )
 
 # Names that users write, or LAPACK's: trees beside the first one, vectors that multiply from the

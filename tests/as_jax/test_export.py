@@ -94,7 +94,7 @@ def test_classes_of_trees_have_names_in_files():
     ("call", "message"),
     [
         (lambda: export.export(jnp.sin), "export: cannot export"),
-        (lambda: export.symbolic_shape("a, _"), "symbolic_shape: cannot tell axis 1"),
+        (lambda: export.symbolic_shape("a, _"), "symbolic_shape: cannot infer the size of axis 1"),
         (lambda: export.symbolic_shape("a", constraints=["a ? 2"]), "symbolic_shape: cannot read 'a . 2'"),
         (lambda: export.export(jax.jit(jnp.sin))(1.0).vjp().call(1.0), "argument.0..1. is missing"),
     ],

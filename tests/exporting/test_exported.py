@@ -229,7 +229,7 @@ def test_what_no_file_holds_is_refused_by_name(f: Any, message: str):
 
 
 def test_random_numbers_need_a_key_among_the_arguments():
-    with rune.random.seed(0), pytest.raises(TypeError, match=r"export: cannot store lambda .it asks for a random key"):
+    with rune.random.seed(0), pytest.raises(TypeError, match=r"export: cannot store lambda .it reads a random key"):
         rune.export(lambda x: x + rune.random.normal(shape=(7,)))(X)
 
 
@@ -266,7 +266,10 @@ def test_its_derivative_in_the_file_is_that_of_its_rule():
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"types": lambda x: x, "meaning": np.sin}, "no code of Python or C.\nhint: say with expand="),
+        (
+            {"types": lambda x: x, "meaning": np.sin},
+            "no Python or C code.\nhint: define it by rune's operations with expand=",
+        ),
         ({"expand": lambda x: x + DOUBLED}, "reads arrays that are not its operands.\nhint: make them operands"),
     ],
 )

@@ -155,8 +155,8 @@ def test_what_is_missing_is_said_by_name():
     ("arguments", "message"),
     [
         ({"types": lambda x: x}, "one of meaning, expand, native and sources required"),
-        ({"meaning": np.sin}, "types= or expand= has to say what its results are"),
-        ({"expand": lambda x: (x, x), "multiple_results": True, "jvp": [extend.ZERO]}, "the jvp is one function"),
+        ({"meaning": np.sin}, "types= or expand= required, for the types of its results"),
+        ({"expand": lambda x: (x, x), "multiple_results": True, "jvp": [extend.ZERO]}, "jvp= is one function"),
         ({"types": lambda x: x, "native": extend.Native("libm")}, "an address or a function of ctypes required"),
         ({"types": lambda x: x, "native": extend.Native(0)}, "an address or a function of ctypes required"),
     ],

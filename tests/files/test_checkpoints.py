@@ -159,7 +159,7 @@ def test_other_files_of_the_folder_are_left_alone(tmp_path: Path):
 
 @pytest.mark.parametrize("step", [-1, 1.0, True, "3", 10**18])
 def test_a_step_is_a_number_from_0_on(tmp_path: Path, step: Any):
-    with pytest.raises(ArgumentError, match="cannot count the step"):
+    with pytest.raises(ArgumentError, match="cannot use the step"):
         Manager(tmp_path).save(step, {})
 
 

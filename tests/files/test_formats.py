@@ -177,7 +177,7 @@ HEADER = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s,)}"
         ([("x.npy", npy(HEADER % "1", b"1234")), ("x.npy", npy(HEADER % "1", b"1234"))], "a member comes twice"),
         ([("x.npy", npy(HEADER % "2", b"1234"))], "70 bytes, 74 expected"),
         ([("x.npy", npy(HEADER % "1 << 62"))], "'x.npy'"),
-        ([("x.npy", npy(HEADER % "-1", b""))], "no shape"),
+        ([("x.npy", npy(HEADER % "-1", b""))], "an invalid shape"),
         ([("x.npy", npy(HEADER % "4611686018427387903"))], "'x.npy'"),
         ([("x.npy", npy("[" * 9000))], "'x.npy'"),
         ([("x.npy", npy("__import__('os').abort()"))], "'x.npy'"),
@@ -250,7 +250,7 @@ def test_a_header_of_more_bytes_than_a_file_may_have_is_not_written(tmp_path: Pa
     ("name", "note", "words"),
     [
         ("leaves", {"0": {"dtype": "f64", "shape": [3], "number": True}}, "a note on '0' of a number with axes"),
-        ("leaves", {"0": {"dtype": "i32", "shape": [2]}}, r"'0' is noted as i32\[2\], and is not stored so"),
+        ("leaves", {"0": {"dtype": "i32", "shape": [2]}}, r"'0' is noted as i32\[2\], but stored in another form"),
         ("tree", [["set", 1], "0"], "a note of a tree with the node"),
     ],
 )

@@ -303,5 +303,5 @@ def test_a_key_is_not_read_as_numbers():
 def test_an_unknown_generator_is_refused_by_name():
     with pytest.raises(ArgumentError, match="one of threefry2x32, philox4x32"):
         random.key(0, impl="rbg")
-    with pytest.raises(ArgumentError, match="raw keys are taken for threefry2x32"):
+    with pytest.raises(ArgumentError, match="raw keys count as keys of threefry2x32"):
         random.PRNGKey(0, impl="philox4x32")

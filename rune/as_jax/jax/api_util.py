@@ -14,7 +14,7 @@ from rune.tree.treedef import TreeDef
 
 
 def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> DebugInfo:
-    """What is known of a function before it is traced."""
+    """The description of a function before it is traced."""
     return DebugInfo(traced_for, getattr(fun, "__qualname__", repr(fun)))
 
 
@@ -24,29 +24,30 @@ def argnums_partial(
     args: Sequence[object],
     require_static_args_hashable: bool = True,
 ) -> tuple[linear_util.WrappedFun, tuple[object, ...]]:
-    """The function of the numbered arguments alone, and these.
+    """The function of the numbered arguments alone, and these arguments.
 
-    Errors: ValueError for a number out of bounds, and, if hashable ones are required, for one of
-    the other arguments that has no hash.
+    The function keeps the other arguments as constants.
+    Errors: ValueError for a number out of bounds, and, if `require_static_args_hashable`, for a
+            constant without a hash.
     """
     numbers = [dyn_argnums] if isinstance(dyn_argnums, int) else dyn_argnums
     dynamic = [canonicalize_axis(number, len(args)) for number in numbers]
-    fixed = {i: x for i, x in enumerate(args) if i not in dynamic}
-    for number, value in fixed.items():
+    constants = {i: x for i, x in enumerate(args) if i not in dynamic}
+    for number, value in constants.items():
         if require_static_args_hashable and not isinstance(value, Hashable):
             raise ValueError(f"argnums_partial: cannot hold argument {number} ({type(value).__name__} has no hash)")
-    return _with_fixed(f, tuple(dynamic), tuple(fixed.items())), tuple(args[i] for i in dynamic)
+    return _with_constants(f, tuple(dynamic), tuple(constants.items())), tuple(args[i] for i in dynamic)
 
 
 @linear_util.transformation2
-def _with_fixed(
+def _with_constants(
     f: Callable[..., object],
     dynamic: tuple[int, ...],
-    fixed: tuple[tuple[int, object], ...],
+    constants: tuple[tuple[int, object], ...],
     *args: object,
     **kwargs: object,
 ) -> object:
-    values = {**dict(fixed), **dict(zip(dynamic, args, strict=True))}
+    values = {**dict(constants), **dict(zip(dynamic, args, strict=True))}
     return f(*(values[i] for i in sorted(values)), **kwargs)
 
 

@@ -15,12 +15,12 @@ _NARROW = (dtypes.bf16, *map(np.dtype, "?bhiqBHIQefdFD"))
 
 
 def from_dlpack(external_array: object, device: str | Device | None = None, copy: bool | None = None) -> Array:
-    """An array of what `external_array` holds, by its methods __dlpack__ and __dlpack_device__."""
+    """The array that `external_array` exports by its methods __dlpack__ and __dlpack_device__."""
     return _from_dlpack(external_array, device=device, copy=copy)
 
 
 def is_supported_dtype(dtype: DTypeLike | None) -> bool:
-    """Whether arrays of this dtype can be handed over."""
+    """Whether DLPack can exchange arrays of this dtype."""
     if dtype is None:
         raise DtypeError("is_supported_dtype: cannot take None for a dtype")
     return dtypes.named(dtype) in _NARROW

@@ -1,4 +1,4 @@
-"""`jax.dtypes`: dtypes as JAX knows them, keys among them."""
+"""`jax.dtypes`: JAX's names for dtypes, including those of keys."""
 
 from rune import absent
 from rune.dtypes import canonicalize_dtype, extended, float0, issubdtype, itemsize_bits, prng_key, scalar_type_of

@@ -8,5 +8,5 @@ JAXIndexError = NonConcreteBooleanIndexError
 UnexpectedTracerError = EscapedTracerError
 InconclusiveDimensionOperation = DimensionError
 JaxprTypeError = CheckError
-# What fails as a program runs is a RuntimeError, of rune's own or of the callback that raised it.
+# A failure while a program runs is a RuntimeError, rune's own or that of a callback.
 JaxRuntimeError = RuntimeError

@@ -1,6 +1,6 @@
-"""`jax.export` on rune's: what is exported is a program of rune's, and so are the bytes.
+"""`jax.export`, by rune's: an exported function is a rune program, and its bytes are a rune file.
 
-Files of JAX's are XLA's programs, which are refused; `mlir_module` is, too.
+JAX's own files hold XLA programs and are refused, as is `mlir_module`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Exported:
-    """A function as a program. Errors: as rune's."""
+    """A function as a program. Errors: those of `rune.exporting.Exported`."""
 
     stored: Stored
     nr_devices: int = 1
@@ -65,21 +65,21 @@ class Exported:
         return self.stored.call(*args, **kwargs)
 
     def has_vjp(self) -> bool:
-        """Whether there is a derivative."""
+        """Whether `vjp` can return a function."""
         return self.stored.has_vjp()
 
     def vjp(self) -> Exported:
-        """The function of arguments and cotangents; integers have none."""
+        """The function from arguments and cotangents to cotangents; integers have none."""
         return Exported(self.stored.vjp(), self.nr_devices, self.platforms)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The bytes of a file of rune's."""
+        """The bytes of a rune file."""
         return bytearray(self.stored.serialize(vjp_order))
 
     def mlir_module(self, serialized: bool = True) -> NoReturn:
-        """Refused: it would be XLA's."""
+        """Errors: ArgumentError, always: rune compiles without MLIR."""
         raise ArgumentError(
-            "export.mlir_module: cannot write a module of XLA's", hint="exported.stored.program is rune's"
+            "export.mlir_module: cannot write an MLIR module", hint="exported.stored.program is rune's program"
         )
 
     def __repr__(self) -> str:
@@ -93,11 +93,11 @@ def export(
     disabled_checks: Sequence[object] = (),
     _override_lowering_rules: None = None,
 ) -> Callable[..., Exported]:
-    """A jitted function for arguments like these; rune's programs are for every platform."""
+    """A function that exports a jitted function; rune's programs run on every platform."""
     if not isinstance(fun_jit, Jitted):
         raise ArgumentError(f"export: cannot export {fun_jit!r} (the result of jit required)")
     if _override_lowering_rules is not None:
-        raise ArgumentError("export: cannot override rules of XLA's lowering (rune has rules of its own)")
+        raise ArgumentError("export: cannot override lowering rules of XLA (rune compiles without XLA)")
 
     def of(*args: object, **kwargs: object) -> Exported:
         return Exported(
@@ -108,12 +108,12 @@ def export(
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
-    """What `serialize` wrote. Errors: CheckError for other bytes, those of JAX's among them."""
+    """The function in the bytes of `serialize`. Errors: CheckError for other bytes, as JAX's."""
     return Exported(rune.export.load(bytes(blob)), platforms=(default_export_platform(),))
 
 
 def default_export_platform() -> str:
-    """The platform where functions run by default."""
+    """The platform that runs functions by default."""
     return default_backend()
 
 
@@ -127,13 +127,13 @@ def is_symbolic_dim(p: object) -> bool:
 
 @dataclass(slots=True)
 class SymbolicScope:
-    """Sizes by name, with what is known of them: "a >= 2", "a <= b"."""
+    """Sizes by name, and constraints on them: "a >= 2", "a <= b"."""
 
     constraints_str: Sequence[str] = ()
     sizes: dict[str, Dim] = field(default_factory=dict, init=False)
 
     def size(self, name: str) -> Dim:
-        """The size of that name, from 1 on unless it is said otherwise."""
+        """The size of that name; it is at least 1 unless a constraint says otherwise."""
         if name not in self.sizes:
             low: Size = 1
             high: Size | None = None
@@ -148,7 +148,9 @@ class SymbolicScope:
         for text in self.constraints_str:
             match = _CONSTRAINT.fullmatch(text)
             if match is None:
-                raise ArgumentError(f"symbolic_shape: cannot read {text!r} (a constraint is like 'a >= 2', 'a <= b')")
+                raise ArgumentError(
+                    f"symbolic_shape: cannot read {text!r} (constraints look like 'a >= 2' or 'a <= b')"
+                )
             bounds += [(match[2], match[3])] if match[1] == name else []
         return bounds
 
@@ -160,7 +162,7 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
 ) -> tuple[Size, ...]:
-    """The sizes of "a, 2*b + 1, _": "_" and "..." are as in `like`. Errors: ArgumentError."""
+    """The sizes of "a, 2*b + 1, _"; `like` has those of "_" and "...". Errors: ArgumentError."""
     scope = SymbolicScope(constraints) if scope is None else scope
     pieces = [p.strip() for p in (shape_spec or "...").strip().removeprefix("(").removesuffix(")").split(",")]
     pieces = [p for p in pieces if p]
@@ -174,8 +176,9 @@ def _size(text: str, number: int, scope: SymbolicScope, like: Sequence[int | Non
     if text == "_":
         size = like[number] if like is not None and number < len(like) else None
         if size is None:
-            raise ArgumentError(f"symbolic_shape: cannot tell axis {number} ('_' needs like=)")
+            raise ArgumentError(f"symbolic_shape: cannot infer the size of axis {number} ('_' requires like=)")
         return size
+    # JAX prints a remainder and a floor division as functions; the parser of sizes takes operators.
     expression = re.sub(r"\bmod\(([^,()]+),([^,()]+)\)", r"((\1)%(\2))", text)
     expression = re.sub(r"\bfloordiv\(([^,()]+),([^,()]+)\)", r"((\1)//(\2))", expression)
     return dims.parse(expression, {name: scope.size(name) for name in _NAME.findall(expression)})
@@ -184,7 +187,7 @@ def _size(text: str, number: int, scope: SymbolicScope, like: Sequence[int | Non
 def symbolic_args_specs(
     args: object, shapes_specs: object, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
 ) -> Any:
-    """The arguments as types, of the sizes that a tree prefix of specifications says."""
+    """The arguments as types, with sizes from a tree prefix of specifications."""
     scope = SymbolicScope(constraints) if scope is None else scope
     specs = tree.leaves(tree.broadcast(shapes_specs, args, is_leaf=lambda x: x is None), is_leaf=lambda x: x is None)
     leaves, treedef = tree.flatten(args)
@@ -200,7 +203,7 @@ def symbolic_args_specs(
 
 
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
-    """Let files hold a namedtuple."""
+    """Let files hold trees with this namedtuple."""
     return rune.export.register_node(nodetype, name=serialized_name)
 
 
@@ -212,10 +215,10 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: None = None,
 ) -> type:
-    """Let files hold a class of trees, whose data become bytes and come back from these."""
+    """Let files hold trees with nodes of a class; two functions convert its data and bytes."""
     if from_children is not None:
         raise ArgumentError(
-            "register_pytree_node_serialization: cannot use from_children (the class's own rule serves)"
+            "register_pytree_node_serialization: cannot use from_children (the registered class has its own rule)"
         )
     return rune.export.register_node(
         nodetype,

@@ -1,4 +1,4 @@
-"""`jax.monitoring`: what a library records reaches the listeners. rune itself records nothing."""
+"""`jax.monitoring`: forwards the events of libraries to listeners. Rune itself records none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _tell(kind: str, event: str, *values: float, details: dict[str, str | int]) 
 
 def _forget(kind: str, callback: Listener) -> None:
     if callback not in _listeners[kind]:
-        raise ArgumentError(f"monitoring: cannot unregister {callback!r} (no listener of this kind)")
+        raise ArgumentError(f"monitoring: cannot unregister {callback!r} (it is not a listener of this kind)")
     _listeners[kind].remove(callback)
 
 
@@ -63,22 +63,22 @@ def register_scalar_listener(callback: Listener) -> None:
 
 
 def unregister_event_listener(callback: Listener) -> None:
-    """Call it no more."""
+    """Stop calling `callback`."""
     _forget("event", callback)
 
 
 def unregister_event_duration_listener(callback: Listener) -> None:
-    """Call it no more."""
+    """Stop calling `callback`."""
     _forget("duration", callback)
 
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Call it no more."""
+    """Stop calling `callback`."""
     _forget("time span", callback)
 
 
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Call it no more."""
+    """Stop calling `callback`."""
     _forget("scalar", callback)
 
 

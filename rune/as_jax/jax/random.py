@@ -19,7 +19,7 @@ __getattr__ = absent.of(__name__)
 
 
 def _as_function(sampler: Sampler) -> Callable[..., Array]:
-    """A sampler as a plain function, as in JAX: SCICO asks for functions, and they pickle."""
+    """A sampler as a plain function, as in JAX: SCICO requires functions, and functions pickle."""
 
     @wraps(sampler)
     def draw(*args: object, **kwargs: Never) -> Array:
@@ -33,7 +33,7 @@ globals().update({name: _as_function(x) for name, x in vars(random).items() if i
 
 
 def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
-    """A key as its words; a typed one where the option `jax_enable_custom_prng` is on.
+    """A raw key; a typed one if the option `jax_enable_custom_prng` is on.
 
     Shapes: seed int[] -> u32[2], or key[].
     Errors: those of rune.random.PRNGKey, or of rune.random.key.
@@ -43,7 +43,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
 
 
 def fold_in(key: KeyLike, data: ArrayLike) -> Array:
-    """rune.random.fold_in; as in JAX data may be a float, which loses its fraction, or a bool.
+    """rune.random.fold_in; as in JAX, data may be a bool, or a float, which is truncated.
 
     Shapes: key [], data [] -> key [].
     Errors: those of rune.random.fold_in; TypeError for complex data, ValueError for NaN.
@@ -53,8 +53,8 @@ def fold_in(key: KeyLike, data: ArrayLike) -> Array:
 
 def _whole(data: ArrayLike) -> ArrayLike:
     if isinstance(data, np.bool_ | np.floating) and not isinstance(data, float):
-        return np.int64(data)  # a negative one is its low 32 bits, as of an integer
+        return np.int64(data)  # a negative number counts as its low 32 bits, like an integer
     if isinstance(data, bool | float | complex):
-        return int(data)  # pyright: ignore[reportArgumentType]  # refuses complex numbers, as in JAX
+        return int(data)  # pyright: ignore[reportArgumentType]  # raises TypeError for complex numbers, as in JAX
     is_whole = getattr(data, "dtype", dtypes.i32) in dtypes.INTEGER
     return data if is_whole else rnp.astype(rnp.asarray(data), rnp.uint32)

@@ -22,18 +22,18 @@ def make_mesh(
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:
-    """As rune's, but for the kind of axes where none is said: JAX's are explicit."""
+    """As rune's, but axes without a type are explicit, as in JAX."""
     kinds = (AxisType.Explicit,) * len(axis_shapes) if axis_types is None else axis_types
     return sharding.make_mesh(axis_shapes, axis_names, kinds, devices=devices)
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """What `with_sharding_constraint` does, whatever the kinds of the axes."""
+    """`with_sharding_constraint`, for every type of axes."""
     return lax.with_sharding_constraint(xs, out_shardings)
 
 
 def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, out_sharding: object = None) -> Any:
-    """The function, with its results laid out so; layouts inside follow the operands."""
+    """The function with results in `out_sharding`; layouts inside follow the operands."""
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 
@@ -45,7 +45,7 @@ def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, ou
 
 
 def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: object = None, in_sharding: object = None) -> Any:
-    """The function, with its arguments laid out so."""
+    """The function with arguments moved to `in_sharding`."""
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 

@@ -1,4 +1,4 @@
-"""`jax.version`: the version of JAX that is stood in for."""
+"""`jax.version`: the version of JAX that rune stands in for."""
 
 from rune.as_jax.stand_ins import VERSION as __version__
 

@@ -1,4 +1,4 @@
-"""`jaxlib`, which some libraries ask for its version."""
+"""`jaxlib`, of which some libraries read the version."""
 
 from jaxlib import version
 

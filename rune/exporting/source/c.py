@@ -1,4 +1,4 @@
-"""C alone: kernels, steps and entry in one file, no memory but the caller's."""
+"""Plain C: kernels, steps and entry in one file, which uses no memory but the caller's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rune.backends.shared.executor import Place
 from rune.exporting.source import texts
 from rune.exporting.source.functions import Functions
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, step_lines
 from rune.lowering.codegen.c.host import OPTIONS, TARGET, C
 from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.kernel.nodes import Access
@@ -19,7 +19,7 @@ __all__ = ["TARGET", "files"]
 
 
 class _Calls(InC):
-    """A launch is a loop over the grid; memory is the host's."""
+    """Steps in C: a launch is a loop over the grid, and memory is the host's."""
 
     def __init__(self, kernels: Mapping[str, Rendered], functions: Functions):
         self.kernels, self.functions = kernels, functions
@@ -33,17 +33,17 @@ class _Calls(InC):
             _cast(p.dtype, p.access is Access.READ, place) for p, place in zip(kernel.params, places, strict=True)
         ]
         points = [f"p{k}" if k < len(extents) else "0" for k in range(3)]
-        passed = [*arguments, *map(size_name, kernel.sizes), *points]
-        return [*loops, f"  {kernel.name}({', '.join(passed)});"]
+        call_arguments = [*arguments, *map(size_name, kernel.sizes), *points]
+        return [*loops, f"  {kernel.name}({', '.join(call_arguments)});"]
 
     def call(self, step: Call, places: Sequence[Place]) -> list[str]:
-        """A function of the user's is called where it is; nothing else can be."""
+        """A call of a user's C function. Errors: ArgumentError for any other function."""
         if not is_source(step):
             return InC.call(self, step, places)
         return [self.functions.call(kernel_of(step), places, len(step.outputs))]
 
     def copy(self, target: Place, source: Place) -> list[str]:
-        """Bytes to bytes."""
+        """A copy of bytes."""
         return [f"memmove({pointer(target)}, {pointer(source)}, {in_c(target.bytes)});"]
 
     def write(self, place: Place, number: str) -> str:
@@ -73,16 +73,16 @@ def _arena_function(job: Job) -> str:
 
 
 def files(job: Job) -> dict[str, str | bytes]:
-    """The folder, by name."""
+    """The files of the folder, by name."""
     kernels = {name: render(code, C) for name, code in job.plan.kernels.items()}
     count, name, functions = len(job.weights), job.name, Functions(job.name)
-    steps = written(job.steps.steps, _Calls(kernels, functions))
+    steps = step_lines(job.steps.steps, _Calls(kernels, functions))
     arguments = [*(f"{name}_w{n}" for n in range(count)), *(f"(const void *)a{n}" for n in range(len(job.types)))]
     results = [f"(unsigned char *)r{n}" for n in range(len(job.out_types))]
     source = [
         f'#include "{name}.h"',
         assemble(list(kernels.values()), C),
-        texts.declared_weights(job, "_Alignas(64) "),
+        texts.weight_declarations(job, "_Alignas(64) "),
         *functions.declarations(),
         NEAREST,
         _READ,
@@ -100,5 +100,5 @@ def files(job: Job) -> dict[str, str | bytes]:
     user_files = functions.files()
     sources = " ".join(["main.c", f"{name}.c", f"{name}_weights.c", *user_files])
     build = f"cc {' '.join(OPTIONS)} -o {name} {sources} -lm"
-    advice = "Add -march=native, or what the device has: kernels are then in vectors."
+    advice = "Add -march=native, or the device's instruction set, for vector instructions in kernels."
     return texts.folder(job, {f"{name}.c": "\n".join(source) + "\n", **user_files}, build, advice, arena=True)

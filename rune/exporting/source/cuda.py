@@ -1,7 +1,7 @@
-"""CUDA: kernels and host in one file for nvcc, and files of kernels that users wrote.
+"""CUDA: files of kernels and of the host for nvcc, and files with users' kernels.
 
-Each launch has a row of a table on the device: the addresses of its buffers, which never change.
-A user's kernel is launched with its own arguments (functions.py).
+Each launch reads a row of a table on the device: the addresses of its buffers and its sizes. With
+fixed sizes the table never changes. A user's kernel gets its arguments directly (functions.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rune.dims import Dim, product
 from rune.exporting.source import texts
 from rune.exporting.source.functions import Functions
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, InC, in_c, pointer, size_name, step_lines
 from rune.lowering.codegen.c.cuda import CUDA_C, OPTIONS
 from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.target import Target, natively
@@ -25,8 +25,8 @@ from rune.lowering.source_calls import is_source, kernel_of
 from rune.records import dataclass
 
 _FLOATS, _WORDS = [dtypes.f32, dtypes.f64], [dtypes.i32, dtypes.u32]
-_THREADS = 256  # of a block at most, where the kernel leaves the choice
-# What every device from compute capability 7.5 on has.
+_THREADS = 256  # the most in a block, for kernels that do not fix their workgroup
+# The limits of every device of compute capability 7.5 or higher.
 TARGET = Target(
     name="cuda:0",
     backend="cuda",
@@ -45,19 +45,19 @@ TARGET = Target(
 
 @dataclass(slots=True)
 class _Launches(InC):
-    """A launch reads its row of the table; memory is the device's."""
+    """Steps in C: a launch reads its row of the table, and memory is the device's."""
 
     kernels: Mapping[str, Rendered]
     functions: Functions
     words: list[str] = field(default_factory=list)
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
-        """One dimension of blocks."""
+        """A launch of blocks along one dimension."""
         kernel = self.kernels[step.kernel]
         points = product(kernel.grid)
         if points == 0:
             return []
-        # A kernel of one point asks for no bounds, so another thread would do its work again.
+        # A kernel of one point does not test bounds, so a second thread would repeat its work.
         group = _THREADS if isinstance(points, Dim) else min(points, _THREADS)
         threads = math.prod(kernel.workgroup) if kernel.workgroup else group
         blocks = points if kernel.workgroup else (points + threads - 1) // threads
@@ -69,7 +69,7 @@ class _Launches(InC):
         return [f"{test}{kernel.name}<<<{shape}>>>(table + {first});"]
 
     def call(self, step: Call, places: Sequence[Place]) -> list[str]:
-        """A kernel of the user's is launched where its text is; nothing else can be called."""
+        """A launch of a user's kernel, from its own file. Errors: ArgumentError for other calls."""
         if not is_source(step):
             return InC.call(self, step, places)
         kernel, results = kernel_of(step), len(step.outputs)
@@ -81,18 +81,18 @@ class _Launches(InC):
         ]
 
     def copy(self, target: Place, source: Place) -> list[str]:
-        """Device to device."""
+        """An asynchronous copy on the device."""
         return [
             f"note(cudaMemcpyAsync({pointer(target)}, {pointer(source)}, {in_c(target.bytes)}, "
             "cudaMemcpyDeviceToDevice));"
         ]
 
     def write(self, place: Place, number: str) -> str:
-        """A copy from the host, which has read the number when it returns."""
+        """A copy from the host, which has read the number by the time it returns."""
         return f"note(cudaMemcpy({pointer(place)}, &{number}, sizeof {number}, cudaMemcpyHostToDevice));"
 
     def read(self, place: Place) -> str:
-        """A copy that waits."""
+        """A copy to the host, which waits for all earlier work."""
         return f"load({pointer(place)}, {place.bytes})"
 
 
@@ -128,7 +128,7 @@ static unsigned char *memory(size_t bytes) {
 """
 
 _LAUNCHABLE = """
-/* Whether a kernel has blocks: none of them where it has bytes to write, or too many, is a failure. */
+/* Whether to launch a kernel with these blocks. No blocks for bytes to write, or too many, is a failure. */
 static int launchable(int64_t bytes, int64_t x, int64_t y, int64_t z) {
   const int is_empty = x <= 0 || y <= 0 || z <= 0;
   if ((is_empty && bytes > 0) || x > INT32_MAX || y > 65535 || z > 65535) note(cudaErrorInvalidConfiguration);
@@ -138,25 +138,25 @@ static int launchable(int64_t bytes, int64_t x, int64_t y, int64_t z) {
 
 
 def files(job: Job) -> dict[str, str | bytes]:
-    """The folder, by name."""
+    """The files of the folder, by name."""
     kernels = {name: render(code, CUDA_C) for name, code in job.plan.kernels.items()}
     name, functions = job.name, Functions(job.name)
     launches = _Launches(kernels, functions)
-    steps = written(job.steps.steps, launches)
+    steps = step_lines(job.steps.steps, launches)
     user_files = functions.files()
     source = [
         f'#include "{name}.h"',
         "#include <cuda_runtime.h>",
         f'#include "{name}_kernels.cu"',
-        f'extern "C" {{\n{texts.declared_weights(job)}\n}}',
+        f'extern "C" {{\n{texts.weight_declarations(job)}\n}}',
         _HOST,
         *([_LAUNCHABLE, *functions.declarations()] if user_files else []),
         NEAREST,
         *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "buffer"),
-        texts.growing(job, "buffer", "cudaFree({0});"),
+        texts.grow_function(job, "buffer", "cudaFree({0});"),
         texts.table(job, launches.words, "unsigned long long", "send((unsigned char *)table, words, sizeof words);"),
-        _opened(job, len(launches.words)),
+        _open_function(job, len(launches.words)),
         texts.steps_function(job, steps, "rune_nearest"),
         f'extern "C" {texts.device_entry(job, _FINISH, "write_table")}',
         _close(job),
@@ -171,9 +171,9 @@ def files(job: Job) -> dict[str, str | bytes]:
     return texts.folder(job, host, build, "Add -arch=native, or the architecture of the device.")
 
 
-def _opened(job: Job, count: int) -> str:
+def _open_function(job: Job, count: int) -> str:
     return f"""static void open_device(void) {{
-{texts.device_opened(job)}
+{texts.buffer_setup(job)}
   table = (unsigned long long *)memory({8 * max(1, count)});
 {texts.table_at_once(job)}
 }}
@@ -183,7 +183,7 @@ def _opened(job: Job, count: int) -> str:
 def _close(job: Job) -> str:
     return f"""extern "C" void {job.name}_close(void) {{
   if (!is_open) return;
-{texts.released(job, "cudaFree({0});")}
+{texts.buffer_release(job, "cudaFree({0});")}
   cudaFree(table);
   is_open = 0;
 }}"""

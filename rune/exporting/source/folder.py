@@ -1,4 +1,4 @@
-"""A folder of source, and the targets that there are."""
+"""A folder of source files, and the table of targets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Folder:
     files: Mapping[str, str | bytes]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the files into a folder, which is made if it does not exist. Errors: OSError."""
+        """Write the files into a folder, which is created if necessary. Errors: OSError."""
         root = Path(path)
         root.mkdir(parents=True, exist_ok=True)
         for name, content in self.files.items():
@@ -41,7 +41,7 @@ class Folder:
         return f"Folder({self.name}, {self.target}: {', '.join(self.files)})"
 
 
-# What a target is lowered for, and what writes its folder.
+# Of each target, the device to lower for and the function that writes the files.
 TARGETS: Mapping[str, tuple[Target, Callable[[Job], Mapping[str, str | bytes]]]] = {
     "c": (c.TARGET, c.files),
     "opencl": (opencl.TARGET, opencl.files),
@@ -52,17 +52,17 @@ TARGETS: Mapping[str, tuple[Target, Callable[[Job], Mapping[str, str | bytes]]]]
 
 
 def source(function: Callable[..., object], target: str = "c", *, name: str | None = None) -> Callable[..., Folder]:
-    """A function of arguments that gives `function` as a folder of source for another machine.
+    """Export `function` as source for another machine: call the result with arguments for a Folder.
 
-    function: what `rune.export` takes, or an Exported.
+    function: a function as for `rune.export`, or an Exported.
     target:   "c" (a C compiler and nothing else), "opencl" (any OpenCL 1.2 device),
               "cuda" (any CUDA device, by nvcc), "wgsl" (WebGPU, by webgpu.h),
               "spirv" (Vulkan 1.2).
-    name:     of the entry, `<name>_call`, and of the files; that of the function by default.
-    Arguments are arrays, whose call is stored for the check, or types, for which values are drawn.
-    dims= and in_dims= beside them are those of jit: sizes that stay open. The entry takes them, the
-    memory of intermediate values follows from them, and calls of several sizes are stored.
-    Errors: ArgumentError for another target, and for operations that need a host in Python;
+    name:     the name of the files and of the entry, `<name>_call`; by default the function's.
+    Arguments are arrays, or types, for which random values are drawn. The call is stored, so that
+    the program can check itself. dims= and in_dims= are those of jit: they leave sizes open. The
+    entry then takes the sizes as arguments, and calls of several sizes are stored.
+    Errors: ArgumentError for another target, and for operations that need Python on the host;
             DtypeError for dtypes that the target lacks.
 
     >>> import rune, rune.numpy as rnp

@@ -1,17 +1,18 @@
-"""What users wrote in C and CUDA C, in files of their own beside the steps that call it.
+"""Users' C and CUDA C functions, each text in a file of its own, with wrappers that call them.
 
-    sums_source_0.c     the text as it was written, and behind it, for each way that it is called,
+    sums_source_0.c     the user's text, followed by a wrapper for each signature it is called with
     void sums_source_0_0(void *r0, void *a0, int64_t n0) { total(a0, r0, n0); }
 
-    sums_source_0.cu    the same with a launch, whose blocks follow sizes that are known at the call
+    sums_source_0.cu    the same with a launch; the number of blocks is an argument
     void sums_source_0_0(void *r0, void *a0, long long n0, dim3 blocks) {
       total<<<blocks, dim3(64, 1, 1), 0>>>(pointer_to{a0}, pointer_to{r0}, n0);
     }
 
-The compiler sees both, so numbers are converted as the function declares them, and one that takes
-something else is an error of the build. A text is compiled once, and no name in it meets one of
-the folder's, but for those that the linker sees. Kernels of one name in two texts would be one
-for it, and templates without a word: in CUDA C a kernel that is launched has a name by its file.
+The compiler sees the function and its wrapper together, so it converts numbers to the declared
+types, and reports a function with other parameters when the folder is built. Each text is a
+translation unit of its own, so only names with external linkage can collide. For the linker,
+kernels of the same name in two texts would be one kernel, and it would merge templates without a
+message; a macro therefore prefixes the names of launched kernels with those of their files.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rune.exporting.source.steps import in_c, pointer
 from rune.records import dataclass
 
 _DIMENSIONS = 3
-# A pointer that converts to what the kernel takes.
+# A pointer that converts to any pointer type that a kernel's parameter may have.
 _POINTER_TO = """namespace {
 struct pointer_to { void *at; template <class T> operator T *() const { return (T *)at; } };
 }"""
@@ -35,7 +36,7 @@ struct pointer_to { void *at; template <class T> operator T *() const { return (
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A way to call a function: how many results and operands, types of its numbers, its launch."""
+    """A signature that a function is called with: results, operands, types of numbers, launch."""
 
     entry: str
     results: int
@@ -43,23 +44,23 @@ class _Way:
     numbers: tuple[str, ...]
     launch: Launch | None = None  # without its blocks
 
-    def declared(self, name: str) -> str:
-        """The head of the function that calls it so."""
+    def head(self, name: str) -> str:
+        """The head of the wrapper."""
         pointers = [f"void *{x}" for x in (*self._names("r", self.results), *self._names("a", self.operands))]
         numbers = [f"{t} n{k}" for k, t in enumerate(self.numbers)]
         blocks = [] if self.launch is None else ["dim3 blocks"]
         return f"void {name}({', '.join([*pointers, *numbers, *blocks])})"
 
     def body(self) -> str:
-        """The call: operands first, as the user's function takes them."""
+        """The body of the wrapper. The user's function takes the operands first."""
         pointers = [*self._names("a", self.operands), *self._names("r", self.results)]
         numbers = self._names("n", len(self.numbers))
         if self.launch is None:
             return f"{{ {self.entry}({', '.join([*pointers, *numbers])}); }}"
         arguments = [*(f"pointer_to{{{p}}}" for p in pointers), *numbers]
-        return "\n".join(["{", *self._launched(self.launch, ", ".join(arguments)), "}"])
+        return "\n".join(["{", *self._launch_lines(self.launch, ", ".join(arguments)), "}"])
 
-    def _launched(self, launch: Launch, arguments: str) -> Iterator[str]:
+    def _launch_lines(self, launch: Launch, arguments: str) -> Iterator[str]:
         if launch.shared_bytes:
             most = "cudaFuncAttributeMaxDynamicSharedMemorySize"
             yield f"  cudaFuncSetAttribute({self.entry}, {most}, {launch.shared_bytes});"
@@ -73,13 +74,13 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """The functions of a folder, collected as its steps are written. name: of the folder"""
+    """Users' functions, collected while steps are written. name: that of the folder"""
 
     name: str
     ways: dict[str, list[_Way]] = field(default_factory=dict)  # by text
 
     def call(self, kernel: Bound, places: Sequence[Place], results: int) -> str:
-        """The line that calls it on these places: the results, then the operands."""
+        """The line that calls a function on places: the results, then the operands."""
         way = _way(kernel, results, len(places) - results)
         ways = self.ways.setdefault(kernel.source.text, [])
         if way not in ways:
@@ -87,31 +88,31 @@ class Functions:
         number = list(self.ways).index(kernel.source.text)
         arguments = [f"(void *){pointer(p)}" for p in places] + [*map(_number, kernel.numbers)]
         arguments += [] if way.launch is None else [extents(kernel.launch.grid)]
-        return f"{self._called(number, ways.index(way))}({', '.join(arguments)});"
+        return f"{self._function_name(number, ways.index(way))}({', '.join(arguments)});"
 
-    def _called(self, number: int, way: int) -> str:
+    def _function_name(self, number: int, way: int) -> str:
         return f"{self.name}_source_{number}_{way}"
 
     def declarations(self) -> Iterator[str]:
-        """What the file of the steps has to know of them."""
+        """Declarations of the wrappers, for the file with the steps."""
         for number, ways in enumerate(self.ways.values()):
-            yield from (f"{way.declared(self._called(number, k))};" for k, way in enumerate(ways))
+            yield from (f"{way.head(self._function_name(number, k))};" for k, way in enumerate(ways))
 
     def files(self) -> dict[str, str]:
-        """A file for each text. An error in it has the user's line."""
+        """A file for each text. Compilers report errors by the lines of the user's text."""
         return {
             f"{self.name}_source_{number}{_suffix(ways)}": "\n".join(self._file(number, text, ways)) + "\n"
             for number, (text, ways) in enumerate(self.ways.items())
         }
 
     def _file(self, number: int, text: str, ways: Sequence[_Way]) -> Iterator[str]:
-        launched = sorted({_last_name(way.entry) for way in ways if way.launch is not None})
-        yield from (f"#define {entry} {self.name}_source_{number}_{entry}" for entry in launched)
-        yield from ["#line 1"] if launched else []
-        yield from (text.rstrip("\n"), "", "/* What the steps call. */")
-        yield _POINTER_TO if launched else "#include <stdint.h>"
+        kernel_names = sorted({_last_name(way.entry) for way in ways if way.launch is not None})
+        yield from (f"#define {entry} {self.name}_source_{number}_{entry}" for entry in kernel_names)
+        yield from ["#line 1"] if kernel_names else []
+        yield from (text.rstrip("\n"), "", "/* The functions that the steps call. */")
+        yield _POINTER_TO if kernel_names else "#include <stdint.h>"
         for k, way in enumerate(ways):
-            head = way.declared(self._called(number, k))
+            head = way.head(self._function_name(number, k))
             yield from (f"{head};", f"{head} {way.body()}")
 
 
@@ -128,7 +129,7 @@ def _suffix(ways: Sequence[_Way]) -> str:
 
 
 def _last_name(entry: str) -> str:
-    """The name that the text defines: of `nvcuda::scale<float>` it is scale."""
+    """The name that the text defines: `scale` for `nvcuda::scale<float>`."""
     return re.findall(r"\w+", entry.partition("<")[0])[-1]
 
 
@@ -138,5 +139,5 @@ def extents(sizes: Sequence[Size]) -> str:
 
 
 def _number(x: Size | float) -> str:
-    """A number as C has it: 64 bits, or a double, to the last bit."""
+    """A number in C: an int64_t, or a double in hexadecimal, exact to the last bit."""
     return x.hex() if isinstance(x, float) else f"(int64_t)({in_c(int(x) if isinstance(x, int) else x)})"

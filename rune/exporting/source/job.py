@@ -1,4 +1,4 @@
-"""What is written: a plan, its weights, and calls to compare with."""
+"""The content of a folder: a plan, its weights, and calls to compare with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rune.records import dataclass
 from rune.transforms.arguments import as_value
 from rune.transforms.eval_shape import described
 
-# The type of C that holds an element, and how many of them one has.
+# The C type that holds an element, or a part of one, and the number of parts.
 ELEMENTS: Mapping[np.dtype, tuple[str, int]] = {
     dtypes.f32: ("float", 1),
     dtypes.f64: ("double", 1),
@@ -42,7 +42,7 @@ ELEMENTS: Mapping[np.dtype, tuple[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A call as rune computed it."""
+    """A call with the results that rune computed."""
 
     sizes: Mapping[str, int]
     arguments: tuple[np.ndarray, ...]
@@ -51,31 +51,31 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A function to be written. sizes: those that are open, which the entry takes, by name."""
+    """A function to write. sizes: the open ones by name, which are arguments of the entry."""
 
     name: str
     plan: Plan
     steps: Concrete
     weights: tuple[np.ndarray, ...]
     sizes: Mapping[str, Dim]
-    calls: tuple[StoredCall, ...]  # the one that was asked for, then others
+    calls: tuple[StoredCall, ...]  # the user's call, then others
     types: tuple[ArrayType, ...]
     out_types: tuple[ArrayType, ...]
 
     @property
     def arguments(self) -> tuple[np.ndarray, ...]:
-        """Those of the call that was asked for."""
+        """The arguments of the user's call."""
         return self.calls[0].arguments
 
     @property
     def results(self) -> tuple[np.ndarray, ...]:
-        """Those of the call that was asked for."""
+        """The results of the user's call."""
         return self.calls[0].results
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be written: a function, arguments of a call, and the sizes that stay open."""
+    """A function to write, the arguments of a call, and the sizes that stay open."""
 
     function: Callable[..., object]
     args: Sequence[object]
@@ -88,25 +88,26 @@ def job(request: Request, target: Target) -> Job:
     """The function for arguments like these, lowered for the target. Errors: those of lowering."""
     function = request.function
     leaves, treedef = tree.flatten((request.args, {}))
-    values = [_drawn(t, n) if (t := described(x)) is not None else as_value(x) for n, x in enumerate(leaves)]
+    values = [_sample_values(t, n) if (t := described(x)) is not None else as_value(x) for n, x in enumerate(leaves)]
     positional, _ = tree.unflatten(treedef, values)
-    called = (lambda *xs: function.call(*xs)) if isinstance(function, Exported) else function
+    python_function = (lambda *xs: function.call(*xs)) if isinstance(function, Exported) else function
     language = target.language if f"{target.language}_source" in target.routines else None
-    exported = exported_function(
-        called, positional, {}, request.dims, request.in_dims, lambda program: writable(program, language)
+    export = exported_function(
+        python_function, positional, {}, request.dims, request.in_dims, lambda program: writable(program, language)
     )
-    open_types = [t for t in (*exported.in_avals, *exported.out_avals) if t.is_symbolic]
-    plan = stages(exported.program, _without_f64(target, exported.program)).plan
-    label = identifier(request.name or (function.fun_name if isinstance(function, Exported) else exported.fun_name))
-    weights = tuple(w.numpy() for w in exported.weights)
+    open_types = [t for t in (*export.in_avals, *export.out_avals) if t.is_symbolic]
+    plan = stages(export.program, _without_f64(target, export.program)).plan
+    label = identifier(request.name or (function.fun_name if isinstance(function, Exported) else export.fun_name))
+    weights = tuple(w.numpy() for w in export.weights)
     sizes = dims.symbols_within(*(d for t in open_types for d in t.shape)) if open_types else {}
     steps = concrete(plan, None if open_types else size_values(plan, [*map(static_shape, plan.arguments)]))
     arrays = tuple(np.asarray(v.numpy() if isinstance(v, Array) else v, type_of(v).dtype) for v in values)
-    calls = tuple(_calls(exported, plan, arrays))
-    return Job(label, plan, steps, weights, sizes, calls, exported.in_avals, exported.out_avals)
+    calls = tuple(_calls(export, plan, arrays))
+    return Job(label, plan, steps, weights, sizes, calls, export.in_avals, export.out_avals)
 
 
-# How sizes of further calls follow from those of the first; calls out of range are left out.
+# The sizes of further calls, from those of the first one; calls out of range are left out. They
+# try empty arrays, single elements, and odd sizes, which no vector width divides.
 _CHANGES: tuple[Callable[[int], int], ...] = (
     lambda n: n,
     lambda n: 0,
@@ -116,19 +117,19 @@ _CHANGES: tuple[Callable[[int], int], ...] = (
 )
 
 
-def _calls(exported: Exported, plan: Plan, arrays: Sequence[np.ndarray]) -> Iterator[StoredCall]:
-    """The call with these arguments, and others with their elements in arrays of other sizes."""
-    weights = [static_shape(w.type) for w in exported.weights]
-    asked = size_values(plan, [*weights, *(x.shape for x in arrays)])
-    for sizes in _unique({name: change(n) for name, n in asked.items()} for change in _CHANGES):
-        types = [concrete_type(t, sizes) for t in exported.in_avals]
+def _calls(export: Exported, plan: Plan, arrays: Sequence[np.ndarray]) -> Iterator[StoredCall]:
+    """The call with these arguments, and calls of other sizes that repeat or drop elements."""
+    weights = [static_shape(w.type) for w in export.weights]
+    first_sizes = size_values(plan, [*weights, *(x.shape for x in arrays)])
+    for sizes in _unique({name: change(n) for name, n in first_sizes.items()} for change in _CHANGES):
+        types = [concrete_type(t, sizes) for t in export.in_avals]
         if not _fit(plan, [*weights, *(static_shape(t) for t in types)]):
             continue
-        resized = [
+        arguments = [
             np.resize(x, static_shape(t)).astype(t.dtype, copy=False) for x, t in zip(arrays, types, strict=True)
         ]
-        outs = exported.run(*(put(x, t, CPU) for x, t in zip(resized, types, strict=True)))
-        yield StoredCall(sizes, tuple(resized), tuple(x.numpy() for x in outs if isinstance(x, Array)))
+        outs = export.run(*(put(x, t, CPU) for x, t in zip(arguments, types, strict=True)))
+        yield StoredCall(sizes, tuple(arguments), tuple(x.numpy() for x in outs if isinstance(x, Array)))
 
 
 def _fit(plan: Plan, shapes: Sequence[Shape]) -> bool:
@@ -140,23 +141,23 @@ def _fit(plan: Plan, shapes: Sequence[Shape]) -> bool:
     return True
 
 
-def _unique(several: Iterable[Mapping[str, int]]) -> Iterator[Mapping[str, int]]:
-    """Each of them once."""
-    before: list[Mapping[str, int]] = []
-    for one in several:
-        if one not in before:
-            yield one
-            before.append(one)
+def _unique(assignments: Iterable[Mapping[str, int]]) -> Iterator[Mapping[str, int]]:
+    """The assignments of sizes without repetitions."""
+    earlier: list[Mapping[str, int]] = []
+    for sizes in assignments:
+        if sizes not in earlier:
+            yield sizes
+            earlier.append(sizes)
 
 
 def _without_f64(target: Target, program: Program) -> Target:
-    """The target; one that need not have f64, unless the program has."""
-    has = any(word in str(program) for word in ("f64", "c128"))
-    return target if has else replace(target, dtypes=target.dtypes - {dtypes.f64})
+    """The target, without f64 unless the program uses it, since many devices lack f64."""
+    uses_f64 = any(word in str(program) for word in ("f64", "c128"))
+    return target if uses_f64 else replace(target, dtypes=target.dtypes - {dtypes.f64})
 
 
-def _drawn(type: ArrayType, number: int) -> Array:
-    """Values for an argument that is known by its type alone: floats around 0, and zeros."""
+def _sample_values(type: ArrayType, number: int) -> Array:
+    """Values for an argument of which only the type is known: normal floats, or zeros."""
     data = np.zeros(type.shape, type.dtype)
     if type.dtype in dtypes.INEXACT:
         data = np.random.default_rng(number).normal(size=type.shape).astype(type.dtype)
@@ -167,7 +168,7 @@ _WORDS = frozenset("auto break case char const default do double else enum exter
 
 
 def identifier(name: str) -> str:
-    """A name of the function that C takes.
+    """The name of the function as a C identifier.
 
     >>> identifier("softmax"), identifier("for"), identifier("2d")
     ('softmax', 'f_for', 'f_2d')
@@ -177,7 +178,7 @@ def identifier(name: str) -> str:
 
 
 def element(dtype: np.dtype) -> str:
-    """The type of C that holds an element, or a part of one."""
+    """The C type that holds an element, or a part of one."""
     if dtype in ELEMENTS:
         return ELEMENTS[dtype][0]
     return f"{'u' if dtype in dtypes.UNSIGNED else ''}int{8 * dtype.itemsize}_t"

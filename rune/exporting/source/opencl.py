@@ -1,4 +1,4 @@
-"""OpenCL: kernels in a file of their own, and a host in C that any OpenCL 1.2 driver serves."""
+"""OpenCL: kernels in a file of their own, and a host in C for any OpenCL 1.2 driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rune.backends.shared.executor import Place
 from rune.dims import Size, product
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memories, size_name, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memories, size_name, step_lines
 from rune.lowering.codegen.c.opencl import OPENCL_C
 from rune.lowering.codegen.c.render import Rendered, assemble, render
 from rune.lowering.codegen.source_kernels import source_kernel
@@ -18,7 +18,7 @@ from rune.lowering.plan import Call, Launch
 from rune.lowering.source_calls import is_source, kernel_of
 
 _WORDS = [dtypes.i32, dtypes.u32]
-# What every device with the full profile has, a GPU or not.
+# The limits of every device with the full profile, GPU or not.
 TARGET = Target(
     name="opencl:0",
     backend="opencl",
@@ -36,9 +36,9 @@ TARGET = Target(
 
 
 class _Commands(BufferCommands):
-    """A launch, a copy, a store and a load are commands of the queue.
+    """Steps in C: launches, copies, stores and loads are commands of the queue.
 
-    sources: kernels of users by their text, each a program of its own, behind those of rune
+    sources: users' kernels by their text, each a program of its own, numbered after rune's
     """
 
     def __init__(self, kernels: Mapping[str, Rendered]):
@@ -47,11 +47,11 @@ class _Commands(BufferCommands):
         self.sources: dict[str, Rendered] = {}
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
-        """Arguments are pairs of buffer and first element."""
-        return self.launched(self.kernels[step.kernel], self.numbers[step.kernel], places)
+        """A launch; each argument is a buffer and the position of its first element."""
+        return self.launch_lines(self.kernels[step.kernel], self.numbers[step.kernel], places)
 
     def call(self, step: Call, places: Sequence[Place]) -> list[str]:
-        """A kernel of the user's is launched; nothing else can be called."""
+        """A launch of a user's kernel. Errors: ArgumentError for any other call."""
         if not is_source(step):
             return BufferCommands.call(self, step, places)
         results, operands = ([slot.type for slot in slots] for slots in (step.outputs, step.inputs))
@@ -59,10 +59,11 @@ class _Commands(BufferCommands):
         self.sources.setdefault(kernel.text, kernel)
         number = len(self.kernels) + list(self.sources).index(kernel.text)
         written_bytes = sum((p.bytes for p in places[: len(results)]), start=0)
-        needed = f"needed({in_c(written_bytes)}, {in_c(product(kernel.grid))});"
-        return [needed, *self.launched(kernel, number, places)]
+        # With symbolic sizes, only the host knows whether there is anything to write.
+        block_check = f"needed({in_c(written_bytes)}, {in_c(product(kernel.grid))});"
+        return [block_check, *self.launch_lines(kernel, number, places)]
 
-    def launched(self, kernel: Rendered, number: int, places: Sequence[Place]) -> list[str]:
+    def launch_lines(self, kernel: Rendered, number: int, places: Sequence[Place]) -> list[str]:
         """The line that launches a kernel on these places."""
         grid = [*kernel.grid] or [1]
         if 0 in grid:
@@ -70,15 +71,15 @@ class _Commands(BufferCommands):
         local = [*kernel.workgroup, *[1] * (len(grid) - len(kernel.workgroup))]
         grid += [1] * (len(local) - len(grid))
         total = [g * t for g, t in zip(grid, local, strict=True)] if kernel.workgroup else grid
-        group = f"(size_t[]){{{_listed(local)}}}" if kernel.workgroup else "NULL"
+        group = f"(size_t[]){{{_comma_list(local)}}}" if kernel.workgroup else "NULL"
         firsts = [p.offset // p.type.dtype.itemsize for p in places]
         sizes = f"{len(kernel.sizes)}, (cl_long[]){{{', '.join(map(size_name, kernel.sizes)) or '0'}}}"
-        buffers = f"{len(places)}, (cl_mem[]){{{', '.join(memories(places))}}}, (cl_long[]){{{_listed(firsts)}}}"
-        extents = f"{len(total)}, (size_t[]){{{_listed(total)}}}"
+        buffers = f"{len(places)}, (cl_mem[]){{{', '.join(memories(places))}}}, (cl_long[]){{{_comma_list(firsts)}}}"
+        extents = f"{len(total)}, (size_t[]){{{_comma_list(total)}}}"
         return [f"launch({number}, {buffers}, {sizes}, {extents}, {group});"]
 
 
-def _listed(numbers: Sequence[Size]) -> str:
+def _comma_list(numbers: Sequence[Size]) -> str:
     return ", ".join(map(in_c, numbers))
 
 
@@ -89,13 +90,13 @@ static cl_command_queue queue;
 static char *sources[FILES];
 static cl_program programs[FILES];
 static cl_kernel kernels[sizeof names / sizeof *names];
-static cl_int failure; /* the first one: what follows does nothing */
+static cl_int failure; /* the first one; later calls do nothing */
 
 static void note(cl_int code) {
   if (!failure) failure = code;
 }
 
-/* A kernel that has bytes to write, and no blocks to do so. */
+/* Fail if a kernel has bytes to write, but no blocks. */
 static void needed(int64_t bytes, int64_t blocks) {
   if (bytes > 0 && blocks <= 0) note(CL_INVALID_GLOBAL_WORK_SIZE);
 }
@@ -136,6 +137,7 @@ static void fetch(cl_mem source, void *host, size_t bytes) {
   if (!failure && bytes) note(clEnqueueReadBuffer(queue, source, CL_TRUE, 0, bytes, host, 0, NULL, NULL));
 }
 
+/* A new buffer; OpenCL has none of 0 bytes. */
 static cl_mem memory(size_t bytes) {
   cl_int code = CL_SUCCESS;
   const cl_mem buffer = failure ? NULL : clCreateBuffer(context, CL_MEM_READ_WRITE, bytes ? bytes : 1, NULL, &code);
@@ -143,8 +145,8 @@ static cl_mem memory(size_t bytes) {
   return buffer;
 }
 
-/* Whether all programs can be built for a device; GPUs are asked first. */
-static int built_for(cl_device_id device) {
+/* Whether all programs can be built for a device. */
+static int builds_for(cl_device_id device) {
   cl_int code;
   context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
   if (code) return 0;
@@ -156,17 +158,18 @@ static int built_for(cl_device_id device) {
   return !code;
 }
 
+/* Open the first device that builds the programs; GPUs first. */
 static int choose(void) {
   const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
   cl_platform_id platforms[16];
   cl_device_id devices[16];
-  cl_uint found = 0, count = 0;
-  clGetPlatformIDs(16, platforms, &found);
+  cl_uint platform_count = 0, count = 0;
+  clGetPlatformIDs(16, platforms, &platform_count);
   for (int k = 0; k < 2; k++)
-    for (cl_uint p = 0; p < found && p < 16; p++) {
+    for (cl_uint p = 0; p < platform_count && p < 16; p++) {
       if (clGetDeviceIDs(platforms[p], kinds[k], 16, devices, &count)) continue;
       for (cl_uint d = 0; d < count && d < 16; d++)
-        if (built_for(devices[d])) return 1;
+        if (builds_for(devices[d])) return 1;
     }
   return 0;
 }
@@ -174,10 +177,10 @@ static int choose(void) {
 
 
 def files(job: Job) -> dict[str, str | bytes]:
-    """The folder, by name."""
+    """The files of the folder, by name."""
     name, kernels = job.name, {name: render(code, OPENCL_C) for name, code in job.plan.kernels.items()}
     commands = _Commands(kernels)
-    steps = written(job.steps.steps, commands)
+    steps = step_lines(job.steps.steps, commands)
     sources = {f"{name}_source_{n}.cl": kernel for n, kernel in enumerate(commands.sources.values())}
     names = ", ".join(f'"{k.name}"' for k in (*kernels.values(), *sources.values()))
     macros = ["KERNELS", *(f"KERNELS_{n}" for n in range(len(sources)))]
@@ -189,7 +192,7 @@ def files(job: Job) -> dict[str, str | bytes]:
         "#include <stdlib.h>",
         f'#include "{name}.h"',
         *map(_path, macros, (f"{name}.cl", *sources)),
-        texts.declared_weights(job, "_Alignas(64) "),
+        texts.weight_declarations(job, "_Alignas(64) "),
         f"static const char *const files[] = {{{', '.join(macros)}}};",
         f"static const char *const names[] = {{{names or '0'}}};",
         f"static const int program_of[] = {{{programs or '0'}}};",
@@ -198,11 +201,11 @@ def files(job: Job) -> dict[str, str | bytes]:
         NEAREST,
         *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "cl_mem"),
-        texts.growing(job, "cl_mem", "clReleaseMemObject({0});"),
-        _opened(job, len(kernels) + len(sources)),
+        texts.grow_function(job, "cl_mem", "clReleaseMemObject({0});"),
+        _open_function(job, len(kernels) + len(sources)),
         texts.steps_function(job, steps, "rune_nearest"),
         texts.device_entry(job, "clFinish(queue);"),
-        _CLOSE.format(name=name, memories=texts.released(job, "if ({0}) clReleaseMemObject({0});")),
+        _CLOSE.format(name=name, memories=texts.buffer_release(job, "if ({0}) clReleaseMemObject({0});")),
     ]
     build = f"cc -std=c11 -O2 -o {name} main.c {name}.c {name}_weights.c -lOpenCL -lm"
     host: dict[str, str | bytes] = {
@@ -214,11 +217,11 @@ def files(job: Job) -> dict[str, str | bytes]:
 
 
 def _path(macro: str, file: str) -> str:
-    """A macro that says where kernels are."""
-    return f'#ifndef {macro}\n#define {macro} "{file}" /* where the kernels are */\n#endif'
+    """A macro with the path of a file of kernels, which a build may redefine."""
+    return f'#ifndef {macro}\n#define {macro} "{file}" /* the path of the kernels */\n#endif'
 
 
-def _opened(job: Job, count: int) -> str:
+def _open_function(job: Job, count: int) -> str:
     return f"""static void open_device(void) {{
   int is_read = 1;
   for (int k = 0; k < FILES; k++) is_read &= (sources[k] = text_of(files[k])) != NULL;
@@ -229,7 +232,7 @@ def _opened(job: Job, count: int) -> str:
     kernels[k] = clCreateKernel(programs[program_of[k]], names[k], &code);
     note(code);
   }}
-{texts.device_opened(job)}
+{texts.buffer_setup(job)}
 }}
 """
 

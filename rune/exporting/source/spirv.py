@@ -1,7 +1,7 @@
 """Vulkan: a SPIR-V module for each kernel, and a host in C for Vulkan 1.2.
 
-Kernels have no descriptors. Each launch has a row of a table: the device addresses of its buffers,
-which never change; push constants say where the row is. All buffers are memory that the host sees.
+Kernels have no descriptors. Each launch reads a row of a table: the device addresses of its buffers
+and its sizes. Push constants hold the address of the row. All buffers are host-visible memory.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from rune import dtypes
 from rune.backends.shared.executor import Place
 from rune.exporting.source import texts
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memory, size_name, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, in_c, memory, size_name, step_lines
 from rune.lowering.codegen.spirv.render import SpirvKernel, render
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Launch
 from rune.records import dataclass
 
-_WORDS, _ROW = [dtypes.i32, dtypes.u32], 65535
+_WORDS = [dtypes.i32, dtypes.u32]
+_ROW = 65535  # workgroups along one dimension, which Vulkan guarantees
 # Vulkan 1.2 with bufferDeviceAddress and 64-bit integers; bytes and shorts need their features.
 TARGET = Target(
     name="vulkan:0",
@@ -43,13 +44,13 @@ TARGET = Target(
 
 @dataclass(slots=True)
 class _Commands(BufferCommands):
-    """A launch reads its row of the table."""
+    """Steps in C: a launch reads its row of the table."""
 
     kernels: Mapping[str, SpirvKernel]
     words: list[str] = field(default_factory=list)
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
-        """Groups along two dimensions."""
+        """A launch of workgroups along two dimensions."""
         kernel = self.kernels[step.kernel]
         number, first = list(self.kernels).index(step.kernel), len(self.words)
         self.words += [f"{memory(p)}.address + {in_c(p.offset)}" for p in places]
@@ -68,14 +69,14 @@ static VkCommandPool pool;
 static VkCommandBuffer commands;
 static VkFence fence;
 static VkPipelineLayout layout;
-static VkResult failure; /* the first one: what follows does nothing */
+static VkResult failure; /* the first one; later calls do nothing */
 static int is_recording;
 
 static void note(VkResult code) {
   if (!failure && code != VK_SUCCESS) failure = code;
 }
 
-/* What stands behind this sees all that was written before. */
+/* Later commands see everything that earlier ones wrote. */
 static void barrier(void) {
   const VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
@@ -85,7 +86,7 @@ static void barrier(void) {
   vkCmdPipelineBarrier(commands, stages, stages, 0, 1, &all, 0, NULL, 0, NULL);
 }
 
-/* Whether commands can be recorded; the first of a submission begins it. */
+/* Whether commands can be recorded; the first command begins a submission. */
 static int ready(void) {
   if (failure) return 0;
   if (!is_recording) {
@@ -98,7 +99,7 @@ static int ready(void) {
   return 1;
 }
 
-/* Run what was recorded, and wait for it. */
+/* Run the recorded commands, and wait for them. */
 static void finish(void) {
   if (!is_recording) return;
   barrier();
@@ -146,50 +147,50 @@ static void fetch(buffer source, void *host, size_t bytes) {
   if (!failure && bytes) memcpy(host, source.host, bytes);
 }
 
-/* The kind of memory that the host sees without flushes, of those that a buffer may have. */
+/* A memory type that is host-visible and coherent, among those that a buffer may have. */
 static uint32_t kind_of(uint32_t possible) {
   VkPhysicalDeviceMemoryProperties kinds;
   vkGetPhysicalDeviceMemoryProperties(physical, &kinds);
-  const VkMemoryPropertyFlags seen = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkMemoryPropertyFlags flags = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   for (uint32_t k = 0; k < kinds.memoryTypeCount; k++)
-    if ((possible >> k & 1) && (kinds.memoryTypes[k].propertyFlags & seen) == seen) return k;
+    if ((possible >> k & 1) && (kinds.memoryTypes[k].propertyFlags & flags) == flags) return k;
   note(VK_ERROR_OUT_OF_HOST_MEMORY);
   return 0;
 }
 
 static buffer memory(size_t bytes) {
-  buffer made = {0};
+  buffer result = {0};
   const VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                    .size = bytes < 16 ? 16 : (bytes + 15) / 16 * 16,
                                    .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                             VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                                             VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
-  if (!failure) note(vkCreateBuffer(device, &info, NULL, &made.handle));
-  if (failure) return made;
+  if (!failure) note(vkCreateBuffer(device, &info, NULL, &result.handle));
+  if (failure) return result;
   VkMemoryRequirements needs;
-  vkGetBufferMemoryRequirements(device, made.handle, &needs);
+  vkGetBufferMemoryRequirements(device, result.handle, &needs);
   const VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
                                            .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
-  const VkMemoryAllocateInfo wanted = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &flags,
+  const VkMemoryAllocateInfo allocation = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &flags,
                                        .allocationSize = needs.size,
                                        .memoryTypeIndex = kind_of(needs.memoryTypeBits)};
-  if (!failure) note(vkAllocateMemory(device, &wanted, NULL, &made.memory));
-  if (!failure) note(vkBindBufferMemory(device, made.handle, made.memory, 0));
-  if (!failure) note(vkMapMemory(device, made.memory, 0, VK_WHOLE_SIZE, 0, (void **)&made.host));
-  const VkBufferDeviceAddressInfo asked = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
-                                           .buffer = made.handle};
-  if (!failure) made.address = vkGetBufferDeviceAddress(device, &asked);
-  return made;
+  if (!failure) note(vkAllocateMemory(device, &allocation, NULL, &result.memory));
+  if (!failure) note(vkBindBufferMemory(device, result.handle, result.memory, 0));
+  if (!failure) note(vkMapMemory(device, result.memory, 0, VK_WHOLE_SIZE, 0, (void **)&result.host));
+  const VkBufferDeviceAddressInfo query = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                           .buffer = result.handle};
+  if (!failure) result.address = vkGetBufferDeviceAddress(device, &query);
+  return result;
 }
 
-static void release(buffer *held) {
-  if (held->handle) vkDestroyBuffer(device, held->handle, NULL);
-  if (held->memory) vkFreeMemory(device, held->memory, NULL);
-  *held = (buffer){0};
+static void release(buffer *target) {
+  if (target->handle) vkDestroyBuffer(device, target->handle, NULL);
+  if (target->memory) vkFreeMemory(device, target->memory, NULL);
+  *target = (buffer){0};
 }
 
-/* The first queue family that computes; or -1. */
-static int computing(VkPhysicalDevice candidate) {
+/* The first queue family with compute; -1 if there is none. */
+static int compute_family(VkPhysicalDevice candidate) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
   vkGetPhysicalDeviceQueueFamilyProperties(candidate, &count, families);
@@ -198,18 +199,19 @@ static int computing(VkPhysicalDevice candidate) {
   return -1;
 }
 
-/* A device of Vulkan 1.2 that has addresses and 64-bit integers, with all features it has. */
-static int opened(VkPhysicalDevice candidate) {
+/* Open a device with Vulkan 1.2, buffer addresses and 64-bit integers, with all of its features. */
+static int open_candidate(VkPhysicalDevice candidate) {
   VkPhysicalDeviceVulkan12Features later = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
   VkPhysicalDeviceVulkan11Features early = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                             .pNext = &later};
   VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &early};
   VkPhysicalDeviceProperties properties;
   vkGetPhysicalDeviceProperties(candidate, &properties);
-  const int number = computing(candidate);
+  const int number = compute_family(candidate);
   if (properties.apiVersion < VK_API_VERSION_1_2 || number < 0) return 0;
   vkGetPhysicalDeviceFeatures2(candidate, &features);
   if (!later.bufferDeviceAddress || !features.features.shaderInt64) return 0;
+  /* Except bounds checks, which cost time, and what only debuggers and groups of devices need. */
   features.features.robustBufferAccess = VK_FALSE;
   later.bufferDeviceAddressCaptureReplay = later.bufferDeviceAddressMultiDevice = VK_FALSE;
   const float priority = 1;
@@ -236,7 +238,7 @@ static void choose(void) {
   note(vkCreateInstance(&info, NULL, &instance));
   if (failure) return;
   vkEnumeratePhysicalDevices(instance, &count, candidates);
-  for (uint32_t k = 0; k < count && !device; k++) opened(candidates[k]);
+  for (uint32_t k = 0; k < count && !device; k++) open_candidate(candidates[k]);
   if (!device) note(VK_ERROR_INCOMPATIBLE_DRIVER);
   if (failure) return;
   const VkCommandPoolCreateInfo pools = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -276,11 +278,11 @@ static void compile(int number, const char *path, const char *entry) {
   const VkShaderModuleCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = bytes, .pCode = words};
   if (!failure) note(vkCreateShaderModule(device, &info, NULL, &module));
-  const VkComputePipelineCreateInfo wanted = {
+  const VkComputePipelineCreateInfo pipeline = {
       .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = layout,
       .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                 .stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module, .pName = entry}};
-  if (!failure) note(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &wanted, NULL, &pipelines[number]));
+  if (!failure) note(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &pipeline, NULL, &pipelines[number]));
   if (module) vkDestroyShaderModule(device, module, NULL);
   free(words);
 }
@@ -288,10 +290,10 @@ static void compile(int number, const char *path, const char *entry) {
 
 
 def files(job: Job) -> dict[str, str | bytes]:
-    """The folder, by name."""
+    """The files of the folder, by name."""
     kernels = {name: render(code, TARGET) for name, code in job.plan.kernels.items()}
     commands, name = _Commands(kernels), job.name
-    steps = written(job.steps.steps, commands)
+    steps = step_lines(job.steps.steps, commands)
     types, functions = _HOST.split(";\n", 1)
     source = [
         "#include <stdio.h>",
@@ -300,7 +302,7 @@ def files(job: Job) -> dict[str, str | bytes]:
         "#include <vulkan/vulkan.h>",
         f'#include "{name}.h"',
         '#ifndef KERNELS\n#define KERNELS "" /* the folder of the modules, with a slash at its end */\n#endif',
-        texts.declared_weights(job, "_Alignas(64) "),
+        texts.weight_declarations(job, "_Alignas(64) "),
         f"{types};",
         f"static VkPipeline pipelines[{max(1, len(kernels))}];",
         f"static buffer table;\nenum {{ ROW = {_ROW} }}; /* groups along one dimension */",
@@ -308,9 +310,9 @@ def files(job: Job) -> dict[str, str | bytes]:
         NEAREST,
         *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "buffer"),
-        texts.growing(job, "buffer", "release(held);"),
+        texts.grow_function(job, "buffer", "release(slot);"),
         texts.table(job, commands.words, "uint64_t", "send(table, words, sizeof words);"),
-        _opened(job, kernels, len(commands.words)),
+        _open_function(job, kernels, len(commands.words)),
         texts.steps_function(job, steps, "rune_nearest load store copy launch"),
         texts.device_entry(job, "finish();", "write_table"),
         _close(job),
@@ -323,15 +325,15 @@ def files(job: Job) -> dict[str, str | bytes]:
     return texts.folder(job, host, build, "Headers and loader: on Debian libvulkan-dev.")
 
 
-def _opened(job: Job, kernels: Mapping[str, SpirvKernel], count: int) -> str:
-    compiled = "\n".join(
+def _open_function(job: Job, kernels: Mapping[str, SpirvKernel], count: int) -> str:
+    compilations = "\n".join(
         f'  compile({n}, KERNELS "{job.name}_{n}.spv", "{k.entry}");' for n, k in enumerate(kernels.values())
     )
     return f"""static void open_device(void) {{
   choose();
   if (failure) return;
-{compiled}
-{texts.device_opened(job)}
+{compilations}
+{texts.buffer_setup(job)}
   table = memory({8 * max(1, count)});
 {texts.table_at_once(job)}
 }}
@@ -342,7 +344,7 @@ def _close(job: Job) -> str:
     return f"""void {job.name}_close(void) {{
   if (!device) return;
   vkDeviceWaitIdle(device);
-{texts.released(job, "release(&{0});")}
+{texts.buffer_release(job, "release(&{0});")}
   release(&table);
   for (size_t k = 0; k < sizeof pipelines / sizeof *pipelines; k++) vkDestroyPipeline(device, pipelines[k], NULL);
   vkDestroyPipelineLayout(device, layout, NULL);

@@ -1,11 +1,11 @@
-"""The steps of a plan as lines of C, whatever device they drive.
+"""The steps of a plan as lines of C, for any device.
 
     launch, copy  ->  lines of the interface
     loop 3        ->  for (; t0 != 3; t0++) { ... }
     branch        ->  switch (...) { case 0: ... }
 
-How launches, calls, copies, stores and loads are written is the interface's (`Interface`); loops
-and branches are C's own. Bodies whose carries take turns are written out for even and odd steps.
+An `Interface` writes launches, calls, copies, stores and loads; loops and branches are plain C. A
+loop whose carries alternate between two buffers has one body for even steps and one for odd steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INDENT = "  "
 
 
 def in_c(x: Size) -> str:
-    """A number as C has it, in terms of the sizes, which are arguments of the entry.
+    """A number as a C expression of the sizes, which are arguments of the entry.
 
     >>> from rune import dims
     >>> in_c(4 * dims.symbol("n", 1) + 64), in_c(7)
@@ -36,11 +36,11 @@ def in_c(x: Size) -> str:
 
 
 def size_name(name: str) -> str:
-    """The argument of the entry that has a size."""
+    """The name of the argument of the entry for a size."""
     return "size_" + re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-# What `in_c` may call.
+# The functions that expressions of `in_c` may call.
 ROUNDING = """static inline int64_t host_floordiv(int64_t a, int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
@@ -49,10 +49,10 @@ static inline int64_t host_divisor(int64_t b) { return b ? b : 1; }"""
 
 
 class Interface(Protocol):
-    """How a device is driven, in lines of C."""
+    """How to write steps for a device, in lines of C."""
 
     def number(self, x: Size) -> str:
-        """A number in terms of the sizes."""
+        """A number as an expression of the sizes."""
         ...
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
@@ -60,7 +60,7 @@ class Interface(Protocol):
         ...
 
     def call(self, step: Call, places: Sequence[Place]) -> list[str]:
-        """Run what a user wrote on these places: the results, then the operands."""
+        """Run a user's function on these places: the results, then the operands."""
         ...
 
     def copy(self, target: Place, source: Place) -> list[str]:
@@ -72,47 +72,47 @@ class Interface(Protocol):
         ...
 
     def read(self, place: Place) -> str:
-        """An expression: the i32 or bool there, when all before is done."""
+        """An expression for the i32 or bool at a place, once all earlier work is done."""
         ...
 
 
 class InC:
-    """Numbers as C has them, and no call of anything."""
+    """Numbers in C; calls are refused."""
 
     def number(self, x: Size) -> str:
-        """A number in terms of the sizes, which are arguments of the entry."""
+        """A number as an expression of the sizes."""
         return in_c(x)
 
     def call(self, step: Call, places: Sequence[Place]) -> list[str]:
-        """Errors: ArgumentError."""
+        """Errors: ArgumentError, because the function runs in Python on the host."""
         del places
         function = dict(step.parameters).get("function", step.routine)
         raise ArgumentError(
-            f"source: cannot write {function} (the host computes it, in Python)",
-            hint="leave it out of the function, or write it in operations that devices have",
+            f"source: cannot write {function} (Python computes it on the host)",
+            hint="leave it out of the function, or write it with operations that devices support",
         )
 
 
 class BufferCommands(InC):
-    """Copies, stores and loads of buffers with handles, by functions of the host."""
+    """Copies, stores and loads of buffers with handles, as calls of the host's functions."""
 
     def copy(self, target: Place, source: Place) -> list[str]:
-        """Buffer to buffer."""
+        """A copy between buffers."""
         at, to, count = map(self.number, (source.offset, target.offset, target.bytes))
         return [f"copy({memory(source)}, {at}, {memory(target)}, {to}, {count});"]
 
     def write(self, place: Place, number: str) -> str:
-        """One word."""
+        """A store of one word."""
         return f"store({memory(place)}, {self.number(place.offset)}, {number});"
 
     def read(self, place: Place) -> str:
-        """A read that waits for all before it."""
+        """A read that waits for all earlier work."""
         return f"load({memory(place)}, {self.number(place.offset)}, {place.bytes})"
 
 
 @dataclass(slots=True)
 class Writer:
-    """Lines, and how many loops there were. counter: what declares the number of a step."""
+    """Lines, and the number of loops so far. counter: the declaration of a step's number."""
 
     interface: Interface
     counter: str = "int32_t"
@@ -142,7 +142,7 @@ class Writer:
                 self.emit(*self.interface.call(call, step.places))
 
     def loop(self, loop: ConcreteLoop) -> None:
-        """Write a loop: so many times, or as long as its condition holds."""
+        """Write a loop with a number of steps, or one that runs while its condition holds."""
         t, self.loops = f"t{self.loops}", self.loops + 1
         turns = len(loop.bodies)
         self.emit(f"{self.counter} {t} = 0;")
@@ -153,12 +153,12 @@ class Writer:
                 self.in_turns(t, loop.conditions)
                 self.emit(f"if (!{self.interface.read(loop.holds)}) break;")
             self.in_turns(t, loop.bodies)
-        if turns > 1 and loop.settle:
+        if turns > 1 and loop.settle:  # after an odd number of steps the carry is in the other buffer
             with self.block(f"if ({t} % 2) {{"):
                 self.steps(loop.settle)
 
     def in_turns(self, t: str, bodies: Sequence[Steps]) -> None:
-        """Write what even steps do, and what odd ones do if that is another thing."""
+        """Write the body; of two bodies the first for even steps and the second for odd ones."""
         if len(bodies) == 1:
             self.steps(bodies[0])
             return
@@ -182,7 +182,7 @@ class Writer:
         self.lines += [INDENT * self.depth + line for line in lines]
 
     def block(self, head: str) -> _Block:
-        """Write a head, what the block emits one step further in, and a closing brace."""
+        """A context that writes a head, indents the lines inside, and writes a closing brace."""
         return _Block(self, head)
 
 
@@ -200,8 +200,8 @@ class _Block:
         self.writer.emit("}")
 
 
-def written(steps: Steps, interface: Interface, counter: str = "int32_t") -> str:
-    """All steps as lines of C, or of a language that has its statements."""
+def step_lines(steps: Steps, interface: Interface, counter: str = "int32_t") -> str:
+    """All steps as lines of C, or of a language with the same statements, as JavaScript."""
     writer = Writer(interface, counter)
     writer.steps(steps)
     return "\n".join(writer.lines)
@@ -224,7 +224,7 @@ def memories(places: Sequence[Place]) -> Iterator[str]:
 
 
 def pointer(place: Place) -> str:
-    """The address of a place, where the host has it."""
+    """The address of a place in the host's memory."""
     return f"({memory(place)} + {in_c(place.offset)})"
 
 

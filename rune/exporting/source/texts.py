@@ -16,12 +16,12 @@ _LINE = 24  # bytes
 
 
 def size_list(job: Job) -> list[str]:
-    """The arguments of the entry that are sizes, as C declares them."""
+    """The declarations of the entry's arguments that are sizes."""
     return [f"int64_t {size_name(name)}" for name in job.sizes]
 
 
 def size_names(job: Job) -> str:
-    """The same as one passes them on."""
+    """The sizes as arguments of a call."""
     return ", ".join(map(size_name, job.sizes))
 
 
@@ -35,7 +35,7 @@ def signature(job: Job, arena: bool) -> str:
 
 
 def header(job: Job, arena: bool) -> str:
-    """The declaration of the entry, with what every argument is."""
+    """The header: the declaration of the entry, and the type of each argument."""
     guard = f"{job.name.upper()}_H"
     rows = [f" *   {size_name(n)}: {n} in {_range(d)}" for n, d in job.sizes.items()]
     rows += [f" *   a{n}: {t}" for n, t in enumerate(job.types)] + [
@@ -44,9 +44,9 @@ def header(job: Job, arena: bool) -> str:
     lines = [
         f"/* {job.name}: arrays are dense and in row-major order; complex numbers and keys are pairs.",
         *rows,
-        " * Returns 0, or another number where the device failed"
-        + (f"; {BAD_SIZE} for sizes that are out of range." if job.sizes else "."),
-        *([" * The arena is memory of the caller's, aligned to 64 bytes."] if arena else []),
+        " * Returns 0, or another number if the device failed"
+        + (f"; {BAD_SIZE} for sizes out of range." if job.sizes else "."),
+        *([" * The arena is the caller's memory, aligned to 64 bytes."] if arena else []),
         " */",
         f"#ifndef {guard}",
         f"#define {guard}",
@@ -61,7 +61,7 @@ def header(job: Job, arena: bool) -> str:
         "#endif",
         f"{signature(job, arena)};",
         *([f"{arena_signature(job)}; /* bytes of the arena */"] if arena and job.sizes else []),
-        *([] if arena else [f"void {job.name}_close(void); /* gives the device back */"]),
+        *([] if arena else [f"void {job.name}_close(void); /* releases the device */"]),
         "#ifdef __cplusplus",
         "}",
         "#endif",
@@ -79,18 +79,18 @@ def _range(size: Dim) -> str:
 
 
 def arena_signature(job: Job) -> str:
-    """The function of the sizes that says how many bytes the arena has."""
+    """The function that returns the bytes of the arena for these sizes."""
     return f"int64_t {job.name}_arena_bytes({', '.join(size_list(job))})"
 
 
 def range_check(job: Job) -> list[str]:
-    """Lines that return from the entry if a size is out of range, or too large where it is used."""
+    """Lines that return from the entry if a size is out of range, or exceeds the plan's limit."""
     tests = too_large(job, in_c)
     return [f"  if ({' || '.join(tests)}) return {BAD_SIZE};"] if tests else []
 
 
 def too_large(job: Job, number: Callable[[Size], str]) -> list[str]:
-    """Conditions that hold if sizes are out of range, or too large where they are used."""
+    """Conditions that hold if sizes are out of range, or exceed the plan's limits."""
     tests = []
     for name, size in job.sizes.items():
         (symbol,) = [s for s in dims.symbols(size) if s.name == name]
@@ -100,7 +100,7 @@ def too_large(job: Job, number: Callable[[Size], str]) -> list[str]:
 
 
 def bytes_of(name: str, array: np.ndarray, storage: str = "static ") -> str:
-    """An array of C with the bytes of an array."""
+    """A C array with the bytes of an array."""
     data = np.ascontiguousarray(array).tobytes() or b"\0"
     rows = (", ".join(map(str, data[at : at + _LINE])) for at in range(0, len(data), _LINE))
     body = ",\n  ".join(rows)
@@ -113,7 +113,7 @@ def weights(job: Job) -> str:
     return "\n".join(["/* The arrays that the function closes over, little-endian. */", *texts]) + "\n"
 
 
-def declared_weights(job: Job, qualifier: str = "") -> str:
+def weight_declarations(job: Job, qualifier: str = "") -> str:
     """Declarations of the weights."""
     return "\n".join(
         f"extern {qualifier}const unsigned char {job.name}_w{n}[{max(1, w.nbytes)}];" for n, w in enumerate(job.weights)
@@ -126,11 +126,11 @@ def vectors(job: Job) -> str:
     for k, call in enumerate(job.calls):
         texts += [bytes_of(f"c{k}_a{n}", a) for n, a in enumerate(call.arguments)]
         texts += [bytes_of(f"c{k}_expected{n}", r) for n, r in enumerate(call.results)]
-    return "\n".join(["/* Calls as rune computed them. */", *texts]) + "\n"
+    return "\n".join(["/* Calls, with the results that rune computed. */", *texts]) + "\n"
 
 
 def script(line: str, advice: str) -> str:
-    """The line that builds all, as a script of the shell."""
+    """The build line as a shell script."""
     return f"#!/bin/sh\n# {advice}\nset -e\n{line}\n"
 
 
@@ -140,7 +140,7 @@ _TOLERANCE = {dtypes.f64: "1e-9", dtypes.c128: "1e-9", dtypes.f32: "1e-4", dtype
 _TOLERANCE |= {dtypes.f16: "1e-2", dtypes.bf16: "6e-2", dtypes.f8_e4m3: "0.3", dtypes.f8_e5m2: "0.6"}
 
 TEXT_OF = """
-/* The text of a file, ended by 0; NULL if it cannot be read. */
+/* The text of a file, with a zero at its end; NULL if it cannot be read. */
 static char *text_of(const char *path) {
   FILE *file = fopen(path, "rb");
   if (!file) return NULL;
@@ -154,7 +154,7 @@ static char *text_of(const char *path) {
 }
 """
 _CHECK = """
-/* The value of an element: 'f', 'd', 'h' (f16), 'b' (bf16), else an integer of so many bytes. */
+/* The value of an element: 'f', 'd', 'h' (f16), 'b' (bf16), or else an integer of `bytes` bytes. */
 static double value(char kind, int bytes, const unsigned char *at) {
   if (kind == 'f') { float x; memcpy(&x, at, 4); return x; }
   if (kind == 'd') { double x; memcpy(&x, at, 8); return x; }
@@ -187,7 +187,7 @@ static double difference(char kind, int bytes, size_t count, const unsigned char
 
 
 def main(job: Job, arena: bool) -> str:
-    """A program that calls the function on the stored arguments and compares the results."""
+    """A program that calls the function with the stored arguments and compares the results."""
     lines = [
         f'#include "{job.name}.h"',
         "#include <math.h>",
@@ -196,7 +196,7 @@ def main(job: Job, arena: bool) -> str:
         "#include <string.h>",
         f'#include "{job.name}_vectors.h"',
         _CHECK,
-        *(line for k in range(len(job.calls)) for line in _checked_call(job, k, arena)),
+        *(line for k in range(len(job.calls)) for line in _check_function(job, k, arena)),
         "int main(void) {",
         "  int wrong = 0;",
         *(f"  wrong |= check{k}();" for k in range(len(job.calls))),
@@ -209,20 +209,20 @@ def main(job: Job, arena: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _checked_call(job: Job, k: int, arena: bool) -> list[str]:
-    """A function of one call: 0, 1 where results differ, 2 where the device failed."""
+def _check_function(job: Job, k: int, arena: bool) -> list[str]:
+    """A C function that checks one call: 0, 1 if results differ, or 2 if the device failed."""
     call = job.calls[k]
     sizes = [str(call.sizes[name]) for name in job.sizes]
     arguments = [*sizes, *(f"(const {element(t.dtype)} *)c{k}_a{n}" for n, t in enumerate(job.types))]
     arguments += [f"({element(t.dtype)} *)r{n}" for n, t in enumerate(job.out_types)]
     arguments += ["arena"] if arena else []
     nbytes = f"{job.name}_arena_bytes({', '.join(sizes)})" if sizes else f"{job.name.upper()}_ARENA_BYTES"
-    said = ", ".join(f"{name} = {call.sizes[name]}" for name in job.sizes)
+    size_text = ", ".join(f"{name} = {call.sizes[name]}" for name in job.sizes)
     lines = [
         *(f"static _Alignas(64) unsigned char r{n}[{max(1, r.nbytes)}];" for n, r in enumerate(call.results)),
         *([f"void *arena = aligned_alloc(64, ((size_t){nbytes} + 63) / 64 * 64);"] if arena else []),
         "int wrong = 0;",
-        *([f'printf("{said}\\n");'] if said else []),
+        *([f'printf("{size_text}\\n");'] if size_text else []),
         f"const int failure = {job.name}_call({', '.join(arguments)});",
         *(["free(arena);"] if arena else []),
         'if (failure) { printf("the device failed: %d\\n", failure); return 2; }',
@@ -235,9 +235,9 @@ def _checked_call(job: Job, k: int, arena: bool) -> list[str]:
 def folder(
     job: Job, host: Mapping[str, str | bytes], build: str, advice: str, arena: bool = False
 ) -> dict[str, str | bytes]:
-    """The files: those of the host and its kernels among header, weights, check and build line.
+    """All files: those of the host and kernels, and header, weights, check and build script.
 
-    arena: whether the caller brings the memory for intermediate values
+    arena: whether the caller passes the memory for intermediate values
     """
     return {
         f"{job.name}.h": header(job, arena),
@@ -258,22 +258,22 @@ def _comparisons(k: int, types: Sequence[ArrayType], results: Sequence[np.ndarra
 
 
 def tolerance(type: ArrayType) -> str:
-    """How far results may be off, relative to the largest."""
+    """The largest tolerated difference, relative to the largest result."""
     return _TOLERANCE.get(type.dtype, "0")
 
 
 def kind(dtype: np.dtype, array: np.ndarray) -> tuple[str, int, int]:
-    """How main reads elements: their kind, bytes and number."""
+    """The kind, bytes and number of elements, as `main` reads them."""
     kinds = {dtypes.f32: "f", dtypes.c64: "f", dtypes.f64: "d", dtypes.c128: "d", dtypes.f16: "h", dtypes.bf16: "b"}
     parts = ELEMENTS.get(dtype, ("", 1))[1]
     return kinds.get(dtype, "i"), dtype.itemsize // parts, array.size * parts
 
 
-# --- what hosts of devices share ----------------------------------------------------------------
+# --- hosts of devices ---------------------------------------------------------------------------
 
 
 def sizes(job: Job) -> tuple[list[str], list[str]]:
-    """Bytes of the buffers of arguments, the weights first, and of results, as C has them."""
+    """Bytes of the arguments' buffers, weights first, and of the results', as C expressions."""
     arguments = [*(str(w.nbytes) for w in job.weights), *map(_bytes, job.types)]
     return arguments, [*map(_bytes, job.out_types)]
 
@@ -283,15 +283,15 @@ def _bytes(type: ArrayType) -> str:
 
 
 def device_memory(job: Job, handle: str) -> str:
-    """The buffers: arguments a, results r, arena m; with open sizes their bytes, 0 for none."""
+    """The buffers: arguments a, results r, arena m; with open sizes also their bytes, first 0."""
     arguments, results = sizes(job)
     rooms = f"a_room[{max(1, len(arguments))}], r_room[{max(1, len(results))}], m_room"
     open_line = f"static int64_t {rooms};\n" if job.sizes else ""
     return f"static {handle} a[{max(1, len(arguments))}], r[{max(1, len(results))}], m;\n{open_line}static int is_open;"
 
 
-def device_opened(job: Job) -> str:
-    """Lines that make the buffers whose sizes are known, and put the weights there."""
+def buffer_setup(job: Job) -> str:
+    """Lines that create the buffers whose sizes are known, and send the weights."""
     arguments, results = sizes(job)
     lines = [f"a[{n}] = memory({size});" for n, size in enumerate(arguments[: len(job.weights)])]
     if not job.sizes:
@@ -303,7 +303,7 @@ def device_opened(job: Job) -> str:
 
 
 def table(job: Job, words: Sequence[str], word: str, send: str) -> str:
-    """The function that writes the table of what launches read: addresses, and sizes."""
+    """The function that writes the table that launches read: addresses and sizes."""
     rows = ",\n    ".join(words) or "0"
     return f"""static void write_table({", ".join(size_list(job)) or "void"}) {{
   const {word} words[] = {{
@@ -314,14 +314,14 @@ def table(job: Job, words: Sequence[str], word: str, send: str) -> str:
 
 
 def table_at_once(job: Job) -> str:
-    """The line that writes the table as the device is opened; with open sizes each call does so."""
+    """The line that writes the table when the device is opened; none with open sizes."""
     return "" if job.sizes else "  write_table();"
 
 
 def device_entry(job: Job, finish: str, prepare: str = "") -> str:
-    """The entry: arguments to the device, the steps, results back.
+    """The entry: it sends the arguments, runs the steps and fetches the results.
 
-    prepare: the function that has to know the sizes, and where buffers are
+    prepare: a function to call once sizes and buffers are known
     """
     arguments, results = sizes(job)
     count = len(job.weights)
@@ -338,15 +338,15 @@ def device_entry(job: Job, finish: str, prepare: str = "") -> str:
     return f"{signature(job, False)} {{\n{body}\n  return (int)failure;\n}}\n"
 
 
-def growing(job: Job, handle: str, release: str) -> str:
-    """With open sizes, the function that gives a buffer at least so many bytes."""
+def grow_function(job: Job, handle: str, release: str) -> str:
+    """With open sizes, the function that replaces a buffer that is too small."""
     if not job.sizes:
         return ""
-    return f"""/* A buffer of so many bytes at least. */
-static void grow({handle} *held, int64_t *room, int64_t bytes) {{
+    return f"""/* Make a buffer have at least this many bytes. */
+static void grow({handle} *slot, int64_t *room, int64_t bytes) {{
   if (*room > 0 && *room >= bytes) return;
-  if (*room > 0) {release.format("*held")}
-  *held = memory((size_t)bytes);
+  if (*room > 0) {release.format("*slot")}
+  *slot = memory((size_t)bytes);
   *room = bytes > 0 ? bytes : 1;
 }}
 """
@@ -355,15 +355,15 @@ static void grow({handle} *held, int64_t *room, int64_t bytes) {{
 def steps_function(job: Job, lines: str, names: str) -> str:
     """The function that runs the steps.
 
-    names: functions that a plan need not call; compilers warn about those that nothing mentions
+    names: functions that the steps may not call, mentioned so that compilers do not warn
     """
     signature = f"static void steps({', '.join(size_list(job)) or 'void'})"
-    unused = ", ".join(f"(void){name}" for name in names.split())
-    return f"{signature} {{\n{lines}\n  {unused};\n}}\n"
+    casts = ", ".join(f"(void){name}" for name in names.split())
+    return f"{signature} {{\n{lines}\n  {casts};\n}}\n"
 
 
-def released(job: Job, call: str) -> str:
-    """Lines that give the buffers back."""
+def buffer_release(job: Job, call: str) -> str:
+    """Lines that release the buffers."""
     arguments, results = sizes(job)
     names = [f"a[{n}]" for n in range(len(arguments))] + [f"r[{n}]" for n in range(len(results))] + ["m"]
     lines = [call.format(name) for name in names]

@@ -1,6 +1,7 @@
 """The host of a WebGPU folder in a browser: a module of JavaScript, and a page that checks itself.
 
-The steps are those of the host in C (wgsl.py), which are JavaScript as well but for waiting.
+The steps are those of the host in C (wgsl.py): the statements are also JavaScript, except that
+JavaScript has to await what it reads.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ const grown = (buffer, bytes) => (buffer?.size >= bytes ? buffer : (buffer?.dest
 const rune_nearest = (number, last) => Math.min(Math.max(number, 0), last);
 
 function send(target, bytes) {
-  const whole = new Uint8Array(padded(bytes.length));
-  whole.set(bytes);
-  device.queue.writeBuffer(target, 0, whole);
+  const block = new Uint8Array(padded(bytes.length));
+  block.set(bytes);
+  device.queue.writeBuffer(target, 0, block);
 }
 
 function store(target, to, number) {
@@ -47,11 +48,12 @@ function copy(source, at, target, to, bytes) {
 }
 
 async function fetched(source, at, bytes) {
-  const staged = device.createBuffer({ size: padded(bytes), usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
-  copy(source, at, staged, 0, padded(bytes));
-  await staged.mapAsync(GPUMapMode.READ);
-  const result = new Uint8Array(staged.getMappedRange().slice(0, bytes));
-  staged.destroy();
+  const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+  const staging = device.createBuffer({ size: padded(bytes), usage });
+  copy(source, at, staging, 0, padded(bytes));
+  await staging.mapAsync(GPUMapMode.READ);
+  const result = new Uint8Array(staging.getMappedRange().slice(0, bytes));
+  staging.destroy();
   return result;
 }
 
@@ -96,7 +98,7 @@ function launch(number, pipeline, count) {
 """
 
 _NUMBER = re.compile(r"\b[0-9]+\b")
-# What `in_c` may call.
+# The functions that expressions of `in_c` may call.
 _ROUNDING = """
 const host_floordiv = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
 const host_mod = (a, b) => a - b * host_floordiv(a, b);
@@ -159,15 +161,16 @@ def files(
     job: Job,
     steps: str,
     modules: Sequence[tuple[str, str, int]],
-    prepared: Sequence[tuple[Sequence[str], Sequence[str]]],
+    bindings: Sequence[tuple[Sequence[str], Sequence[str]]],
 ) -> dict[str, str]:
-    """The files that a browser needs beside the modules of WGSL.
+    """The files that a browser needs beside the WGSL modules.
 
-    steps: of the plan, as lines; modules: file, entry and number of buffers of each
-    prepared: the buffers and the uniform block of each launch
+    steps:    the lines of the plan's steps
+    modules:  the file, the entry and the number of buffers of each
+    bindings: the buffers and the uniform block of each launch
     """
     return {
-        f"{job.name}.mjs": _module(job, steps, modules, prepared),
+        f"{job.name}.mjs": _module(job, steps, modules, bindings),
         f"{job.name}_vectors.mjs": _vectors(job),
         "index.html": _PAGE.replace("NAME", job.name),
     }
@@ -177,28 +180,28 @@ def _module(
     job: Job,
     steps: str,
     modules: Sequence[tuple[str, str, int]],
-    prepared: Sequence[tuple[Sequence[str], Sequence[str]]],
+    bindings: Sequence[tuple[Sequence[str], Sequence[str]]],
 ) -> str:
-    listed = json.dumps([{"file": f, "entry": e, "count": n} for f, e, n in modules])
-    groups = ",\n    ".join(f"prepare([{', '.join(b)}], [{', '.join(w)}])" for b, w in prepared)
+    module_list = json.dumps([{"file": f, "entry": e, "count": n} for f, e, n in modules])
+    groups = ",\n    ".join(f"prepare([{', '.join(b)}], [{', '.join(w)}])" for b, w in bindings)
     count = len(job.weights)
     weights = "\n".join(f"  send(a[{n}], bytes_of({_text(w)}));" for n, w in enumerate(job.weights) if w.nbytes)
     of_weights = f"{[w.nbytes for w in job.weights]}.map(memory)"
     arguments, results = (f"[{', '.join(map(_bytes, types))}]" for types in (job.types, job.out_types))
-    said = "".join(f"{name}, " for name in map(size_name, job.sizes))
-    return f"""// {job.name}: call({said}...arguments) takes and gives Uint8Arrays, as {job.name}.h describes arrays.
+    size_arguments = "".join(f"{name}, " for name in map(size_name, job.sizes))
+    return f"""// call({size_arguments}...arguments) takes and returns Uint8Arrays of the arrays in {job.name}.h.
 {_HOST}
 {_ROUNDING if job.sizes else ""}
 async function open() {{
   const adapter = await navigator.gpu.requestAdapter();
   device = await adapter.requestDevice();
-  pipelines = await Promise.all({listed}.map(compile));
+  pipelines = await Promise.all({module_list}.map(compile));
   a = {of_weights};
 {weights}
 }}
 
 export async function call(...args) {{
-{_sizes_checked(job)}
+{_size_check(job)}
   if (!device) await open();
   const results = {results};
   {arguments}.forEach((bytes, n) => (a[{count} + n] = grown(a[{count} + n], bytes)));
@@ -214,7 +217,7 @@ export async function call(...args) {{
 
 
 def number(x: Size) -> str:
-    """A number in terms of the sizes, which are BigInts there: `/` gives whole numbers.
+    """A number as an expression of the sizes, which are BigInts, so that `/` divides integers.
 
     >>> from rune import dims
     >>> number((dims.symbol("n", 1) + 63) // 64), number(7)
@@ -228,8 +231,8 @@ def _bytes(type: ArrayType) -> str:
     return number(product(type.shape) * type.dtype.itemsize)
 
 
-def _sizes_checked(job: Job) -> str:
-    """Lines that take the sizes off the arguments, with a RangeError if they are out of range."""
+def _size_check(job: Job) -> str:
+    """Lines that read the sizes from the arguments, with a RangeError if they are out of range."""
     if not job.sizes:
         return ""
     tests = " || ".join(texts.too_large(job, number)) or "false"

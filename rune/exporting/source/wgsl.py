@@ -1,7 +1,8 @@
-"""WebGPU: a module of WGSL for each kernel and way of its memories, and a host for webgpu.h.
+"""WebGPU: a WGSL module for each kernel and each sharing of its buffers, and a host for webgpu.h.
 
-A launch binds whole buffers, those that it works on and no others; its uniform block, which says
-where its parameters begin, is made when the device is opened.
+WebGPU forbids two bindings of a buffer that is written, so a launch binds each of its buffers once,
+as a whole, and kernels are rendered for parameters that share buffers. A uniform block holds the
+first element of each parameter. With fixed sizes, blocks are written when the device is opened.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.exporting.source import texts, web
 from rune.exporting.source.job import Job
-from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, memories, memory, size_name, written
+from rune.exporting.source.steps import NEAREST, ROUNDING, BufferCommands, memories, memory, size_name, step_lines
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.codegen.wgsl.expr import STORED
 from rune.lowering.codegen.wgsl.render import Rendered, render
@@ -24,9 +25,9 @@ from rune.lowering.plan import Launch
 from rune.records import dataclass
 
 _WORDS = [dtypes.i32, dtypes.u32]
-_BUFFERS = 8  # that a launch may bind on every device
-_ROW = 65535  # groups along one dimension of a launch
-# The limits that every WebGPU device has, and what WGSL leaves to a driver.
+_BUFFERS = 8  # the most storage buffers that every device can bind to a launch
+_ROW = 65535  # workgroups along one dimension, WebGPU's default limit
+# The limits of every WebGPU device, and the operations whose rounding WGSL leaves to drivers.
 TARGET = Target(
     name="wgpu:0",
     backend="wgpu",
@@ -47,19 +48,19 @@ TARGET = Target(
 
 @dataclass(slots=True)
 class _Commands(BufferCommands):
-    """A launch has its bind group; modules are rendered as launches ask for them."""
+    """Steps in C: each launch has a bind group; modules are rendered for the launches."""
 
     codes: Mapping[str, KernelCode]
     modules: dict[tuple[str, tuple[int, ...]], Rendered] = field(default_factory=dict)
-    prepared: list[tuple[list[str], list[str]]] = field(default_factory=list)  # buffers, uniform block
+    bindings: list[tuple[list[str], list[str]]] = field(default_factory=list)  # buffers, uniform block
 
     def launch(self, step: Launch, places: Sequence[Place]) -> list[str]:
-        """Groups along two dimensions."""
+        """A launch of workgroups along two dimensions."""
         buffers = list(dict.fromkeys(memories(places)))
         if len(buffers) > _BUFFERS:
             raise ArgumentError(
                 f"source: cannot write {step.kernel} ({len(buffers)} buffers; WebGPU binds {_BUFFERS} at once)",
-                hint="return fewer results, or put arguments together",
+                hint="return fewer results, or concatenate arguments",
             )
         key = step.kernel, tuple(buffers.index(memory(p)) for p in places)
         if key not in self.modules:
@@ -68,24 +69,24 @@ class _Commands(BufferCommands):
         points = kernel.points
         groups = points if kernel.is_point_per_group else (points + kernel.threads - 1) // kernel.threads
         words = [0, points, 0, *(p.offset // p.type.dtype.itemsize for p in places)]
-        self.prepared.append((buffers, [*map(self.number, words), *map(self.size, kernel.sizes)]))
-        return [f"launch({len(self.prepared) - 1}, {number}, {self.number(groups)});"]
+        self.bindings.append((buffers, [*map(self.number, words), *map(self.size, kernel.sizes)]))
+        return [f"launch({len(self.bindings) - 1}, {number}, {self.number(groups)});"]
 
     def size(self, name: str) -> str:
         """A size as a word of a uniform block."""
         return size_name(name)
 
     def copy(self, target: Place, source: Place) -> list[str]:
-        """Whole words; within one buffer through another."""
+        """A copy of whole words; within one buffer it goes through a temporary one."""
         at, to, count = map(self.number, (source.offset, target.offset, (target.bytes + 3) // 4 * 4))
         return [f"copy({memory(source)}, {at}, {memory(target)}, {to}, {count});"]
 
 
 class _Script(_Commands):
-    """The same in JavaScript, which waits for what it reads."""
+    """The same in JavaScript, which awaits what it reads."""
 
     def number(self, x: Size) -> str:
-        """A number of the sizes, which are whole numbers there."""
+        """A number as an expression of the sizes, which are BigInts."""
         return web.number(x)
 
     def size(self, name: str) -> str:
@@ -93,7 +94,7 @@ class _Script(_Commands):
         return f"Number({size_name(name)})"
 
     def read(self, place: Place) -> str:
-        """A read that waits."""
+        """An awaited read."""
         return f"(await {_Commands.read(self, place)})"
 
 
@@ -102,7 +103,7 @@ typedef WGPUBuffer buffer;
 static WGPUInstance instance;
 static WGPUDevice device;
 static WGPUQueue queue;
-static int failure; /* 1: no device; 2: no memory to read; 3: a module or a command that is refused */
+static int failure; /* 1: no device; 2: memory cannot be mapped; 3: a module or command was rejected */
 
 static WGPUStringView text_view(const char *text) {
   return (WGPUStringView){text, strlen(text)};
@@ -115,10 +116,10 @@ static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGP
   *(int *)done = 1;
 }
 
-static void on_device(WGPURequestDeviceStatus status, WGPUDevice created, WGPUStringView message, void *to,
+static void on_device(WGPURequestDeviceStatus status, WGPUDevice result, WGPUStringView message, void *to,
                       void *done) {
   (void)message;
-  if (status == WGPURequestDeviceStatus_Success) *(WGPUDevice *)to = created;
+  if (status == WGPURequestDeviceStatus_Success) *(WGPUDevice *)to = result;
   *(int *)done = 1;
 }
 
@@ -128,20 +129,20 @@ static void on_map(WGPUMapAsyncStatus status, WGPUStringView message, void *to, 
   *(int *)done = 1;
 }
 
-static void on_error(WGPUDevice const *lost, WGPUErrorType type, WGPUStringView message, void *a, void *b) {
-  (void)lost, (void)type, (void)a, (void)b;
+static void on_error(WGPUDevice const *sender, WGPUErrorType type, WGPUStringView message, void *a, void *b) {
+  (void)sender, (void)type, (void)a, (void)b;
   fprintf(stderr, "WebGPU: %.*s\\n", (int)message.length, message.data);
   if (!failure) failure = 3;
 }
 
-/* Events of the instance, until one sets the mark. */
+/* Process events of the instance until one sets `done`. */
 static void wait_for(const int *done) {
   while (!*done) wgpuInstanceProcessEvents(instance);
 }
 
 static WGPUBuffer memory_for(size_t bytes, WGPUBufferUsage usage) {
-  const WGPUBufferDescriptor described = {.usage = usage, .size = bytes < 4 ? 4 : (bytes + 3) / 4 * 4};
-  return failure ? NULL : wgpuDeviceCreateBuffer(device, &described);
+  const WGPUBufferDescriptor descriptor = {.usage = usage, .size = bytes < 4 ? 4 : (bytes + 3) / 4 * 4};
+  return failure ? NULL : wgpuDeviceCreateBuffer(device, &descriptor);
 }
 
 static WGPUBuffer memory(size_t bytes) {
@@ -158,7 +159,7 @@ static void submit(WGPUCommandEncoder encoder) {
 static void copy(WGPUBuffer source, size_t at, WGPUBuffer target, size_t to, size_t bytes) {
   if (failure || !bytes) return;
   const WGPUCommandEncoder encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
-  if (source == target) {
+  if (source == target) { /* WebGPU refuses a copy within one buffer */
     const WGPUBuffer between = memory(bytes);
     wgpuCommandEncoderCopyBufferToBuffer(encoder, source, at, between, 0, bytes);
     wgpuCommandEncoderCopyBufferToBuffer(encoder, between, 0, target, to, bytes);
@@ -172,17 +173,17 @@ static void copy(WGPUBuffer source, size_t at, WGPUBuffer target, size_t to, siz
 
 static void fetch_from(WGPUBuffer source, size_t at, void *host, size_t bytes) {
   if (failure || !bytes) return;
-  const size_t whole = (bytes + 3) / 4 * 4;
-  const WGPUBuffer staged = memory_for(whole, WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst);
-  copy(source, at, staged, 0, whole);
+  const size_t padded = (bytes + 3) / 4 * 4;
+  const WGPUBuffer staging = memory_for(padded, WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst);
+  copy(source, at, staging, 0, padded);
   int done = 0, is_mapped = 0;
-  wgpuBufferMapAsync(staged, WGPUMapMode_Read, 0, whole,
+  wgpuBufferMapAsync(staging, WGPUMapMode_Read, 0, padded,
                      (WGPUBufferMapCallbackInfo){.mode = WGPUCallbackMode_AllowProcessEvents,
                                                  .callback = on_map, .userdata1 = &is_mapped, .userdata2 = &done});
   wait_for(&done);
-  if (is_mapped) memcpy(host, wgpuBufferGetConstMappedRange(staged, 0, whole), bytes);
+  if (is_mapped) memcpy(host, wgpuBufferGetConstMappedRange(staging, 0, padded), bytes);
   else failure = 2;
-  wgpuBufferRelease(staged);
+  wgpuBufferRelease(staging);
 }
 
 static void store(WGPUBuffer target, size_t to, int32_t number) {
@@ -209,16 +210,16 @@ static void send(WGPUBuffer target, const void *host, size_t bytes) {
   }
 }
 
-/* The layout of a launch: a uniform block, then so many buffers. */
+/* The layout of a launch: a uniform block, then `count` buffers. */
 static WGPUBindGroupLayout layout_of(int count) {
-  WGPUBindGroupLayoutEntry entries[9] = {{0}};
+  WGPUBindGroupLayoutEntry entries[9] = {{0}}; /* the block, and the eight buffers that every device can bind */
   for (int k = 0; k <= count; k++) {
     entries[k].binding = (uint32_t)k;
     entries[k].visibility = WGPUShaderStage_Compute;
     entries[k].buffer.type = k ? WGPUBufferBindingType_Storage : WGPUBufferBindingType_Uniform;
   }
-  const WGPUBindGroupLayoutDescriptor described = {.entryCount = (size_t)count + 1, .entries = entries};
-  return wgpuDeviceCreateBindGroupLayout(device, &described);
+  const WGPUBindGroupLayoutDescriptor descriptor = {.entryCount = (size_t)count + 1, .entries = entries};
+  return wgpuDeviceCreateBindGroupLayout(device, &descriptor);
 }
 
 static void compile(int number, const char *path, const char *entry, int count) {
@@ -226,14 +227,14 @@ static void compile(int number, const char *path, const char *entry, int count) 
   if (!text) failure = 3;
   if (failure) return;
   WGPUShaderSourceWGSL source = {.chain = {.sType = WGPUSType_ShaderSourceWGSL}, .code = text_view(text)};
-  const WGPUShaderModuleDescriptor described = {.nextInChain = &source.chain};
-  const WGPUShaderModule module = wgpuDeviceCreateShaderModule(device, &described);
+  const WGPUShaderModuleDescriptor descriptor = {.nextInChain = &source.chain};
+  const WGPUShaderModule module = wgpuDeviceCreateShaderModule(device, &descriptor);
   const WGPUBindGroupLayout layout = layout_of(count);
-  const WGPUPipelineLayoutDescriptor whole = {.bindGroupLayoutCount = 1, .bindGroupLayouts = &layout};
-  const WGPUPipelineLayout layouts = wgpuDeviceCreatePipelineLayout(device, &whole);
-  const WGPUComputePipelineDescriptor wanted = {
+  const WGPUPipelineLayoutDescriptor layout_descriptor = {.bindGroupLayoutCount = 1, .bindGroupLayouts = &layout};
+  const WGPUPipelineLayout layouts = wgpuDeviceCreatePipelineLayout(device, &layout_descriptor);
+  const WGPUComputePipelineDescriptor pipeline = {
       .layout = layouts, .compute = {.module = module, .entryPoint = text_view(entry)}};
-  pipelines[number] = wgpuDeviceCreateComputePipeline(device, &wanted);
+  pipelines[number] = wgpuDeviceCreateComputePipeline(device, &pipeline);
   wgpuPipelineLayoutRelease(layouts);
   wgpuBindGroupLayoutRelease(layout);
   wgpuShaderModuleRelease(module);
@@ -252,8 +253,8 @@ static void prepare(int number, int count, const WGPUBuffer *buffers, int words,
     entries[k + 1] = (WGPUBindGroupEntry){
         .binding = (uint32_t)k + 1, .buffer = buffers[k], .size = wgpuBufferGetSize(buffers[k])};
   const WGPUBindGroupLayout layout = layout_of(count);
-  const WGPUBindGroupDescriptor described = {.layout = layout, .entryCount = (size_t)count + 1, .entries = entries};
-  groups[number] = wgpuDeviceCreateBindGroup(device, &described);
+  const WGPUBindGroupDescriptor descriptor = {.layout = layout, .entryCount = (size_t)count + 1, .entries = entries};
+  groups[number] = wgpuDeviceCreateBindGroup(device, &descriptor);
   wgpuBindGroupLayoutRelease(layout);
 }
 
@@ -281,9 +282,9 @@ static void choose(void) {
                                                               .userdata2 = &done});
   wait_for(&done);
   done = 0;
-  const WGPUDeviceDescriptor described = {.uncapturedErrorCallbackInfo = {.callback = on_error}};
+  const WGPUDeviceDescriptor descriptor = {.uncapturedErrorCallbackInfo = {.callback = on_error}};
   if (adapter) {
-    wgpuAdapterRequestDevice(adapter, &described,
+    wgpuAdapterRequestDevice(adapter, &descriptor,
                              (WGPURequestDeviceCallbackInfo){.mode = WGPUCallbackMode_AllowProcessEvents,
                                                              .callback = on_device, .userdata1 = &device,
                                                              .userdata2 = &done});
@@ -297,9 +298,9 @@ static void choose(void) {
 
 
 def files(job: Job) -> dict[str, str | bytes]:
-    """The folder, by name."""
+    """The files of the folder, by name."""
     commands, name = _Commands(job.plan.kernels), job.name
-    steps = written(job.steps.steps, commands)
+    steps = step_lines(job.steps.steps, commands)
     modules = list(commands.modules.values())
     source = [
         "#include <stdio.h>",
@@ -308,19 +309,19 @@ def files(job: Job) -> dict[str, str | bytes]:
         "#include <webgpu.h>",
         f'#include "{name}.h"',
         '#ifndef KERNELS\n#define KERNELS "" /* the folder of the modules, with a slash at its end */\n#endif',
-        texts.declared_weights(job, "_Alignas(64) "),
+        texts.weight_declarations(job, "_Alignas(64) "),
         f"static WGPUComputePipeline pipelines[{max(1, len(modules))}];",
-        f"static WGPUBindGroup groups[{max(1, len(commands.prepared))}];",
-        f"static WGPUBuffer blocks[{max(1, len(commands.prepared))}];",
+        f"static WGPUBindGroup groups[{max(1, len(commands.bindings))}];",
+        f"static WGPUBuffer blocks[{max(1, len(commands.bindings))}];",
         f"enum {{ ROW = {_ROW} }}; /* groups along one dimension */",
         texts.TEXT_OF,
         _HOST,
         NEAREST,
         *([ROUNDING] if job.sizes else []),
         texts.device_memory(job, "buffer"),
-        texts.growing(job, "buffer", "wgpuBufferRelease({0});"),
-        _prepared(job, commands),
-        _opened(job, commands),
+        texts.grow_function(job, "buffer", "wgpuBufferRelease({0});"),
+        _prepare_function(job, commands),
+        _open_function(job, commands),
         texts.steps_function(job, steps, "rune_nearest load store copy launch"),
         texts.device_entry(job, "", "prepare_all"),
         _close(job),
@@ -328,7 +329,7 @@ def files(job: Job) -> dict[str, str | bytes]:
     build = (
         f"cc -std=c11 -O2 $CFLAGS -o {name} main.c {name}.c {name}_weights.c $LDFLAGS ${{WEBGPU:--lwgpu_native}} -lm"
     )
-    advice = "CFLAGS: -I where webgpu.h is; WEBGPU: the library, as wgpu-native or Dawn has it."
+    advice = "CFLAGS: -I with the folder of webgpu.h; WEBGPU: the library to link, of wgpu-native or Dawn."
     host: dict[str, str | bytes] = {
         f"{name}.c": "\n".join(source) + "\n",
         **{f"{name}_{n}.wgsl": module.text for n, module in enumerate(modules)},
@@ -339,33 +340,33 @@ def files(job: Job) -> dict[str, str | bytes]:
 
 def _in_a_browser(job: Job) -> dict[str, str]:
     script = _Script(job.plan.kernels)
-    steps = written(job.steps.steps, script, "let")
+    steps = step_lines(job.steps.steps, script, "let")
     modules = [(f"{job.name}_{n}.wgsl", m.name, len(set(m.memories))) for n, m in enumerate(script.modules.values())]
-    return web.files(job, steps, modules, script.prepared)
+    return web.files(job, steps, modules, script.bindings)
 
 
-def _prepared(job: Job, commands: _Commands) -> str:
-    """The function that binds what each launch reads: its buffers, and its uniform block."""
+def _prepare_function(job: Job, commands: _Commands) -> str:
+    """The function that binds the buffers and the uniform block of each launch."""
     lines = (
         f"  prepare({n}, {len(b)}, (WGPUBuffer[]){{{', '.join(b)}}}, {len(w)}, "
         f"(uint32_t[]){{{', '.join(f'(uint32_t)({word})' for word in w)}}});"
-        for n, (b, w) in enumerate(commands.prepared)
+        for n, (b, w) in enumerate(commands.bindings)
     )
     signature = ", ".join(texts.size_list(job)) or "void"
     return f"static void prepare_all({signature}) {{\n" + "\n".join(lines) + "\n  (void)prepare;\n}\n"
 
 
-def _opened(job: Job, commands: _Commands) -> str:
-    compiled = (
+def _open_function(job: Job, commands: _Commands) -> str:
+    compilations = (
         f'compile({n}, KERNELS "{job.name}_{n}.wgsl", "{m.name}", {len(set(m.memories))});'
         for n, m in enumerate(commands.modules.values())
     )
-    prepared = [] if job.sizes else ["prepare_all();"]
-    lines = "\n".join(f"  {line}" for line in [*compiled, *prepared])
+    preparations = [] if job.sizes else ["prepare_all();"]
+    lines = "\n".join(f"  {line}" for line in [*compilations, *preparations])
     return f"""static void open_device(void) {{
   choose();
   if (failure) return;
-{texts.device_opened(job)}
+{texts.buffer_setup(job)}
 {lines}
 }}
 """
@@ -374,7 +375,7 @@ def _opened(job: Job, commands: _Commands) -> str:
 def _close(job: Job) -> str:
     return f"""void {job.name}_close(void) {{
   if (!is_open) return;
-{texts.released(job, "if ({0}) wgpuBufferRelease({0});")}
+{texts.buffer_release(job, "if ({0}) wgpuBufferRelease({0});")}
   for (size_t k = 0; k < sizeof groups / sizeof *groups; k++) {{
     if (groups[k]) wgpuBindGroupRelease(groups[k]);
     if (blocks[k]) wgpuBufferRelease(blocks[k]);

@@ -74,5 +74,5 @@ def test_checks_in_a_shard_map_under_vmap_and_grad():
 
 
 def test_operations_on_several_devices_are_not_looked_at():
-    with pytest.raises(ArgumentError, match="cannot look at the operations of several devices"):
+    with pytest.raises(ArgumentError, match="cannot check operations on several devices"):
         checkify(_by_shard_map(rnp.log), nan_checks)(rnp.ones(8))

@@ -1,4 +1,4 @@
-"""`jax._src`: modules of the inside of JAX that libraries import, with what they take from them."""
+"""`jax._src`: JAX's private modules that libraries import, with the names that they use."""
 
 from rune.as_jax.stand_ins import submodules_of
 

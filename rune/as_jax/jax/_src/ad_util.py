@@ -1,4 +1,4 @@
-"""`jax._src.ad_util`: Lineax takes `stop_gradient_p`."""
+"""`jax._src.ad_util`: Lineax imports `stop_gradient_p`."""
 
 from jax.extend.core.primitives import RECORDS
 

@@ -1,4 +1,4 @@
-"""`jax._src.array`: the class of arrays that have values (Levanter), and public names."""
+"""`jax._src.array`: the class of concrete arrays (Levanter), and public names."""
 
 from rune.array import Array as ArrayImpl
 from rune.as_jax.stand_ins import names_of

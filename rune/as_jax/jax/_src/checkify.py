@@ -1,3 +1,3 @@
-"""`jax._src.checkify`: what Flax nnx takes."""
+"""`jax._src.checkify`: the names that Flax nnx imports."""
 
 from jax.experimental.checkify import *

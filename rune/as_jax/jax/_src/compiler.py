@@ -1,4 +1,4 @@
-"""`jax._src.compiler`: Chex replaces its function to forbid backends, and is told that it can't."""
+"""`jax._src.compiler`: Chex tries to replace its function, to forbid backends; refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rune.errors import ArgumentError
 def __getattr__(name: str) -> object:
     if name in ("backend_compile", "backend_compile_and_load"):
         raise ArgumentError(
-            f"jax._src.compiler: cannot give {name} (rune has a compiler of its own)",
-            hint="RUNE_DEVICE, or jit(device=), names the device that programs are compiled for",
+            f"jax._src.compiler: cannot give {name} (rune compiles without XLA)",
+            hint="set RUNE_DEVICE, or pass jit(device=), to choose the device to compile for",
         )
     raise AttributeError(f"module 'jax._src.compiler' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`jax._src.config`: the configuration, and its options by their names there."""
+"""`jax._src.config`: the configuration, and options under their private names."""
 
 from jax import config, default_matmul_precision, enable_x64, numpy_dtype_promotion, numpy_rank_promotion
 

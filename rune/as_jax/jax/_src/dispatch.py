@@ -1,3 +1,3 @@
-"""`jax._src.dispatch`: Equinox waits for what is printed."""
+"""`jax._src.dispatch`: Equinox waits for pending prints."""
 
 from jax import effects_barrier as wait_for_tokens

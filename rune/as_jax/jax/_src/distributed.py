@@ -10,7 +10,7 @@ __getattr__ = absent.of(__name__)
 
 
 class State:
-    """The processes that compute together; they meet without a server, and none has a client."""
+    """The state of JAX's client and server. Rune's processes meet without either."""
 
     client = None
     service = None
@@ -24,7 +24,7 @@ class State:
 
     @property
     def num_processes(self) -> int:
-        """How many there are."""
+        """The number of processes."""
         return processes.current().count
 
 

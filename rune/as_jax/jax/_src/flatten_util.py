@@ -1,3 +1,3 @@
-"""`jax._src.flatten_util`: BlackJAX takes `ravel_pytree` from here."""
+"""`jax._src.flatten_util`: BlackJAX imports `ravel_pytree` from it."""
 
 from rune.flatten_util import ravel_pytree

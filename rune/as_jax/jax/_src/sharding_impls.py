@@ -1,4 +1,4 @@
-"""`jax._src.sharding_impls`: public names, and how a spec is read (jaxns)."""
+"""`jax._src.sharding_impls`: public names, and the sharding of a spec (jaxns)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __getattr__ = absent.of(__name__)
 def canonicalize_sharding(
     sharding: NamedSharding | PartitionSpec | None, api_name: str, check_mesh_consistency: bool = True
 ) -> NamedSharding | None:
-    """The sharding on the mesh in force; None where there is nothing to say.
+    """A sharding as it is, or a spec on the current mesh; None for None.
 
     Errors: TypeError if it is neither a sharding nor a spec; ValueError for a spec without a mesh.
     """
@@ -25,5 +25,5 @@ def canonicalize_sharding(
         )
     mesh = get_mesh()
     if mesh is None:
-        raise ValueError(f"{api_name}: cannot read {sharding} (no mesh is set: jax.set_mesh, or a NamedSharding)")
+        raise ValueError(f"{api_name}: cannot read {sharding} (no mesh is set: use jax.set_mesh or a NamedSharding)")
     return NamedSharding(mesh, sharding)

@@ -1,4 +1,4 @@
-"""`jax._src.traceback_util`: which files errors pass over (Equinox, jaxtyping, Flax)."""
+"""`jax._src.traceback_util`: files whose frames errors leave out (Equinox, jaxtyping, Flax)."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def include_frame(frame: FrameType) -> bool:
 
 
 def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function: where frames are hidden they are hidden as an error is printed."""
+    """The function unchanged: rune hides frames only when an error is printed."""
     return fun

@@ -1,4 +1,4 @@
-"""`jax._src.tree_util`: which classes are nodes (Flax nnx asks), and public names (Orbax)."""
+"""`jax._src.tree_util`: the registry of node classes (Flax nnx), and public names (Orbax)."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -12,14 +12,14 @@ __getattr__ = absent.of(__name__)
 
 
 class NodeClass(NamedTuple):
-    """How a node of a class comes apart and together."""
+    """How to split a node of a class, and how to join it again."""
 
     to_iter: Callable[[object], tuple[Iterable[object], object]]  # node -> children, data
     from_iter: Callable[[object, Iterable[object]], object]  # data, children -> node
 
 
 class NodeClasses:
-    """Which classes are nodes, and how they come apart (jaxlie)."""
+    """The registry: which classes are nodes, and how to split them (jaxlie)."""
 
     def __contains__(self, cls: type) -> bool:
         return tree.is_tree_node(cls)

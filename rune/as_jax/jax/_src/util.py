@@ -17,12 +17,12 @@ __getattr__ = absent.of(__name__)
 
 
 def safe_map(f: Callable[..., T], *args: Iterable[object]) -> list[T]:
-    """`f` of the elements of equally long iterables. Errors: ValueError for other lengths."""
+    """`f` of the elements of equally long iterables. Errors: ValueError if lengths differ."""
     return [f(*elements) for elements in zip(*args, strict=True)]
 
 
 def safe_zip(*args: Iterable[T]) -> list[tuple[T, ...]]:
-    """The elements of equally long iterables side by side. Errors: ValueError for other lengths."""
+    """The elements of equally long iterables, zipped. Errors: ValueError if lengths differ."""
     return [*zip(*args, strict=True)]
 
 
@@ -36,6 +36,7 @@ class HashablePartial:
         return self.f(*self.args, *args, **self.kwargs, **kwargs)
 
     def _key(self) -> tuple[Hashable, ...]:
+        # By code, as in JAX: a lambda that is evaluated twice is one function.
         return getattr(self.f, "__code__", self.f), self.args, frozenset(self.kwargs.items())
 
     def __eq__(self, other: object) -> bool:
@@ -52,7 +53,7 @@ def unzip2(pairs: Iterable[tuple[T, T]]) -> tuple[tuple[T, ...], tuple[T, ...]]:
 
 
 def split_list(args: Iterable[T], ns: Sequence[int]) -> list[list[T]]:
-    """Lists of these lengths one after the other, and one of what follows."""
+    """Consecutive lists of these lengths, and a last one of the remaining elements."""
     elements = [*args]
     bounds = [0, *itertools.accumulate(ns), len(elements)]
     return [elements[a:b] for a, b in itertools.pairwise(bounds)]
@@ -60,12 +61,12 @@ def split_list(args: Iterable[T], ns: Sequence[int]) -> list[list[T]]:
 
 def partition_list(bs: Sequence[bool], l: Sequence[T]) -> tuple[list[T], list[T]]:  # noqa: E741  # JAX's name
     """The elements whose mark is false, and those whose mark is true."""
-    marked = [*zip(bs, l, strict=True)]
-    return [x for b, x in marked if not b], [x for b, x in marked if b]
+    pairs = [*zip(bs, l, strict=True)]
+    return [x for b, x in pairs if not b], [x for b, x in pairs if b]
 
 
 def merge_lists(bs: Sequence[bool], l0: Sequence[T], l1: Sequence[T]) -> list[T]:
-    """What `partition_list` took apart. Errors: ValueError for lists of other lengths."""
+    """The inverse of `partition_list`. Errors: ValueError if lengths do not match."""
     if (len(l0), len(l1)) != (len(bs) - sum(bs), sum(bs)):
         raise ValueError(
             f"merge_lists: cannot merge lists of {len(l0)} and {len(l1)} by {len(bs)} marks, {sum(bs)} true"
@@ -85,14 +86,14 @@ def canonicalize_axis(axis: SupportsIndex, num_dims: int) -> int:
 def wraps(
     wrapped: Callable[..., object], namestr: str | None = None, docstr: str | None = None, **kwargs: object
 ) -> Callable[[F], F]:
-    """As functools.wraps, with the name and the docstring by a format of {fun} and {doc}."""
+    """As functools.wraps; name and docstring are formats with {fun} and {doc}."""
     name = getattr(wrapped, "__name__", "<unnamed function>")
     doc = getattr(wrapped, "__doc__", None) or ""
 
-    def dressed(function: F) -> F:
+    def decorate(function: F) -> F:
         functools.update_wrapper(function, wrapped)
         function.__name__ = namestr.format(fun=name) if namestr else name
         function.__doc__ = docstr.format(fun=name, doc=doc, **kwargs) if docstr else doc
         return function
 
-    return dressed
+    return decorate

@@ -1,4 +1,4 @@
-"""`jax._src.xla_bridge`: Chex asks whether the processor is in use before it cuts it up."""
+"""`jax._src.xla_bridge`: Chex asks whether the CPU is in use before it splits it into devices."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`jax.example_libraries.optimizers`: triples (init, update, get_params), which NumPyro wraps.
 
-An optimizer is said for one array, as a function from its gradient and state to the next state,
-whose first part is the array itself; `optimizer` makes one for trees of it. The state of a tree is
-flat: the leaves of each array's state, and the structures that put them together.
+An optimizer is defined for one array, as a function from its gradient and state to the next state,
+whose first part is the array itself; `optimizer` extends it to trees. The state of a tree is flat:
+the leaves of each array's state, and the structures to assemble them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Schedule = Callable[[Any], Any]
 
 
 class Optimizer(NamedTuple):
-    """How a state starts from parameters, follows from a gradient, and gives parameters back."""
+    """Functions that start a state, update it by a gradient, and extract the parameters."""
 
     init_fn: Callable[[Any], Any]
     update_fn: Callable[[Any, Any, Any], Any]
@@ -45,7 +45,7 @@ tree.register_node(
 
 
 def optimizer(maker: Callable[..., Sequence[Callable[..., Any]]]) -> Callable[..., Optimizer]:
-    """A maker of optimizers for trees, from a maker of optimizers for one array."""
+    """A decorator: the optimizer for trees, from a function that defines it for one array."""
 
     @functools.wraps(maker)
     def of_trees(*args: Any, **kwargs: Any) -> Optimizer:
@@ -57,16 +57,16 @@ def optimizer(maker: Callable[..., Sequence[Callable[..., Any]]]) -> Callable[..
 def _for_trees(init: Callable[..., Any], update: Callable[..., Any], get_params: Callable[..., Any]) -> Optimizer:
     def init_tree(params: Any) -> OptimizerState:
         leaves, structure = tree.flatten(params)
-        return _packed([init(x) for x in leaves], structure)
+        return _pack([init(x) for x in leaves], structure)
 
     def update_tree(i: Any, gradient: Any, state: OptimizerState) -> OptimizerState:
         leaves, structure = tree.flatten(gradient)
         if structure != state.tree_def:
             raise ArgumentError(
-                f"optimizer: cannot update parameters {state.tree_def} by a gradient {structure} (another structure)"
+                f"optimizer: cannot update parameters {state.tree_def} by a gradient {structure} (structures differ)"
             )
         states = [update(i, g, s) for g, s in zip(leaves, _states(state), strict=True)]
-        return _packed(states, structure)
+        return _pack(states, structure)
 
     def params_of_tree(state: OptimizerState) -> Any:
         return tree.unflatten(state.tree_def, [get_params(s) for s in _states(state)])
@@ -74,7 +74,7 @@ def _for_trees(init: Callable[..., Any], update: Callable[..., Any], get_params:
     return Optimizer(init_tree, update_tree, params_of_tree)
 
 
-def _packed(states: Iterable[Any], structure: TreeDef) -> OptimizerState:
+def _pack(states: Iterable[Any], structure: TreeDef) -> OptimizerState:
     flat = [tree.flatten(s) for s in states]
     return OptimizerState(tuple(leaves for leaves, _ in flat), structure, tuple(kind for _, kind in flat))
 
@@ -84,7 +84,7 @@ def _states(state: OptimizerState) -> list[Any]:
 
 
 def _from_zeros(count: int, step: Callable[..., tuple[Any, ...]]) -> tuple[Callable[..., Any], ...]:
-    """An optimizer whose state is the array and `count` more: step(i, g, x, *more)."""
+    """An optimizer whose state is the array and `count` arrays of zeros: step(i, g, x, *arrays)."""
 
     def init(x: Any) -> tuple[Any, ...]:
         return (x, *(rnp.zeros_like(x) for _ in range(count)))
@@ -93,7 +93,7 @@ def _from_zeros(count: int, step: Callable[..., tuple[Any, ...]]) -> tuple[Calla
 
 
 def _inverse_root(x: Any) -> Any:
-    """1 / sqrt(x), and 0 at 0, where nothing has moved."""
+    """1 / sqrt(x), and 0 at 0, where all gradients have been 0."""
     return rnp.where(x > 0, 1.0 / rnp.sqrt(x), 0.0)
 
 
@@ -106,7 +106,7 @@ def sgd(step_size: Any) -> tuple[Callable[..., Any], ...]:
 
 @optimizer
 def momentum(step_size: Any, mass: float) -> tuple[Callable[..., Any], ...]:
-    """Gradient descent with a velocity, which the gradient adds to."""
+    """Gradient descent with a velocity, to which each gradient is added."""
     rate = make_schedule(step_size)
 
     def step(i: Any, g: Any, x: Any, velocity: Any) -> tuple[Any, ...]:
@@ -176,8 +176,8 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
     def step(i: Any, g: Any, x: Any, mean: Any, squares: Any) -> tuple[Any, ...]:
         mean = b1 * mean + (1 - b1) * g
         squares = b2 * squares + (1 - b2) * rnp.square(g)
-        unbiased = mean / _weight(b1, i, mean), squares / _weight(b2, i, mean)
-        return x - rate(i) * unbiased[0] / (rnp.sqrt(unbiased[1]) + eps), mean, squares
+        mean_estimate, square_estimate = mean / _weight(b1, i, mean), squares / _weight(b2, i, mean)
+        return x - rate(i) * mean_estimate / (rnp.sqrt(square_estimate) + eps), mean, squares
 
     return _from_zeros(2, step)
 
@@ -221,7 +221,7 @@ def sm3(step_size: Any, momentum: float = 0.9) -> tuple[Callable[..., Any], ...]
 
 
 def constant(step_size: Any) -> Schedule:
-    """The same at every step."""
+    """The same step size at every step."""
     return lambda i: step_size
 
 
@@ -231,13 +231,13 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
 
 
 def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Schedule:
-    """step_size / (1 + decay_rate * i / decay_steps), with whole periods alone on a staircase."""
+    """step_size / (1 + decay_rate * i / decay_steps); `staircase` rounds i / decay_steps down."""
     periods: Schedule = (lambda i: rnp.floor(i / decay_steps)) if staircase else (lambda i: i / decay_steps)
     return lambda i: step_size / (1 + decay_rate * periods(i))
 
 
 def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0) -> Schedule:
-    """From step_size to final_step_size, along a power of what is left of decay_steps."""
+    """From step_size to final_step_size, by a power of the remaining share of decay_steps."""
 
     def schedule(i: Any) -> Any:
         share = (1 - rnp.minimum(i, decay_steps) / decay_steps) ** power
@@ -247,18 +247,18 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """One value more than there are boundaries; each serves up to its boundary."""
+    """Each value up to and including its boundary, and a last value after all boundaries."""
     edges, levels = rnp.array(boundaries), rnp.array(values)
     if edges.ndim != 1 or levels.shape != (edges.size + 1,):
         raise ArgumentError(
             f"piecewise_constant: cannot use boundaries of shape {edges.shape} with values of shape {levels.shape} "
-            "(one value more than boundaries required)"
+            "(one more value than boundaries required)"
         )
     return lambda i: levels[rnp.sum(i > edges)]
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule, or one that always gives this number."""
+    """A schedule as it is; a number as a constant schedule."""
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if rnp.ndim(scalar_or_schedule) != 0:
@@ -275,7 +275,7 @@ def l2_norm(tree_of_arrays: Any) -> Array:
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """The gradient, scaled down if its norm is beyond `max_norm`."""
+    """The gradient, scaled down if its norm exceeds `max_norm`."""
     norm = l2_norm(grad_tree)
     return tree.map(lambda g: rnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 
@@ -291,19 +291,19 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The tree of the parameters with a JoinPoint, the array's state, at each leaf."""
+    """The tree of the parameters, with a JoinPoint, which holds the array's state, at each leaf."""
     return tree.unflatten(opt_state.tree_def, [JoinPoint(s) for s in _states(opt_state)])
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The state of which `unpack_optimizer_state` gives this tree."""
+    """The inverse of `unpack_optimizer_state`."""
     points, structure = tree.flatten(marked_pytree)
     if not all(isinstance(p, JoinPoint) for p in points):
         raise ArgumentError(
             "pack_optimizer_state: cannot pack a tree with leaves other than JoinPoints",
-            hint="unpack_optimizer_state gives such a tree",
+            hint="unpack_optimizer_state returns such a tree",
         )
-    return _packed([p.subtree for p in points], structure)
+    return _pack([p.subtree for p in points], structure)
 
 
 __getattr__ = absent.of(__name__)

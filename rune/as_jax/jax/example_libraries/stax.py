@@ -1,7 +1,7 @@
-"""`jax.example_libraries.stax`: layers as pairs of functions (NumPyro's flows are made of them).
+"""`jax.example_libraries.stax`: layers as pairs of functions (NumPyro builds flows of them).
 
 init(rng, input_shape) -> output_shape, params
-apply(params, inputs, **kwargs) -> outputs          kwargs may have rng, which Dropout needs
+apply(params, inputs, **kwargs) -> outputs          kwargs may include rng, which Dropout needs
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _convolution(
 
 
 def _general(convolve: Apply) -> Callable[..., Layer]:
-    """The layers of a function that convolves; dimension numbers as it takes them."""
+    """A function that makes convolution layers; dimension numbers are those of `convolve`."""
 
     def layer(
         dimension_numbers: tuple[str, str, str],
@@ -94,7 +94,7 @@ def _general(convolve: Apply) -> Callable[..., Layer]:
         W_init: Apply | None = None,
         b_init: Apply = _TINY,
     ) -> Layer:
-        """A convolution, and a bias for each channel."""
+        """A convolution with a bias for each channel."""
         window = (out_chan, filter_shape, strides, padding)
         return _convolution(convolve, dimension_numbers, *window, W_init, b_init)
 
@@ -115,7 +115,7 @@ def BatchNorm(
     beta_init: Apply = zeros,
     gamma_init: Apply = ones,
 ) -> Layer:
-    """Mean 0 and variance 1 along axes, then times gamma and plus beta."""
+    """Normalisation to mean 0 and variance 1 along axes, then times gamma plus beta."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init(rng: Array, input_shape: Shape) -> tuple[Any, Any]:
@@ -158,7 +158,7 @@ Gelu = elementwise(nn.gelu)
 def _pooling(
     reduce_windows: Apply, window_shape: Shape, strides: Shape | None, padding: Padding, spec: str | None
 ) -> Layer:
-    """Windows over the axes of space; `spec` says which axes are N and C, as "NHWC" does."""
+    """Windows over the spatial axes; `spec`, such as "NHWC", marks the axes N and C."""
     letters = spec or "N" + "x" * len(window_shape) + "C"
     sizes, steps = iter(window_shape), iter(strides or (1,) * len(window_shape))
     window = tuple(1 if letter in "NC" else next(sizes) for letter in letters)
@@ -178,7 +178,7 @@ def _sum_of_windows(inputs: Array, *window: Any) -> Array:
 
 
 def _mean_of_windows(inputs: Array, *window: Any) -> Array:
-    # At the edges of a padded array windows have fewer elements.
+    # At the edges of a padded array, windows have fewer elements, so count the elements of each.
     return _sum_of_windows(inputs, *window) / _sum_of_windows(rnp.ones_like(inputs), *window)
 
 
@@ -187,7 +187,7 @@ def _max_of_windows(inputs: Array, *window: Any) -> Array:
 
 
 def _pool(reduce_windows: Apply) -> Callable[..., Layer]:
-    """The layers of a function that reduces windows."""
+    """A function that makes pooling layers of a reduction of windows."""
 
     def layer(
         window_shape: Shape, strides: Shape | None = None, padding: Padding = "VALID", spec: str | None = None
@@ -212,7 +212,7 @@ def FanOut(num: int) -> Layer:
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Several inputs, one after another along an axis."""
+    """Several inputs, concatenated along an axis."""
 
     def output_shape(shapes: Sequence[Shape]) -> tuple[int, ...]:
         at = axis % len(shapes[0])
@@ -222,11 +222,11 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Elements stay with probability `rate`, divided by it; all are as they are unless training."""
+    """Keep elements with probability `rate`, divided by it; all unchanged unless training."""
 
     def apply(params: Params, inputs: Array, *, rng: Array | None = None, **kwargs: object) -> Array:
         if rng is None:
-            raise ArgumentError("Dropout: cannot draw without a key", hint="apply(params, inputs, rng=key)")
+            raise ArgumentError("Dropout: cannot draw without a key", hint="use apply(params, inputs, rng=key)")
         if mode != "train":
             return inputs
         return rnp.where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
@@ -254,7 +254,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers side by side: as many inputs and outputs as layers."""
+    """Layers side by side, with one input and one output for each layer."""
 
     def init(rng: Array, input_shape: Sequence[Any]) -> tuple[Any, Any]:
         keys = random.split(rng, len(layers))

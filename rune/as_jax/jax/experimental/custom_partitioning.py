@@ -1,4 +1,4 @@
-"""`jax.experimental.custom_partitioning`: refused, as it speaks to XLA's partitioner."""
+"""`jax.experimental.custom_partitioning`: refused, because it configures XLA's partitioner."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rune.errors import ArgumentError
 
 
 def custom_partitioning(*_: object, **__: object) -> NoReturn:
-    """Refused."""
+    """Errors: ArgumentError, always."""
     raise ArgumentError(
-        "custom_partitioning: cannot give rules to a partitioner of XLA's",
-        hint="rune.shard_map says what each device does",
+        "custom_partitioning: cannot set rules of XLA's partitioner",
+        hint="rune.shard_map defines what each device computes",
     )

@@ -1,7 +1,7 @@
-"""`jax.experimental.hijax`: operations on types of one's own, which Flax nnx derives classes from.
+"""`jax.experimental.hijax`: operations on user-defined types, of which Flax nnx derives classes.
 
-They serve `nnx.use_hijax(True)` alone, which is off unless it is asked for. The classes can be
-derived from; whoever binds such a primitive or registers a type reads why it cannot be.
+Only `nnx.use_hijax(True)` uses them, which is off by default. Classes can derive from these, but
+binding such a primitive or registering a type raises an error with the reason.
 """
 
 from __future__ import annotations
@@ -14,52 +14,52 @@ from rune.as_jax.avals import AbstractValue
 from rune.as_jax.zeros import UndefinedPrimal, Zero, instantiate_zeros, is_undefined_primal
 from rune.errors import ArgumentError
 
-HINT = "leave nnx.use_hijax off: a Variable is then the tree that it holds"
+HINT = "leave nnx.use_hijax off: a Variable is then a tree of its arrays"
 T = TypeVar("T")
 
 
 class HiPrimitive:
-    """A primitive over types of one's own; it cannot be bound."""
+    """A primitive over user-defined types; it cannot be bound."""
 
     def __init__(self, name: str):
         self.name = name
 
     def bind(self, *args: object, **params: object) -> NoReturn:
         """Errors: ArgumentError, always."""
-        raise ArgumentError(f"{self.name}: cannot bind a primitive of hijax (rune has no types but arrays)", HINT)
+        raise ArgumentError(f"{self.name}: cannot bind a primitive of hijax (rune has array types only)", HINT)
 
 
 class MutableHiType:
-    """A type of one's own, whose values can be written to."""
+    """A user-defined type with mutable values."""
 
 
 class AvalQDD:
-    """A type together with what is known of its value while tracing."""
+    """A type together with what is known about its value while tracing."""
 
 
 class AvalMutableQDD:
-    """The same, for a value that is written to."""
+    """The same, for a mutable value."""
 
 
 class _Effects:
-    """The effects that loops and branches may have: all that rune knows of."""
+    """The effects that loops and branches may have."""
 
     def add_type(self, effect: type) -> None:
-        """Nothing changes: no equation of rune has such an effect."""
+        """Does nothing, because no equation of rune has such an effect."""
 
 
 control_flow_allowed_effects = _Effects()
 
 
 def register_hitype(cls: type, typeof: Callable[[Any], object]) -> None:
-    """Refused, but for Flax's class, which is registered on import: no operation takes one.
+    """Accept Flax's class without effect, because Flax registers it on import.
 
     Errors: ArgumentError for any other class.
     """
     if not cls.__module__.startswith("flax."):
         raise ArgumentError(
-            f"register_hitype: cannot register {cls.__name__} (types of one's own in traces are JAX's alone)",
-            hint="jax.tree_util.register_pytree_node makes a class a tree of arrays",
+            f"register_hitype: cannot register {cls.__name__} (rune traces no user-defined types)",
+            hint="jax.tree_util.register_pytree_node registers a class as a tree of arrays",
         )
 
 

@@ -1,4 +1,4 @@
-"""`jax.experimental.layout`: how a device stores an array (Flax and Orbax ask for the classes)."""
+"""`jax.experimental.layout`: how a device stores an array (Flax and Orbax import the classes)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Layout:
 
     @property
     def is_row_major(self) -> bool:
-        """Whether it is the one layout that arrays of rune have."""
+        """Whether it is row-major, the only layout of rune's arrays."""
         in_order = tuple(self.major_to_minor) == tuple(range(len(self.major_to_minor)))
         return in_order and not self.tiling and not self.sub_byte_element_size_in_bits
 
     def update(self, **changes: object) -> Layout:
-        """The layout with other values of some fields."""
+        """The layout with some fields changed."""
         return replace(self, **changes)
 
 
@@ -47,7 +47,7 @@ Layout.AUTO = _Auto()
 
 @dataclass(frozen=True)
 class Format:
-    """A sharding, and an order of axes in memory: left open, or rune's own.
+    """A sharding, and an order of axes in memory, which is row-major or left open.
 
     Errors: ArgumentError for a layout that is not row-major.
     """

@@ -20,6 +20,6 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """The devices in a grid of this shape, in their order: what connects them is not asked for."""
+    """The devices in a grid of this shape, in their order; connections between them don't count."""
     names = [f"axis{k}" for k in range(len(mesh_shape))]
     return make_mesh(tuple(mesh_shape), names, devices=devices).devices

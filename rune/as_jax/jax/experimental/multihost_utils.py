@@ -1,4 +1,4 @@
-"""`jax.experimental.multihost_utils`: several processes; one alone has nothing to wait for."""
+"""`jax.experimental.multihost_utils`: collective calls of several processes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ __getattr__ = absent.of(__name__)
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     """Errors: AssertionError unless all processes have equal trees."""
-    expected = tree.leaves(broadcast_one_to_all(in_tree))
-    if not all(np.array_equal(x, y) for x, y in zip(expected, tree.leaves(in_tree), strict=True)):
-        raise AssertionError(f"{fail_message} Expected: {expected}; got: {in_tree}.")
+    source_leaves = tree.leaves(broadcast_one_to_all(in_tree))
+    if not all(np.array_equal(x, y) for x, y in zip(source_leaves, tree.leaves(in_tree), strict=True)):
+        raise AssertionError(f"{fail_message} Expected: {source_leaves}; got: {in_tree}.")

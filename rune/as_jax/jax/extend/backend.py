@@ -1,4 +1,4 @@
-"""`jax.extend.backend`: which kind of device is used (JAX MD asks for its platform)."""
+"""`jax.extend.backend`: the kind of device in use (JAX MD reads its platform)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rune.backends import Device
 
 
 def get_backend(platform: str | None = None) -> Device:
-    """The first device of a platform; the default one without a name. It knows its `platform`."""
+    """The first device of a platform, by default of the default one; it has a `platform`."""
     return devices(platform)[0]
 
 

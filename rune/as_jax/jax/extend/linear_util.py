@@ -1,11 +1,11 @@
-"""`jax.extend.linear_util`: functions with transformations around them.
+"""`jax.extend.linear_util`: functions wrapped in transformations.
 
-    wrap_init(f)                    a function that others can be put around
+    wrap_init(f)                    a function that transformations can wrap
     @transformation                 def around(*args): out = yield args, kwargs; yield out
-    @transformation_with_aux        the same, with (out, more) at the end; `more` is read afterwards
+    @transformation_with_aux        the same, yielding (out, aux) at the end; `aux` is read later
     @transformation2                def around(f, *args): return f(*args)
 
-Flax, Haiku, Distrax and NumPyro write their tracing with these.
+Flax, Haiku, Distrax and NumPyro trace with these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 
 
 class StoreException(RuneError):
-    """A store was read before anything was stored, or stored to twice."""
+    """A store was read while empty, or written twice."""
 
 
 class Store:
@@ -31,7 +31,7 @@ class Store:
     __slots__ = ("values",)
 
     def __init__(self) -> None:
-        self.values: list[Any] = []
+        self.values: list[Any] = []  # at most one; a list, since the value may be None
 
     def store(self, value: object) -> None:
         """Store the value. Errors: StoreException if there is one."""
@@ -47,7 +47,7 @@ class Store:
     def val(self) -> Any:
         """The value. Errors: StoreException if there is none."""
         if not self.values:
-            raise StoreException("linear_util: cannot read what has not been stored (the function has not run)")
+            raise StoreException("linear_util: cannot read an empty store (the function has not run)")
         return self.values[0]
 
     def __bool__(self) -> bool:
@@ -55,7 +55,7 @@ class Store:
 
 
 class WrappedFun:
-    """A function, and the same with all transformations around it."""
+    """A function, and the same function wrapped in its transformations."""
 
     __slots__ = ("debug_info", "f", "f_transformed", "in_type", "params", "stores", "transforms")
 
@@ -77,11 +77,11 @@ class WrappedFun:
         return function_name(self.f)
 
     def wrap(self, around: Function, arguments: tuple[object, ...], store: Store | None) -> WrappedFun:
-        """The function with one more around it: around(f, [store,] *arguments, *args)."""
+        """The function wrapped once more: around(f, [store,] *arguments, *args)."""
         first = arguments if store is None else (store, *arguments)
-        transformed = functools.partial(around, self.f_transformed, *first)
+        composition = functools.partial(around, self.f_transformed, *first)
         transforms, stores = ((around, arguments), *self.transforms), (store, *self.stores)
-        return WrappedFun(self.f, transformed, transforms, stores, self.params, None, self.debug_info)
+        return WrappedFun(self.f, composition, transforms, stores, self.params, None, self.debug_info)
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
         """Call it with all transformations."""
@@ -103,8 +103,8 @@ class WrappedFun:
 def wrap_init(f: Function, params: dict[str, Any] | None = None, *, debug_info: object = None) -> WrappedFun:
     """The function, without transformations; `params` are keyword arguments of every call."""
     keywords = params or {}
-    called = functools.partial(f, **keywords) if keywords else f
-    return WrappedFun(f, called, params=tuple(sorted(keywords.items())), debug_info=debug_info)
+    function = functools.partial(f, **keywords) if keywords else f
+    return WrappedFun(f, function, params=tuple(sorted(keywords.items())), debug_info=debug_info)
 
 
 def transformation2(around: Function) -> Callable[..., WrappedFun]:
@@ -115,7 +115,7 @@ def transformation2(around: Function) -> Callable[..., WrappedFun]:
 def transformation_with_aux2(
     around: Function, *, use_eq_store: bool = False
 ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """around(f, store, *arguments, *args) -> results; what it stores is read after the call."""
+    """around(f, store, *arguments, *args) -> results; its store is read after the call."""
 
     def transformed(function: WrappedFun, *arguments: object, **_: object) -> tuple[WrappedFun, Callable[[], Any]]:
         store = Store()
@@ -124,34 +124,35 @@ def transformation_with_aux2(
     return transformed
 
 
-def _called(f: Function, steps: Generator[tuple[tuple[Any, ...], dict[str, Any]], Any, Any]) -> Any:
-    """What a generator makes of f: it yields arguments, is sent the results, and yields its own."""
+def _run_generator(f: Function, steps: Generator[tuple[tuple[Any, ...], dict[str, Any]], Any, Any]) -> Any:
+    """Run a generator around f: it yields arguments, is sent results, and yields its own result."""
     args, kwargs = next(steps)
     return steps.send(f(*args, **kwargs))
 
 
 def transformation(around: Callable[..., Generator]) -> Callable[..., WrappedFun]:
-    """A generator that yields (args, kwargs), is sent the results, and yields its own."""
+    """A transformation by a generator that yields (args, kwargs), is sent the results, and yields
+    its own result."""
 
     def around2(f: Function, *args: Any, **kwargs: Any) -> Any:
-        return _called(f, around(*args, **kwargs))
+        return _run_generator(f, around(*args, **kwargs))
 
     return transformation2(around2)
 
 
 def transformation_with_aux(around: Callable[..., Generator]) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """The same for a generator that yields (results, more)."""
+    """The same for a generator that yields (result, aux) at the end."""
 
     def around2(f: Function, store: Store, *args: Any, **kwargs: Any) -> Any:
-        out, more = _called(f, around(*args, **kwargs))
-        store.store(more)
+        out, aux = _run_generator(f, around(*args, **kwargs))
+        store.store(aux)
         return out
 
     return transformation_with_aux2(around2)
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
-    """(whether the first of two functions ran, what it stored).
+    """Whether the first of two functions ran, and what the one that ran has stored.
 
     Errors: StoreException if both ran, or neither.
     """
@@ -167,7 +168,7 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
 
 
 def cache(call: Function, *, explain: Function | None = None) -> Function:
-    """call(function, *args), remembered by function and arguments, with what it stored."""
+    """call(function, *args), cached by function and arguments together with its stores."""
     known: dict[Any, Any] = {}
 
     @functools.wraps(call)
@@ -176,8 +177,9 @@ def cache(call: Function, *, explain: Function | None = None) -> Function:
         if key not in known:
             known[key] = call(function, *args), [s and s.values for s in function.stores]
             return known[key][0]
-        result, stored = known[key]
-        for store, values in zip(function.stores, stored, strict=True):
+        result, store_values = known[key]
+        # The call that filled the stores of the first function does not run again for this one.
+        for store, values in zip(function.stores, store_values, strict=True):
             if store is not None and values and not store:
                 store.store(values[0])
         return result

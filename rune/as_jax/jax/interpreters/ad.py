@@ -1,4 +1,4 @@
-"""`jax.interpreters.ad`: rules for derivatives of one's own primitives."""
+"""`jax.interpreters.ad`: derivative rules of users' primitives."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
 
     def jvp_rule(primals: tuple, tangents: tuple, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
-        chosen = ((rule, t) for rule, t in zip(rules, tangents, strict=True) if rule and type(t) is not Zero)
-        terms = [rule(t, out, *primals, **params) for rule, t in chosen]
+        pairs = ((rule, t) for rule, t in zip(rules, tangents, strict=True) if rule and type(t) is not Zero)
+        terms = [rule(t, out, *primals, **params) for rule, t in pairs]
         return out, reduce(add_tangents, terms, Zero.from_primal_value(out))
 
     primitive_jvps[primitive] = jvp_rule
@@ -50,7 +50,7 @@ def _without_output(rule: Rule) -> Rule:
 
 
 def deflinear(primitive: Primitive, transpose: Rule) -> None:
-    """Say that it is linear in all arguments: transpose(cotangent, **params) -> cotangents."""
+    """Declare it linear in all arguments: transpose(cotangent, **params) -> cotangents."""
     deflinear2(primitive, lambda ct, *inputs, **params: transpose(ct, **params))
 
 
@@ -58,15 +58,15 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
     """The same with transpose(cotangent, *inputs, **params) -> cotangents."""
 
     def jvp_rule(primals: tuple, tangents: tuple, **params: Any) -> tuple[Any, Any]:
-        filled = map(instantiate_zeros, tangents)
-        return primitive.bind(*primals, **params), primitive.bind(*filled, **params)
+        tangent_values = map(instantiate_zeros, tangents)
+        return primitive.bind(*primals, **params), primitive.bind(*tangent_values, **params)
 
     primitive_jvps[primitive] = jvp_rule
     primitive_transposes[primitive] = transpose
 
 
 def defbilinear(primitive: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
-    """Say that it is linear in each of two: rules(cotangent, x, y, **params) -> cotangent."""
+    """Declare it linear in each of two arguments: rule(cotangent, x, y, **params) -> cotangent."""
 
     def transpose(ct: Any, x: Any, y: Any, **params: Any) -> tuple[Any, Any]:
         if is_undefined_primal(x):

@@ -1,4 +1,4 @@
-"""`jax.interpreters.batching`: what one's own primitives do on lanes."""
+"""`jax.interpreters.batching`: batch rules of users' primitives."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Dims = Sequence[int | None]
 
 
 def broadcast(x: Any, size: Size, axis: int, mesh_axis: None = None) -> Any:
-    """The value in every one of `size` lanes, along a new axis."""
+    """The value repeated in `size` lanes along a new axis."""
     shape = type_of(x).shape
     position = axis % (len(shape) + 1)
     return moveaxis(broadcast_to(x, (size, *shape)), 0, position)
 
 
 def bdim_at_front(x: Any, dim: int | None, size: Size, mesh_axis: None = None) -> Any:
-    """The value with its lanes along the leading axis; repeated in each if it has none."""
+    """The value with its batch axis first; repeated in each lane if it has none."""
     return broadcast(x, size, 0) if dim is None else moveaxis(x, dim, 0)
 
 
 def defvectorized(primitive: Primitive) -> None:
-    """Say that it does the same for each index of any axis: lanes are one more axis."""
+    """Declare that it acts on each index of any axis alike, so a batch axis is one more axis."""
 
     def rule(values: Sequence[Any], dims: Dims, **params: Any) -> Any:
         return primitive.bind(*values, **params), dims[0]
@@ -38,26 +38,26 @@ def defvectorized(primitive: Primitive) -> None:
 
 
 def defbroadcasting(primitive: Primitive) -> None:
-    """Say that it broadcasts its operands as NumPy does: lanes are one more axis."""
+    """Declare that it broadcasts operands as NumPy does, so a batch axis is one more axis."""
 
     def rule(axis: AxisData, values: Sequence[Any], dims: Dims, **params: Any) -> Any:
         ranks = [type_of(x).ndim - (d is not None) for x, d in zip(values, dims, strict=True)]
-        aligned = [_aligned(x, d, max(ranks) - r) for x, d, r in zip(values, dims, ranks, strict=True)]
-        out = primitive.bind(*aligned, **params)
+        operands = [_align(x, d, max(ranks) - r) for x, d, r in zip(values, dims, ranks, strict=True)]
+        out = primitive.bind(*operands, **params)
         return (out, (0,) * len(out)) if primitive.multiple_results else (out, 0)
 
     fancy_primitive_batchers[primitive] = rule
 
 
-def _aligned(x: Any, dim: int | None, missing: int) -> Any:
-    """Lanes leading, then as many axes of size 1 as are missing to the largest rank."""
+def _align(x: Any, dim: int | None, missing: int) -> Any:
+    """The batch axis first, followed by `missing` axes of size 1, up to the largest rank."""
     x = bdim_at_front(x, dim, 1)
     shape = type_of(x).shape
     return x.reshape((shape[0], *(1,) * missing, *shape[1:]))
 
 
 def defreducer(primitive: Primitive) -> None:
-    """Say that it reduces over its parameter `axes`, and does the same for each index of others."""
+    """Declare that it reduces the axes in its parameter `axes`, and leaves all others."""
 
     def rule(values: Sequence[Any], dims: Dims, *, axes: Sequence[int], **params: Any) -> Any:
         x = bdim_at_front(values[0], dims[0], 1)

@@ -1,7 +1,7 @@
-"""`jax.interpreters.mlir`: what one's own primitives are compiled to.
+"""`jax.interpreters.mlir`: lowerings of users' primitives.
 
-A lowering is a function of values. One that is made by `lower_fun(f)` is f; one that calls others
-so made, or `emit_python_callback`, works as well. What builds MLIR has nothing to build it with.
+A lowering is a function of values: `lower_fun(f)` is f. A lowering may also call such functions, or
+`emit_python_callback`. One that builds MLIR fails, because rune has no MLIR.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Lowering = Callable[..., Any]
 
 
 def lower_fun(function: Callable[..., Any], multiple_results: bool = True) -> Lowering:
-    """The lowering to what `function` does, in operations of jax.numpy and other primitives."""
+    """The lowering to `function`, written with jax.numpy and other primitives."""
 
     def lowering(context: LoweringRuleContext, *values: Any, **params: Any) -> list[Any]:
         out = function(*values, **params)
@@ -36,11 +36,11 @@ def register_lowering(
 ) -> Lowering:
     """Set the lowering of a primitive, for all devices.
 
-    Errors: ArgumentError for one of a single platform: a lowering here is for all devices.
+    Errors: ArgumentError for a single platform, because rune's lowerings are for all devices.
     """
     if platform is not None:
         raise ArgumentError(
-            f"register_lowering: cannot lower {primitive} for {platform!r} alone (a lowering is for all devices)"
+            f"register_lowering: cannot lower {primitive} for {platform!r} alone (rune's lowerings are for all devices)"
         )
     lowerings[primitive] = rule
     return rule
@@ -59,7 +59,7 @@ def emit_python_callback(
     partitioned: bool = False,
     sharding: object = None,
 ) -> tuple[list[Any], object, None]:
-    """(results, token, None) of a function of Python, called when the compiled program runs."""
+    """(results, token, None) of a Python function, called when the compiled program runs."""
     structs = tuple(ShapeDtypeStruct(a.shape, a.dtype) for a in result_avals)
     call = io_callback if has_side_effect else pure_callback
     return list(call(lambda *values: tuple(callback(*values)), structs, *operands)), token, None

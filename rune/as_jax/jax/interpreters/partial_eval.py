@@ -1,4 +1,4 @@
-"""`jax.interpreters.partial_eval`: what of a function depends on unknown arguments."""
+"""`jax.interpreters.partial_eval`: splits a function by known and unknown arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rune.transforms.tracers import TracedArray as DynamicJaxprTracer
 
 
 class JaxprTracer:
-    """A value of JAX's older partial evaluation, which rune does not have: nothing is one."""
+    """The tracer of JAX's older partial evaluation, which rune lacks; it has no instances."""
 
 
 class PartialVal(NamedTuple):
@@ -36,7 +36,7 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def unknown(cls, aval: ArrayType) -> PartialVal:
-        """A value that is known by its type alone."""
+        """A value of which only the type is known."""
         return cls(aval, None)
 
     def is_known(self) -> bool:
@@ -55,10 +55,10 @@ class PartialVal(NamedTuple):
 def trace_to_jaxpr_nounits(
     function: WrappedFun, values: Sequence[PartialVal], instantiate: bool = False
 ) -> tuple[Program, list[PartialVal], tuple[Any, ...]]:
-    """Compute what depends on known values alone, and write down the rest.
+    """Evaluate what depends only on known values, and trace the rest.
 
-    Gives the program of the unknown results, its known inputs leading; all results as PartialVals;
-    and the values of those inputs.
+    Returns the program of the unknown results, whose first inputs are the known values that it
+    uses; all results as PartialVals; and those known values.
     """
     partial = Partial(current())
     args = [new_input(partial, v.aval) if v.aval is not None else unshared(v.const) for v in values]
@@ -66,37 +66,37 @@ def trace_to_jaxpr_nounits(
     def run() -> tuple[Staged, list[PartialVal]]:
         outs = list(map(unshared, function.call_wrapped(*args)))
         unknown = [instantiate or partial.owns(o) for o in outs]
-        staged = finish(partial, [o for o, u in zip(outs, unknown, strict=True) if u], function.__name__)
-        return staged, [
+        trace = finish(partial, [o for o, u in zip(outs, unknown, strict=True) if u], function.__name__)
+        return trace, [
             PartialVal.unknown(type_of(o)) if u else PartialVal.known(o) for o, u in zip(outs, unknown, strict=True)
         ]
 
-    staged, results = partial.trace(run)
-    return staged.program, results, staged.captured
+    trace, results = partial.trace(run)
+    return trace.program, results, trace.captured
 
 
 def trace_to_jaxpr_dynamic(
     function: WrappedFun, in_avals: Sequence[ArrayType]
 ) -> tuple[OpenProgram, list[ArrayType], list[Any]]:
-    """The program of a flat function on such inputs, its results' types, and its constants."""
-    staged = stage(lambda *xs: list(map(unshared, function.call_wrapped(*xs))), in_avals, function.__name__)
-    program = OpenProgram(staged.program, len(staged.captured))
-    return program, list(staged.program.output_types), list(staged.captured)
+    """The program of a flat function for inputs of these types, its output types and constants."""
+    trace = stage(lambda *xs: list(map(unshared, function.call_wrapped(*xs))), in_avals, function.__name__)
+    program = OpenProgram(trace.program, len(trace.captured))
+    return program, list(trace.program.output_types), list(trace.captured)
 
 
 def dce_jaxpr(
     jaxpr: OpenProgram, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[OpenProgram, list[bool]]:
-    """The program of the used outputs alone, and which inputs it takes.
+    """The program of the used outputs alone, and which inputs it still takes.
 
-    instantiate: inputs that stay, used or not; True keeps all.
+    instantiate: which inputs to keep even if unused; True keeps all.
     """
     keeps = [instantiate] * len(jaxpr.inputs) if isinstance(instantiate, bool) else instantiate
-    pruned, needed = prune(jaxpr.body, used_outputs)
-    constants, used = needed[: jaxpr.count], [n or k for n, k in zip(needed[jaxpr.count :], keeps, strict=True)]
-    flags = [*constants, *used]
+    live_program, needs = prune(jaxpr.body, used_outputs)
+    constants, used_inputs = needs[: jaxpr.count], [n or k for n, k in zip(needs[jaxpr.count :], keeps, strict=True)]
+    flags = [*constants, *used_inputs]
     inputs = tuple(v for v, is_used in zip(jaxpr.body.inputs, flags, strict=True) if is_used)
-    return OpenProgram(replace(pruned, inputs=inputs), sum(constants)), used
+    return OpenProgram(replace(live_program, inputs=inputs), sum(constants)), used_inputs
 
 
 __getattr__ = absent.of(__name__)

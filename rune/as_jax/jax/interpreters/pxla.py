@@ -1,4 +1,4 @@
-"""`jax.interpreters.pxla`: XLA's, and so refused name by name."""
+"""`jax.interpreters.pxla`: it belongs to XLA, so each name raises an error."""
 
 from rune import absent
 

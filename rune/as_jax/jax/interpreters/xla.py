@@ -1,4 +1,4 @@
-"""`jax.interpreters.xla`: XLA's, and so refused name by name."""
+"""`jax.interpreters.xla`: it belongs to XLA, so most names raise an error."""
 
 from rune import absent
 from rune.as_jax.array_classes import canonicalize_dtype_handlers

@@ -2,16 +2,16 @@
 
 from jax.numpy import fft, linalg
 
-# Flax names these two when it is imported; an array of them is refused.
+# Flax reads these two names on import; rune refuses arrays of these dtypes.
 from ml_dtypes import float8_e4m3fnuz, float8_e5m2fnuz
 
 from rune import absent
 from rune.numpy import *
 
-from rune.as_jax.sizes import ndim, reshape, shape, size  # isort: skip  # also of lists, with a warning
+from rune.as_jax.sizes import ndim, reshape, shape, size  # isort: skip  # accept lists too, with a warning
 
 from rune import Array as ndarray  # isort: skip  # one class, as in JAX
 
-from numpy import dtype  # isort: skip  # a class, which annotations name (Diffrax)
+from numpy import dtype  # isort: skip  # the class, used in annotations (Diffrax)
 
 __getattr__ = absent.of(__name__)

@@ -21,7 +21,7 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """As rune's, by the places of JAX's arguments; `debug` changes nothing, as in JAX."""
+    """As rune's, with the order of JAX's arguments; `debug` has no effect, as in JAX."""
     return linalg.solve(a, b, lower, overwrite_a, overwrite_b, check_finite, assume_a)
 
 
@@ -35,5 +35,5 @@ def solve_triangular(
     debug: bool | None = None,
     check_finite: bool = True,
 ) -> Array:
-    """As rune's, by the places of JAX's arguments; `debug` changes nothing, as in JAX."""
+    """As rune's, with the order of JAX's arguments; `debug` has no effect, as in JAX."""
     return linalg.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)

@@ -29,12 +29,12 @@ class _Normal(Continuous):
 
 
 class gaussian_kde(stats.gaussian_kde):
-    """The density that `dataset` samples, from which points are drawn, too."""
+    """A kernel density estimate of `dataset`, with `resample`."""
 
     def resample(self, key: Array, shape: Shape = ()) -> Array:
-        """Points [D, *shape] of the density: those of the data, moved by a normal one each.
+        """Points [D, *shape] drawn from the density: points of the data plus normal noise.
 
-        Errors: ShapeError for a shape that read backwards is another, as JAX's raises.
+        Errors: ShapeError for a shape that differs from its reverse, as in JAX.
         """
         first, second = random.split(key)
         number = random.choice(first, self.n, shape, p=self.weights)

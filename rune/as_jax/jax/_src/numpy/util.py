@@ -1,4 +1,4 @@
-"""`jax._src.numpy.util`: how operands promote (torchax, jaxquantum, S2FFT, vbjax)."""
+"""`jax._src.numpy.util`: promotion of operands (torchax, jaxquantum, S2FFT, vbjax)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_arraylike(fun_name: str, *args: ArrayLike) -> None:
 
 
 def ensure_arraylike(fun_name: str, *args: ArrayLike) -> Array | tuple[Array, ...]:
-    """The arguments as arrays; one alone if there is one. Errors as `check_arraylike`."""
+    """The arguments as arrays; a single argument as one array. Errors as `check_arraylike`."""
     check_arraylike(fun_name, *args)
     arrays = tuple(rnp.asarray(x) for x in args)
     return arrays[0] if len(arrays) == 1 else arrays
@@ -35,12 +35,12 @@ def promote_dtypes(*args: ArrayLike) -> list[Array]:
 
 
 def promote_dtypes_inexact(*args: ArrayLike) -> list[Array]:
-    """The arguments in their common dtype: f32 in place of bools and integers."""
+    """The arguments in their common dtype, with f32 in place of bools and integers."""
     return _in_common(args, _inexact)
 
 
 def promote_dtypes_numeric(*args: ArrayLike) -> list[Array]:
-    """The arguments in their common dtype: i32 in place of bools."""
+    """The arguments in their common dtype, with i32 in place of bools."""
     return _in_common(args, lambda dtype: dtypes.i32 if dtype == dtypes.bool_ else dtype)
 
 
@@ -56,10 +56,10 @@ def promote_shapes(fun_name: str, *args: ArrayLike) -> list[Array]:
     return [x.reshape((1,) * (rank - x.ndim) + x.shape) for x in arrays]
 
 
-def _in_common(args: Iterable[ArrayLike], raised: Callable[[np.dtype], np.dtype]) -> list[Array]:
+def _in_common(args: Iterable[ArrayLike], to_dtype: Callable[[np.dtype], np.dtype]) -> list[Array]:
     arrays = [rnp.asarray(x) for x in args]
     dtype, weak = dtypes.promote(*[promote.scalar_kind(x) for x in arrays])
-    return [convert(x, dtype=raised(dtype), weak=weak) for x in arrays]
+    return [convert(x, dtype=to_dtype(dtype), weak=weak) for x in arrays]
 
 
 def _inexact(dtype: np.dtype) -> np.dtype:

@@ -1,4 +1,4 @@
-"""`jax.experimental.pallas`: a language of kernels, refused name by name (JAX MD imports it)."""
+"""`jax.experimental.pallas`: a kernel language; each name raises an error (JAX MD imports it)."""
 
 from rune import absent
 

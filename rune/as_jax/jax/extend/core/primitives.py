@@ -1,7 +1,7 @@
 """`jax.extend.core.primitives`: the records of rune's operations under JAX's names.
 
-Programs that are read compare equations with them. What JAX has as one operation and rune writes in
-others is here an operation that no equation of rune's has; bound, it is these others.
+Code that reads programs compares the primitives of equations with them. A primitive of JAX that
+rune composes of other operations appears in no equation; binding it binds those operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rune.transforms.custom.jvp import custom_jvp_call
 from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
 from rune.transforms.sharding.constraint import sharding_constraint
 
-# Records whose names in JAX, without `_p`, are not the names here.
+# Records whose names differ from JAX's, by JAX's names without `_p`.
 _OTHERWISE: dict[str, core.Primitive] = {
     "add_jaxvals": ops.add,
     "all_gather": ops.all_gather,
@@ -51,7 +51,7 @@ _OTHERWISE: dict[str, core.Primitive] = {
     "shift_right_arithmetic": ops.shr,
     "while": while_,
 }
-# What JAX's runtime has, and rune has no need of.
+# Primitives of JAX that rune does not need: libraries may compare with them, but not bind them.
 _WITHOUT_NEED = """
     after_all call closed_call create_token empty2 get ragged_all_to_all reduce rng_uniform
     select_and_gather_add select_and_scatter select_and_scatter_add swap threefry2x32 xla_pmap
