@@ -81,8 +81,8 @@ def statements(source: Source) -> Iterator[Statement]:
             yield Statement(node, inside, types)
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            guarded = types or (name == "body" and _is_type_checking(node))
-            pending += [(child, inside, guarded) for child in getattr(node, name, ())]
+            in_type_block = types or (name == "body" and _is_type_checking(node))
+            pending += [(child, inside, in_type_block) for child in getattr(node, name, ())]
 
 
 @functools.cache

@@ -92,8 +92,8 @@ def test_annotations_with_any_do_not_multiply():
 
 
 def test_a_budget_falls_with_what_it_counts():
-    now = counts()
-    slack = {name: now.get(name, 0) for name, n in BUDGETS.items() if now.get(name, 0) < n}
+    figures = counts()
+    slack = {name: figures.get(name, 0) for name, n in BUDGETS.items() if figures.get(name, 0) < n}
 
     assert not slack, "lower the budgets to these figures"
 

@@ -115,54 +115,54 @@ HANDLES = (rune.debug.Profile, rune.tree.Partial)
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_public_name_begins_with_a_line_that_says_what_it_is(place: str):
-    mine = [(n, told(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
+    summaries = [(n, told(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
 
-    assert [name for name, first in mine if not first or len(first) > 400 or ">>>" in first] == []
+    assert [name for name, first in summaries if not first or len(first) > 400 or ">>>" in first] == []
 
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_public_name_shows_an_example(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
 
-    assert [name for name, obj in mine if ">>>" not in told(obj)] == []
+    assert [name for name, obj in functions if ">>>" not in told(obj)] == []
 
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_public_name_that_can_be_called_says_its_errors_or_that_there_are_none(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
 
-    assert [name for name, obj in mine if not re.search(r"[Ee]rrors?\b", told(obj))] == []
+    assert [name for name, obj in functions if not re.search(r"[Ee]rrors?\b", told(obj))] == []
 
 
 @pytest.mark.parametrize("place", [room for room in ROOMS if room not in OF_TREES])
 def test_every_public_name_that_takes_or_gives_arrays_says_their_shapes_or_types(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
-    silent = [n for n, f in mine if not re.search(r"\b(Shapes?|Types?):", told(f))]
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
+    silent = [n for n, f in functions if not re.search(r"\b(Shapes?|Types?):", told(f))]
 
     assert [n for n in silent if n.rpartition(".")[2] not in NO_ARRAYS] == []
 
 
 @pytest.mark.parametrize("place", ALGORITHMS)
 def test_every_name_of_a_room_of_algorithms_says_its_source(place: str):
-    mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
-    algorithms = [(n, f) for n, f in mine if n.rpartition(".")[2] not in DEFINITIONS]
+    functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
+    algorithms = [(n, f) for n, f in functions if n.rpartition(".")[2] not in DEFINITIONS]
 
     assert [name for name, obj in algorithms if not re.search(r"Sources?:", told(obj))] == []
 
 
 def test_every_error_that_a_docstring_names_is_one():
-    named = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", told(f))}
+    mentions = {(n, e) for n, f in EVERY for e in re.findall(r"\b[A-Z]\w*Error\b", told(f))}
     known = {*vars(errors), *vars(builtins), *vars(rune.checkify), "LinAlgError", "ComplexWarning"}
 
-    assert sorted((n, e) for n, e in named if e not in known) == []
+    assert sorted((n, e) for n, e in mentions if e not in known) == []
 
 
 def of_text(function: Any) -> BaseException | None:
     """What comes of calling a function with a text in each place that must be given."""
     parameters = inspect.signature(function).parameters.values()
-    required = [p for p in parameters if p.default is p.empty and p.kind in (0, 1)]
+    positional = [p for p in parameters if p.default is p.empty and p.kind in (0, 1)]
     try:
-        function(*["text"] * max(len(required), 1))
+        function(*["text"] * max(len(positional), 1))
     except Exception as error:
         return error
     return None
@@ -192,9 +192,9 @@ def test_every_method_and_attribute_of_an_array_says_what_it_is():
 
 
 def test_every_method_of_an_array_that_is_rune_numpys_says_so_and_is_there():
-    named = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
+    references = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
 
-    assert [(n, f) for n, obj in named.items() for f in obj if not hasattr(rnp, f)] == []
+    assert [(n, f) for n, obj in references.items() for f in obj if not hasattr(rnp, f)] == []
 
 
 def test_every_update_by_at_shows_an_example():
@@ -255,11 +255,11 @@ class OutputChecker(doctest.OutputChecker):
 
 @pytest.mark.parametrize("example", examples(), ids=lambda t: t.name)
 def test_an_example_prints_what_it_shows(example: doctest.DocTest):
-    printed: list[str] = []
+    lines: list[str] = []
 
-    failed, _ = doctest.DocTestRunner(OutputChecker()).run(example, out=printed.append)
+    failures, _ = doctest.DocTestRunner(OutputChecker()).run(example, out=lines.append)
 
-    assert failed == 0, "".join(printed)
+    assert failures == 0, "".join(lines)
 
 
 def test_rune_itself_shows_an_example():

@@ -246,11 +246,11 @@ def test_the_nan_check_names_the_operation_and_the_line_inside_jit():
         z = ops.log(y - 5.0)  # here
         return z * 0.0
 
-    with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as caught:
+    with rune.configure(check_nans=True), pytest.raises(rune.errors.NaNError) as error:
         rune.jit(function)(array([1.0, 2.0]))
 
-    assert "log: found NaN in its result f32[2]" in str(caught.value)
-    assert "# here" in str(caught.value)
+    assert "log: found NaN in its result f32[2]" in str(error.value)
+    assert "# here" in str(error.value)
 
 
 def test_a_missing_dtype_conversion_names_both_dtypes():
@@ -266,13 +266,13 @@ BROKEN = "first line\nsecond line"
 
 
 def test_native_code_that_does_not_compile_shows_its_numbered_source():
-    with pytest.raises(rune.errors.CompileError) as caught:
+    with pytest.raises(rune.errors.CompileError) as error:
         compile_module("broken", BROKEN)
 
-    assert "cpu: cannot compile broken (" in str(caught.value)
-    assert "(line 1, column 1: expected top-level entity)" in str(caught.value)
-    assert ">   1  first line\n    2  second line" in str(caught.value)
-    assert caught.value.source.startswith(BROKEN)
+    assert "cpu: cannot compile broken (" in str(error.value)
+    assert "(line 1, column 1: expected top-level entity)" in str(error.value)
+    assert ">   1  first line\n    2  second line" in str(error.value)
+    assert error.value.source.startswith(BROKEN)
     works_as_before()
 
 
@@ -280,11 +280,11 @@ def test_native_code_that_does_not_compile_shows_its_numbered_source():
 def test_opencl_source_that_does_not_compile_shows_its_numbered_source():
     backend: Any = device_named("opencl").backend
 
-    with pytest.raises(rune.errors.CompileError) as caught:
+    with pytest.raises(rune.errors.CompileError) as error:
         backend.build(BROKEN, "broken")
 
-    assert "opencl: cannot compile broken for opencl:0 (line 1, column 1: " in str(caught.value)
-    assert re.search(r"(?m)^> +1  first line$", str(caught.value))
+    assert "opencl: cannot compile broken for opencl:0 (line 1, column 1: " in str(error.value)
+    assert re.search(r"(?m)^> +1  first line$", str(error.value))
     works_as_before()
 
 

@@ -100,7 +100,7 @@ def room(module: str) -> str:
 
 def every_import() -> Iterator[tuple[Source, Import]]:
     """All imports of the package, with their files."""
-    return ((s, imported) for s in sources() for imported in imports(s))
+    return ((s, module) for s in sources() for module in imports(s))
 
 
 def test_every_file_belongs_to_a_room_of_the_design():
@@ -111,41 +111,41 @@ def test_every_file_belongs_to_a_room_of_the_design():
 
 def test_imports_point_down():
     up = []
-    for source, imported in every_import():
-        target, here = module_of(imported.target, KNOWN), room(source.name)
-        if target and room(target) != here and not imported.for_types_only:
-            if HEIGHT[room(target)] >= HEIGHT[here]:
-                up.append(f"{source}:{imported.line} imports {target}")
+    for source, module in every_import():
+        target, home = module_of(module.target, KNOWN), room(source.name)
+        if target and room(target) != home and not module.for_types_only:
+            if HEIGHT[room(target)] >= HEIGHT[home]:
+                up.append(f"{source}:{module.line} imports {target}")
 
     assert not up
 
 
 def test_no_import_of_the_package_hides_in_a_function():
-    hidden = [
-        f"{source}:{imported.line} imports {imported.target}"
-        for source, imported in every_import()
-        if imported.inside_function and imported.target.split(".")[0] == "rune"
+    offences = [
+        f"{source}:{module.line} imports {module.target}"
+        for source, module in every_import()
+        if module.inside_function and module.target.split(".")[0] == "rune"
     ]
 
-    assert not hidden
+    assert not offences
 
 
 def test_drivers_are_imported_in_the_backends_alone():
     astray = [
-        f"{source}:{imported.line} imports {imported.target}"
-        for source, imported in every_import()
-        if imported.target.split(".")[0] in ONLY_IN_BACKENDS and room(source.name) != "rune.backends"
+        f"{source}:{module.line} imports {module.target}"
+        for source, module in every_import()
+        if module.target.split(".")[0] in ONLY_IN_BACKENDS and room(source.name) != "rune.backends"
     ]
 
     assert not astray
 
 
 def test_outside_the_backends_only_the_hard_dependencies_are_imported():
-    allowed = HARD | {"rune"} | set(sys.stdlib_module_names)
+    permitted = HARD | {"rune"} | set(sys.stdlib_module_names)
     others = [
-        f"{source}:{imported.line} imports {imported.target}"
-        for source, imported in every_import()
-        if imported.target.split(".")[0] not in allowed | _stand_ins(source) and room(source.name) != "rune.backends"
+        f"{source}:{module.line} imports {module.target}"
+        for source, module in every_import()
+        if module.target.split(".")[0] not in permitted | _stand_ins(source) and room(source.name) != "rune.backends"
     ]
 
     assert not others
@@ -157,11 +157,11 @@ def _stand_ins(source: Source) -> set[str]:
 
 def test_modules_import_each_other_without_a_cycle():
     graph = {s.name: _needed(s) for s in sources() if s.name != "rune"}
-    done: set[str] = set()
-    while len(done) < len(graph):
-        ready = {m for m in graph if m not in done and graph[m] <= done}
-        assert ready, f"a cycle among {sorted(set(graph) - done)}"
-        done |= ready
+    order: set[str] = set()
+    while len(order) < len(graph):
+        ready = {m for m in graph if m not in order and graph[m] <= order}
+        assert ready, f"a cycle among {sorted(set(graph) - order)}"
+        order |= ready
 
 
 def test_the_backends_name_each_other_without_a_circle_even_of_types():
@@ -188,19 +188,19 @@ def circles(graph: dict[str, set[str]], closing: set[tuple[str, str]]) -> set[fr
 
 def behind(graph: dict[str, set[str]], start: str) -> set[str]:
     """All that can be reached from a module, itself included."""
-    reached, pending = {start}, [start]
+    reachable, pending = {start}, [start]
     while pending:
-        new = graph.get(pending.pop(), set()) - reached
-        reached |= new
+        new = graph.get(pending.pop(), set()) - reachable
+        reachable |= new
         pending += new
-    return reached
+    return reachable
 
 
 def _reversed(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     arrows: dict[str, set[str]] = {}
     for module, needs in graph.items():
-        for needed in needs:
-            arrows.setdefault(needed, set()).add(module)
+        for dependency in needs:
+            arrows.setdefault(dependency, set()).add(module)
     return arrows
 
 
@@ -224,8 +224,8 @@ def circle(graph: dict[str, set[str]]) -> set[str]:
 
 def _named(source: Source) -> set[str]:
     """The modules that a file names: imported for any purpose, or loaded late."""
-    loaded = re.findall(r"""locks\.load\(["'](rune[\w.]*)""", source.text)
-    targets = [*(i.target for i in imports(source)), *loaded]
+    late_loads_by_name = re.findall(r"""locks\.load\(["'](rune[\w.]*)""", source.text)
+    targets = [*(i.target for i in imports(source)), *late_loads_by_name]
     return {module_of(t, KNOWN) for t in targets} - {source.name, ""}
 
 
@@ -244,10 +244,10 @@ def test_no_module_is_looked_up_in_sys_modules():
 def test_modules_that_are_loaded_late_by_name_stand_below_too():
     up = []
     for source in sources():
-        here = room(source.name)
+        home = room(source.name)
         for load in late_loads(source):
             target = module_of(load.target, KNOWN)
-            if target and room(target) != here and HEIGHT[room(target)] >= HEIGHT[here]:
+            if target and room(target) != home and HEIGHT[room(target)] >= HEIGHT[home]:
                 up.append(f"{source}:{load.line} loads {target}")
 
     assert not up
@@ -309,17 +309,19 @@ SELDOM = (
 def test_a_first_call_loads_nothing_that_few_programs_need():
     code = "import sys, rune; rune.jit(rune.lax.sin)(1.0); print(sorted(set(sys.modules) & set(sys.argv[1:])))"
 
-    done = subprocess.run([sys.executable, "-c", code, *SELDOM], capture_output=True, text=True, check=True, cwd=ROOT)
+    process = subprocess.run(
+        [sys.executable, "-c", code, *SELDOM], capture_output=True, text=True, check=True, cwd=ROOT
+    )
 
     assert set(SELDOM) <= KNOWN
-    assert done.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"
 
 
 def test_importing_the_package_imports_no_driver():
     code = "import sys, rune; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
 
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *sorted(DRIVERS)], capture_output=True, text=True, check=True, cwd=ROOT
     )
 
-    assert done.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"

@@ -35,7 +35,7 @@ def test_the_walk_is_at_most_nine_hundred_lines():
 @pytest.mark.parametrize("file", STEPS)
 def test_a_file_defines_what_the_reader_is_to_look_for(file: str):
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    definitions = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 
     assert STEPS[file]
-    assert set(STEPS[file]) <= defined
+    assert set(STEPS[file]) <= definitions

@@ -159,10 +159,10 @@ def test_a_handler_is_short():
 def test_what_opens_a_device_is_read_in_one_file(name: str):
     folder = ROOT / "rune/backends" / name
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    defined = {n.name for n in Source(file).tree.body if isinstance(n, ast.FunctionDef)}
+    functions = {n.name for n in Source(file).tree.body if isinstance(n, ast.FunctionDef)}
 
     assert len(file.read_text().splitlines()) <= 400
-    assert {"probe", "open_device"} <= defined
+    assert {"probe", "open_device"} <= functions
 
 
 def test_the_order_of_the_passes_is_one_page():

@@ -41,9 +41,9 @@ def test_a_context_carries_the_interpreter_the_settings_and_one_record():
 
 def test_no_function_writes_a_name_of_its_module():
     files = [s for s in sources("rune") if re.search(r"^\s*global\b|;\s*global\b", s.text, re.MULTILINE)]
-    written = [str(s) for s in files for node in ast.walk(s.tree) if isinstance(node, ast.Global)]
+    offences = [str(s) for s in files for node in ast.walk(s.tree) if isinstance(node, ast.Global)]
 
-    assert not written
+    assert not offences
 
 
 def test_only_packages_install_one_module_in_another():

@@ -33,9 +33,9 @@ def test_the_rule_matrix_has_every_primitive_of_the_package():
 
 
 def test_the_rule_matrix_is_printed_by_running_the_room():
-    done = subprocess.run([sys.executable, "-m", "rune.ops"], capture_output=True, text=True, check=True, cwd=ROOT)
+    process = subprocess.run([sys.executable, "-m", "rune.ops"], capture_output=True, text=True, check=True, cwd=ROOT)
 
-    assert done.stdout == (HERE / "rule_matrix.txt").read_text()
+    assert process.stdout == (HERE / "rule_matrix.txt").read_text()
 
 
 def test_every_derivative_of_a_linear_primitive_can_be_transposed():

@@ -46,8 +46,8 @@ print(len(lines))
 def executed(function: str, calls: int) -> int:
     """How many lines `grad(f)(x)` executes after so many calls."""
     code = MEASURE.format(function=function, calls=calls)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return int(done.stdout)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return int(process.stdout)
 
 
 @pytest.mark.parametrize(("function", "calls"), [("plain", 3), ("rune.jit(plain)", 5)])

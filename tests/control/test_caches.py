@@ -101,9 +101,9 @@ def test_a_jitted_function_forgets_and_answers_as_before():
 
     rune.clear_caches()
     with rune.counting() as counts:
-        again = f(X)
+        second = f(X)
 
-    same(np.asarray(first), again)
+    same(np.asarray(first), second)
     assert (counts.traces, counts.compiles) == (1, 1)
 
 

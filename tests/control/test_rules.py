@@ -180,8 +180,8 @@ def test_a_while_loop_draws_as_a_scan_does():
 
 def test_draws_after_a_branch_do_not_depend_on_which_was_taken():
     def function(p: Any) -> Any:
-        drawn = rune.cond(p, lambda: rune.random.uniform() + rune.random.uniform(), lambda: 0.0)
-        return drawn, rune.random.uniform()
+        sample = rune.cond(p, lambda: rune.random.uniform() + rune.random.uniform(), lambda: 0.0)
+        return sample, rune.random.uniform()
 
     same(seeded(function, True)[1], seeded(function, False)[1])
     same(seeded(function, True), seeded(rune.jit(function), True))
@@ -214,7 +214,7 @@ def test_keys_are_scanned_over_and_chosen():
 
     _, draws = rune.scan(lambda c, k: (c, rune.random.normal(k)), None, keys)
     with interpreted():
-        chosen = rune.cond(True, lambda k: rune.random.normal(k), lambda k: 0.0, keys[1])
+        draw = rune.cond(True, lambda k: rune.random.normal(k), lambda k: 0.0, keys[1])
 
     same(np.stack([np.asarray(rune.random.normal(k)) for k in keys]), draws)
-    same(draws[1], chosen)
+    same(draws[1], draw)

@@ -160,9 +160,9 @@ def test_a_nested_program_is_checked_with_its_arguments():
 
 
 def test_the_error_shows_the_program():
-    with pytest.raises(CheckError, match="program f") as caught:
+    with pytest.raises(CheckError, match="program f") as error:
         check_program(Program((), (), (Var(VECTOR),)))
-    assert "cannot accept f" in str(caught.value)
+    assert "cannot accept f" in str(error.value)
 
 
 # --- dead code --------------------------------------------------------------------------------
@@ -240,10 +240,10 @@ def test_substitution_follows_chains_and_leaves_no_stale_use():
     program = parse_program(TWO)
     sin, cos, exp = (e.results[0] for e in program.equations)
 
-    substituted = substitute(program, {exp: sin, sin: program.inputs[0]}, program.equations[1:2])
+    result = substitute(program, {exp: sin, sin: program.inputs[0]}, program.equations[1:2])
 
-    assert substituted.outputs == (program.inputs[0], cos)
-    check_program(substituted)
+    assert result.outputs == (program.inputs[0], cos)
+    check_program(result)
 
 
 def test_subprograms_are_those_in_parameters():

@@ -33,7 +33,7 @@ def f32(*shape: Any) -> ArrayType:
 
 
 @pytest.mark.parametrize(
-    ("declared", "actual", "sizes"),
+    ("declaration", "actual", "sizes"),
     [
         (f32(N, 8), f32(3, 8), {"n": 3}),
         (f32(N, M), f32(M, 5), {"n": M, "m": 5}),
@@ -47,12 +47,12 @@ def f32(*shape: Any) -> ArrayType:
     ],
     ids=str,
 )
-def test_sizes_are_read_off_the_types(declared: ArrayType, actual: ArrayType, sizes: dict):
-    assert match_sizes((declared,), [actual], "f: cannot run") == sizes
+def test_sizes_are_read_off_the_types(declaration: ArrayType, actual: ArrayType, sizes: dict):
+    assert match_sizes((declaration,), [actual], "f: cannot run") == sizes
 
 
 @pytest.mark.parametrize(
-    ("declared", "actual", "message"),
+    ("declaration", "actual", "message"),
     [
         (f32(2 * N), f32(7), r"f: cannot run with 2\*n = 7 \(no whole n; axis 0 of argument 0\)"),
         (f32(3 * N + M, M), f32(9, 2), r"with m \+ 3\*n = 9 for m = 2 \(no whole n; axis 0"),
@@ -68,9 +68,9 @@ def test_sizes_are_read_off_the_types(declared: ArrayType, actual: ArrayType, si
     ],
     ids=str,
 )
-def test_types_that_no_sizes_fit_are_refused(declared: ArrayType, actual: ArrayType, message: str):
+def test_types_that_no_sizes_fit_are_refused(declaration: ArrayType, actual: ArrayType, message: str):
     with pytest.raises(DimensionError, match=message):
-        match_sizes((declared,), [actual], "f: cannot run")
+        match_sizes((declaration,), [actual], "f: cannot run")
 
 
 def test_an_axis_that_is_a_size_itself_is_read_before_any_other():
@@ -113,10 +113,10 @@ def affine_axes(draw: st.DrawFn) -> tuple[dict[str, int], list[Any]]:
 def test_any_affine_sizes_are_found_in_any_order(sizes_and_axes: tuple, data: st.DataObject):
     values, axes = sizes_and_axes
     cut = data.draw(st.integers(0, len(axes)))
-    declared = f32(*axes[:cut]), f32(*axes[cut:])
-    actual = [type_with_sizes(t, values) for t in declared]
+    declaration = f32(*axes[:cut]), f32(*axes[cut:])
+    actual = [type_with_sizes(t, values) for t in declaration]
 
-    assert match_sizes(declared, actual, "f") == values
+    assert match_sizes(declaration, actual, "f") == values
 
 
 @given(affine_axes(), st.data())

@@ -40,11 +40,11 @@ def test_types_that_nobody_holds_are_forgotten_but_for_the_latest():
 
 
 def test_a_type_that_is_held_is_the_same_object_after_any_number_of_others():
-    some = columns(7)
+    live_types = columns(7)
 
     columns(20 * RECENT)
 
-    assert all(a is b for a, b in zip(some, columns(7), strict=True))
+    assert all(a is b for a, b in zip(live_types, columns(7), strict=True))
 
 
 def test_threads_that_ask_for_equal_types_get_the_same():
@@ -66,6 +66,6 @@ def test_what_the_collector_runs_may_ask_for_types_while_older_ones_are_put_asid
                 ArrayType((number, 37), dtypes.f32)
 
     monkeypatch.setattr(types, "_older", Interrupted())
-    some = columns(4 * RECENT)
+    older_types = columns(4 * RECENT)
 
-    assert all(a is b for a, b in zip(some, columns(4 * RECENT), strict=True))
+    assert all(a is b for a, b in zip(older_types, columns(4 * RECENT), strict=True))

@@ -93,10 +93,10 @@ def test_derivatives_and_lanes_of_it_compile_for_all_sizes(name: str):
     def function(x: Any) -> Any:
         return rnp.sum(rnp.sin(rnp.concatenate([x, x[1:]])) * x.shape[0])
 
-    f, compiled = DERIVED[name](rune.jit(function)), []
+    f, compiles = DERIVED[name](rune.jit(function)), []
     for n in (2, 3, 4, 5, 9):
         with rune.counting() as counts:
             result = f(values((n,)))
         near(DERIVED[name](function)(values((n,))), result, relative=1e-4, why="f32")
-        compiled.append(counts.compiles)
-    assert compiled[3:] == [0, 0]
+        compiles.append(counts.compiles)
+    assert compiles[3:] == [0, 0]

@@ -115,8 +115,8 @@ def _same(p: Plane, q: Plane, is_open: Plane) -> Plane:
     with np.errstate(all="ignore"):
         near = np.isfinite(p) & np.isfinite(q) & (ulp_distance(p, q) <= ULPS)
         kind = np.where(np.isfinite(p), p == q, np.abs(p) == np.abs(q))
-    signed = is_open | (np.signbit(p) == np.signbit(q))
-    return (np.isnan(p) & np.isnan(q)) | (near & ~_signs_differ(p, q)) | (kind & signed)
+    signs_agree = is_open | (np.signbit(p) == np.signbit(q))
+    return (np.isnan(p) & np.isnan(q)) | (near & ~_signs_differ(p, q)) | (kind & signs_agree)
 
 
 def differences(names: tuple[str, ...] | list[str], way: str, is_loose: Plane, *z: Plane) -> list[str]:

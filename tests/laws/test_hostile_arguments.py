@@ -81,24 +81,24 @@ def drawn(function: Any, draw: random.Random) -> tuple[list[str], dict[str, str]
     arguments = [draw.choice(known if draw.random() < 0.5 else GOOD) for _ in range(count)]
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     free = [p.name for p in parameters if p.default is not p.empty and p.kind in by_name]
-    named = {draw.choice(free): draw.choice(known)} if free and draw.random() < 0.5 else {}
-    return arguments, named
+    keywords = {draw.choice(free): draw.choice(known)} if free and draw.random() < 0.5 else {}
+    return arguments, keywords
 
 
 def leaks(place: str, name: str, function: Any) -> Iterator[str]:
     """The calls whose error says nothing to the caller."""
     draw = random.Random(f"{place}.{name}")
     for _ in range(TRIES):
-        arguments, named = drawn(function, draw)
+        arguments, keywords = drawn(function, draw)
         known = values()
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                function(*map(known.get, arguments), **{k: known[v] for k, v in named.items()})
+                function(*map(known.get, arguments), **{k: known[v] for k, v in keywords.items()})
         except RuneError:
             pass
         except LEAKS as error:
-            call = f"{place}.{name}({', '.join(arguments)}, {named})"
+            call = f"{place}.{name}({', '.join(arguments)}, {keywords})"
             yield f"{call}: {type(error).__name__}: {error}"
         except Exception:  # another of Python's, as TypeError
             pass
@@ -106,9 +106,9 @@ def leaks(place: str, name: str, function: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("room", sorted({place for place, _, _ in CALLED}))
 def test_arguments_that_cannot_be_used_are_refused_in_words(room: str):
-    escaped: list[str] = []
+    raw_errors: list[str] = []
     for place, name, function in CALLED:
         with contextlib.suppress(ValueError):  # no signature
-            escaped += leaks(place, name, function) if place == room else ()
+            raw_errors += leaks(place, name, function) if place == room else ()
 
-    assert escaped == []
+    assert raw_errors == []

@@ -29,8 +29,8 @@ def positive(n: int) -> np.ndarray:
 
 def likelihood(a: Any, y: Any) -> Any:
     factor = rnp.linalg.cholesky(a)
-    whitened = rune.scipy.linalg.solve_triangular(factor, y, lower=True)
-    return 0.5 * whitened @ whitened + rnp.sum(rnp.log(rnp.diagonal(factor)))
+    whitening = rune.scipy.linalg.solve_triangular(factor, y, lower=True)
+    return 0.5 * whitening @ whitening + rnp.sum(rnp.log(rnp.diagonal(factor)))
 
 
 @in_turn("n")
@@ -42,11 +42,11 @@ def test_a_likelihood_and_its_gradient_are_right(n: int, device: str):
     value, (slope, by_y) = rune.jit(rune.value_and_grad(likelihood, (0, 1)), device=device)(a, y)
 
     wide, inverse = a.astype(np.float64), np.linalg.inv(a.astype(np.float64))
-    solved = inverse @ y
-    near(0.5 * y @ solved + 0.5 * np.linalg.slogdet(wide)[1], np.asarray(value), relative=1e-5, why="f32")
-    near(solved, np.asarray(by_y), relative=1e-4, absolute=1e-4, why="f32")
+    solution = inverse @ y
+    near(0.5 * y @ solution + 0.5 * np.linalg.slogdet(wide)[1], np.asarray(value), relative=1e-5, why="f32")
+    near(solution, np.asarray(by_y), relative=1e-4, absolute=1e-4, why="f32")
     # The gradient lies in the lower triangle, which is what is read: twice the symmetric one there.
-    symmetric = 0.5 * (inverse - np.outer(solved, solved))
+    symmetric = 0.5 * (inverse - np.outer(solution, solution))
     both = np.asarray(slope) + np.asarray(slope).T
     near(2 * symmetric, both.astype(np.float64), relative=1e-3, absolute=1e-3, why="f32")
 

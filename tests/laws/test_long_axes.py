@@ -87,9 +87,9 @@ def _largest(x: np.ndarray) -> np.ndarray:
 
 
 def _placed(x: np.ndarray) -> np.ndarray:
-    placed = np.zeros(len(x), np.int64)
-    placed[np.argsort(x, kind="stable")] = x
-    return placed
+    places = np.zeros(len(x), np.int64)
+    places[np.argsort(x, kind="stable")] = x
+    return places
 
 
 def _spread(x: np.ndarray) -> np.ndarray:
@@ -256,7 +256,7 @@ def test_the_rows_behind_the_last_tile_of_an_open_size_are_few():
 
     w, b = np.ones((64, 32), np.float32), np.ones(32, np.float32)
     for device in [d.name for d in rune.devices() if d.target.backend in ("vulkan", "wgpu")]:
-        jitted = rune.jit(layer, dims={"n": (1, 4096)}, in_dims=(None, None, "n"), device=device)
+        program = rune.jit(layer, dims={"n": (1, 4096)}, in_dims=(None, None, "n"), device=device)
         for n in (1, 1797):
-            rows = np.asarray(jitted(w, b, np.ones((n, 64), np.float32)))
+            rows = np.asarray(program(w, b, np.ones((n, 64), np.float32)))
             assert np.array_equal(rows, np.full((n, 32), 65.0, np.float32))

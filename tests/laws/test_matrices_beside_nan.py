@@ -71,9 +71,9 @@ def sides(n: int, kind: str) -> np.ndarray:
 
 def batch(n: int, kind: str) -> np.ndarray:
     """Three matrices, of which the second one has a NaN at two places beside the diagonal."""
-    each = np.stack([matrix(n, kind, seed) for seed in range(3)])
-    each[1, n // 2, n // 3] = each[1, n // 3, n // 2] = np.nan
-    return each
+    matrices = np.stack([matrix(n, kind, seed) for seed in range(3)])
+    matrices[1, n // 2, n // 3] = matrices[1, n // 3, n // 2] = np.nan
+    return matrices
 
 
 def require_spoilt_alone(expected: list[np.ndarray], actual: object) -> None:
@@ -89,10 +89,10 @@ def require_spoilt_alone(expected: list[np.ndarray], actual: object) -> None:
 @pytest.mark.parametrize("n", [1, 3, 17, 33])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_matrix_with_a_nan_spoils_its_own_results(name: str, n: int, way: str, kind: str):
-    mine, numpys = NUMBERS[name]
+    ours, numpys = NUMBERS[name]
     a = batch(n, kind)
 
-    results = WAYS[way](mine)(rnp.asarray(a))
+    results = WAYS[way](ours)(rnp.asarray(a))
 
     require_spoilt_alone(
         [numpys(a[k].astype(np.complex128 if kind == "complex64" else float)) for k in (0, 2)], results
@@ -295,16 +295,16 @@ def test_what_an_infinity_spoils_in_lapack_has_no_numbers_in_a_qr_either(n: int,
         a = matrix(n, kind)
         a[place] = -np.inf
 
-        for expected, mine in zip(np.linalg.qr(a), factors(rnp.asarray(a)), strict=True):
-            assert not np.isfinite(np.asarray(mine)[np.isnan(expected)]).any()
+        for expected, factor in zip(np.linalg.qr(a), factors(rnp.asarray(a)), strict=True):
+            assert not np.isfinite(np.asarray(factor)[np.isnan(expected)]).any()
 
 
 @on_the_processor
 def test_a_column_of_an_infinity_alone_is_reflected_already(way: str):
     a = np.array([[np.inf, 1.0, 2.0], [0.0, 3.0, 4.0], [0.0, 4.0, 3.0]], np.float32)
 
-    for expected, mine in zip(np.linalg.qr(a), WAYS[way](linalg.qr)(rnp.asarray(a)), strict=True):
-        near(expected, np.asarray(mine), relative=1e-5, absolute=1e-5, why="f32")
+    for expected, factor in zip(np.linalg.qr(a), WAYS[way](linalg.qr)(rnp.asarray(a)), strict=True):
+        near(expected, np.asarray(factor), relative=1e-5, absolute=1e-5, why="f32")
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

@@ -69,11 +69,11 @@ def test_an_atomic_change_reads_computed_operands(count: int, device: Any):
 
     def run(rows: Any, mask: Any, places: Any, updates: Any) -> Any:
         chosen_places = rnp.where(mask, places % 13, 13)
-        shifted = rnp.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5)
-        return change_atomically("max", rows, chosen_places, shifted.T + 1)
+        shift_of_updates = rnp.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5)
+        return change_atomically("max", rows, chosen_places, shift_of_updates.T + 1)
 
-    shifted = np.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5).T + 1
-    expected = changed(np.maximum, rows, np.where(mask, places % 13, 13), shifted, "drop")
+    shift_of_updates = np.pad(updates[:, 1:], ((0, 0), (0, 1)), constant_values=5).T + 1
+    expected = changed(np.maximum, rows, np.where(mask, places % 13, 13), shift_of_updates, "drop")
 
     np.testing.assert_array_equal(expected, rune.jit(run, device=device.name)(rows, mask, places, updates))
 
@@ -122,10 +122,10 @@ def test_computed_keys_are_sorted(device: Any):
     def run(x: Any) -> tuple[Any, ...]:
         return tuple(sort_words(Word(128 - x[::-1], 8), None, Tiles(64, 256), (KEY, ORDER)))
 
-    ordered, order = rune.jit(run, device=device.name)(x)
+    keys, order = rune.jit(run, device=device.name)(x)
 
     np.testing.assert_array_equal(np.argsort(128 - x[::-1], axis=1, kind="stable"), order)
-    np.testing.assert_array_equal(np.sort(128 - x[::-1], axis=1), ordered)
+    np.testing.assert_array_equal(np.sort(128 - x[::-1], axis=1), keys)
 
 
 @each_with_groups

@@ -67,8 +67,8 @@ def derivatives(function: Callable[..., Any], *xs: Any) -> list[Any]:
     def first(*values: Any) -> Any:
         return tree.leaves(function(*values))[0]
 
-    every = tuple(range(len(xs)))
-    return tree.leaves((rune.grad(first, every)(*xs), rune.jvp(function, xs, tuple(x * 0 + 1 for x in xs))))
+    argnums = tuple(range(len(xs)))
+    return tree.leaves((rune.grad(first, argnums)(*xs), rune.jvp(function, xs, tuple(x * 0 + 1 for x in xs))))
 
 
 @pytest.mark.parametrize("name", UNARY)

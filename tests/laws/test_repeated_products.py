@@ -21,10 +21,10 @@ def drawn(*shape: int) -> np.ndarray:
 
 def convolution(x: np.ndarray, w: np.ndarray, stride: int, dilation: int, low: int, high: int) -> np.ndarray:
     """[n, c, s], [o, c, k] -> [n, o, t], by its definition."""
-    padded = np.pad(x, ((0, 0), (0, 0), (low, high)))
-    count = (padded.shape[2] - (w.shape[2] - 1) * dilation - 1) // stride + 1
+    signal = np.pad(x, ((0, 0), (0, 0), (low, high)))
+    count = (signal.shape[2] - (w.shape[2] - 1) * dilation - 1) // stride + 1
     starts = np.arange(count)[:, None] * stride + np.arange(w.shape[2]) * dilation
-    return np.einsum("nctk,ock->not", padded[:, :, starts], w)
+    return np.einsum("nctk,ock->not", signal[:, :, starts], w)
 
 
 def derivatives(x: np.ndarray, w: np.ndarray, *window: int) -> list[np.ndarray]:

@@ -23,9 +23,9 @@ DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "c
 def test_nothing_is_divided_by_a_size_of_zero():
     command = [sys.executable, "-m", "tests.support.shape_functions"]
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
-    assert done.returncode == 0, (done.returncode, done.stdout.splitlines()[-1:], done.stderr)
+    assert process.returncode == 0, (process.returncode, process.stdout.splitlines()[-1:], process.stderr)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -87,9 +87,9 @@ def test_long_rows_of_every_width_are_sorted(dtype: str, device: Any):
         if np.dtype(dtype).itemsize == 8 and x.dtype.kind != "f":
             x = x * np.asarray(1 << 40, dtype) + np.arange(1009)[::-1].astype(dtype) % 3
 
-        ordered = rune.jit(rnp.sort, device=device.name)(x)
+        result = rune.jit(rnp.sort, device=device.name)(x)
 
-        np.testing.assert_array_equal(np.sort(x), ordered)
+        np.testing.assert_array_equal(np.sort(x), result)
 
 
 @each_device
@@ -145,11 +145,11 @@ def test_groups_sort_keys_as_they_are_to_the_bit(size: int, dtype: Any, how: Til
     x = keys(size, dtype) if dtype == np.float32 else keys(size, dtype) * (1 << 25)
 
     run = rune.jit(lambda x: tuple(sort_words(Word(x, 32), None, how, (KEY, ORDER))), device=device.name)
-    ordered, order = run(x)
+    sorted_keys, order = run(x)
 
     expected = np.argsort(x, kind="stable")
     np.testing.assert_array_equal(expected, order)
-    np.testing.assert_array_equal(x[expected].view(np.uint32), np.asarray(ordered).view(np.uint32))
+    np.testing.assert_array_equal(x[expected].view(np.uint32), np.asarray(sorted_keys).view(np.uint32))
 
 
 @in_turn("most")

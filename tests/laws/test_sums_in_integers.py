@@ -91,8 +91,8 @@ def test_sums_have_the_bits_of_the_reference(device: Any):
 
 @each_device
 def test_terms_that_are_not_finite_or_zero_give_what_addition_gives(device: Any):
-    chosen = np.append(HARD[:5], np.array([1, -1], np.float32))
-    first, second, third = (chosen[x.reshape(-1)] for x in np.indices((7, 7, 7)))
+    terms = np.append(HARD[:5], np.array([1, -1], np.float32))
+    first, second, third = (terms[x.reshape(-1)] for x in np.indices((7, 7, 7)))
     places = np.tile(np.arange(len(first), dtype=np.int32), 2)
 
     actual = added(device, first[:, None], places, np.concatenate([second, third])[:, None])

@@ -45,16 +45,16 @@ def _vjp(f: Function, x: Any) -> Any:
 
 
 def _custom_jvp(f: Function, x: Any) -> Any:
-    wrapped = rune.custom_jvp(f)
-    wrapped.defjvp(lambda primals, tangents: (f(primals[0]), f(tangents[0])))
-    return wrapped(x), rune.jvp(wrapped, (x,), (x,))
+    operation = rune.custom_jvp(f)
+    operation.defjvp(lambda primals, tangents: (f(primals[0]), f(tangents[0])))
+    return operation(x), rune.jvp(operation, (x,), (x,))
 
 
 def _custom_vjp(f: Function, x: Any) -> Any:
-    wrapped = rune.custom_vjp(f)
-    wrapped.defvjp(lambda x: (f(x), x), lambda residuals, _: (residuals,))
-    out, pull = rune.vjp(wrapped, x)
-    return wrapped(x), out, pull(_ones_like(out))
+    operation = rune.custom_vjp(f)
+    operation.defvjp(lambda x: (f(x), x), lambda residuals, _: (residuals,))
+    out, pull = rune.vjp(operation, x)
+    return operation(x), out, pull(_ones_like(out))
 
 
 def _linearize(f: Function, x: Any) -> Any:
@@ -131,9 +131,9 @@ CAPTURING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _scaled(c: Any) -> Any:
-    wrapped = rune.custom_vjp(lambda x: x * c)
-    wrapped.defvjp(lambda x: (x * c, (x, c)), lambda residuals, ct: (ct * residuals[0] * residuals[1],))
-    return wrapped
+    operation = rune.custom_vjp(lambda x: x * c)
+    operation.defvjp(lambda x: (x * c, (x, c)), lambda residuals, ct: (ct * residuals[0] * residuals[1],))
+    return operation
 
 
 @pytest.mark.parametrize("make", CAPTURING.values(), ids=CAPTURING)

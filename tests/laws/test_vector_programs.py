@@ -83,8 +83,8 @@ def test_the_gradient_of_the_bias_of_60_lstm_units_is_what_differences_say():
     def loss(bias: np.ndarray) -> float:
         return by_numpy((weights[0], weights[1], bias), xs)
 
-    each = step * np.eye(4 * UNITS).reshape(-1, 4, UNITS)[::7]
-    differences = [(loss(weights[2] + e) - loss(weights[2] - e)) / (2 * step) for e in each]
+    perturbations = step * np.eye(4 * UNITS).reshape(-1, 4, UNITS)[::7]
+    differences = [(loss(weights[2] + e) - loss(weights[2] - e)) / (2 * step) for e in perturbations]
     np.testing.assert_allclose(np.asarray(slopes).ravel()[::7], differences, rtol=1e-3, atol=1e-5)
 
 

@@ -134,9 +134,9 @@ def test_values_before_and_after_are_results_as_well(name: str):
     x, (f, meaning) = numbers(SIDES[2]), CASES[name]
 
     def stages(x: Any) -> Any:
-        doubled = x * 2
-        changed_once = f(doubled)
-        return doubled, changed_once, changed_once + 1
+        double = x * 2
+        changed_once = f(double)
+        return double, changed_once, changed_once + 1
 
     y = meaning(x * 2)
     same((x * 2, y, y + 1), rune.jit(stages)(x))

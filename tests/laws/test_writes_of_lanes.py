@@ -67,12 +67,12 @@ def written_by_numpy(x: np.ndarray, t: int, write: Write) -> np.ndarray:
     for place in (at, at + 2) if write.kind == "pair" else (at,):
         place = place + LENGTH if place < 0 else place
         if 0 <= place < LENGTH:
-            there = x[place]
+            element = x[place]
             options = {
-                "add": there + value,
-                "multiply": there * value,
-                "min": min(there, value),
-                "max": max(there, value),
+                "add": element + value,
+                "multiply": element * value,
+                "min": min(element, value),
+                "max": max(element, value),
             }
             x[place] = options.get(write.kind, value)
     return x
@@ -159,16 +159,16 @@ def test_a_branch_of_some_lanes_writes_in_place():
         return rune.cond(p, lambda x: x.at[i].set(3.0), lambda x: x.at[i + 1].add(2.0), x)
 
     xs, places = operands(4, 3)
-    chosen = np.array([True, False, False, True])
+    predicates = np.array([True, False, False, True])
 
-    assert not _arrays_made(branch, chosen, xs, places)
+    assert not _arrays_made(branch, predicates, xs, places)
     expected = xs.copy()
     for lane in range(4):
-        if chosen[lane]:
+        if predicates[lane]:
             expected[lane, places[lane]] = 3
         elif places[lane] + 1 < LENGTH:
             expected[lane, places[lane] + 1] += 2
-    same(expected, rune.jit(rune.vmap(branch))(chosen, xs, places))
+    same(expected, rune.jit(rune.vmap(branch))(predicates, xs, places))
 
 
 def test_a_mask_over_elements_stays_a_select():

@@ -124,8 +124,8 @@ def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
     x = np.array([[1.0, 3.0, 3.0, 3.0]])
 
     def total(x: Any) -> Any:
-        pooled = lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 1), "VALID")
-        return rnp.sum(pooled * rnp.array([1.0, 10.0, 100.0]))
+        maxima = lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 1), "VALID")
+        return rnp.sum(maxima * rnp.array([1.0, 10.0, 100.0]))
 
     for wrap in (lambda f: f, rune.jit):
         assert np.asarray(wrap(rune.grad(total))(x)).tolist() == [[0.0, 11.0, 100.0, 0.0]]

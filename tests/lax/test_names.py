@@ -16,8 +16,8 @@ PAGE = (HERE.parent.parent / "docs" / "guide" / "from-jax.md").read_text()
 
 def test_a_name_is_here_or_its_absence_is_written_down():
     _, absent = PAGE.split("## What is not here")
-    written = set(re.findall(r"`lax\.(\w+)`", absent))
+    names_on_page = set(re.findall(r"`lax\.(\w+)`", absent))
 
-    assert written == listed(LAX)
-    assert [n for n in NAMES if not hasattr(rune.lax, n) and n not in written] == []
-    assert [n for n in written if hasattr(rune.lax, n)] == []
+    assert names_on_page == listed(LAX)
+    assert [n for n in NAMES if not hasattr(rune.lax, n) and n not in names_on_page] == []
+    assert [n for n in names_on_page if hasattr(rune.lax, n)] == []

@@ -84,8 +84,8 @@ def parameters(name: str) -> set[str] | None:
 def not_taken() -> list[tuple[str, str]]:
     """Functions of both libraries, and the arguments that JAX's alone takes."""
     lines = (line.split() for line in SIGNATURES.read_text().splitlines())
-    both = [(name, theirs, parameters(name)) for name, *theirs in lines]
-    return [(n, a) for n, theirs, ours in both if ours is not None for a in theirs if a not in ours]
+    both = [(name, jaxs, parameters(name)) for name, *jaxs in lines]
+    return [(n, a) for n, jaxs, ours in both if ours is not None for a in jaxs if a not in ours]
 
 
 def is_listed(name: str, argument: str) -> bool:

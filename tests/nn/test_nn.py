@@ -214,11 +214,11 @@ def test_logsumexp_of_infinities_is_what_the_sum_says():
 
 
 def test_the_gradient_of_logsumexp_ignores_single_infinities_and_is_nan_for_all():
-    one = rune.grad(nn.logsumexp)(rnp.array([-math.inf, 0.0]))
-    every = rune.grad(nn.logsumexp)(rnp.array([-math.inf, -math.inf]))
+    of_one_infinite = rune.grad(nn.logsumexp)(rnp.array([-math.inf, 0.0]))
+    of_all_infinite = rune.grad(nn.logsumexp)(rnp.array([-math.inf, -math.inf]))
 
-    assert one.tolist() == [0.0, 1.0]
-    assert np.isnan(every).all()
+    assert of_one_infinite.tolist() == [0.0, 1.0]
+    assert np.isnan(of_all_infinite).all()
 
 
 def test_logsumexp_takes_weights_axes_and_a_sign():
@@ -274,10 +274,10 @@ def test_a_normalisation_differentiates_twice(name: str):
 def test_layer_norm_of_large_f16_does_not_overflow():
     x = array(np.array([30000, -30000, 20000, -20000], np.float16))
 
-    normalised = nn.layer_norm(x)
+    result = nn.layer_norm(x)
 
-    assert normalised.dtype == np.float16
-    near(standardize(np.asarray(x, np.float64)), normalised, relative=1e-3, why="f16 result")
+    assert result.dtype == np.float16
+    near(standardize(np.asarray(x, np.float64)), result, relative=1e-3, why="f16 result")
 
 
 # --- classes and losses -----------------------------------------------------------------------

@@ -90,10 +90,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 def test_it_is_refused_in_words(name: str):
     call, message = CALLS[name]
 
-    with pytest.raises(RuneError) as caught:
+    with pytest.raises(RuneError) as error:
         call()
-    assert message in str(caught.value)
-    assert ": cannot " in str(caught.value)
+    assert message in str(error.value)
+    assert ": cannot " in str(error.value)
 
 
 def test_a_loss_of_any_batch_is_one_program():

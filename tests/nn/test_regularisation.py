@@ -98,9 +98,9 @@ def test_the_dtype_stays(dtype: str):
 
 
 def test_dropout_is_part_of_the_kernel_around_it():
-    explained = rune.explain(lambda x, k: rnp.tanh(dropout(x, 0.5, k)) + 1.0)(X, KEY)
+    explanation = rune.explain(lambda x, k: rnp.tanh(dropout(x, 0.5, k)) + 1.0)(X, KEY)
 
-    assert explained.costs.launches == 1
+    assert explanation.costs.launches == 1
 
 
 def test_what_cannot_be_is_refused():

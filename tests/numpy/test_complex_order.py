@@ -103,10 +103,10 @@ def test_numbers_with_nan_are_sorted_as_by_jax(way: str):
     z = HARD[np.random.default_rng(0).permutation(len(HARD))]
     order = [int(position) for position in JAX_ORDER.split()]
 
-    ordered, places = WAYS[way](lambda z: (rnp.sort(z), rnp.argsort(z)))(array(z))
+    ascending, places = WAYS[way](lambda z: (rnp.sort(z), rnp.argsort(z)))(array(z))
 
     assert places.tolist() == order
-    np.testing.assert_array_equal(np.asarray(ordered), z[order])
+    np.testing.assert_array_equal(np.asarray(ascending), z[order])
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -20,10 +20,10 @@ WHY = "a function of NumPy may err by 4 ulps"
 def values(size: int, seed: int) -> np.ndarray:
     """Hard values against each other, then normals of all sizes."""
     rng = np.random.default_rng(seed)
-    drawn = (rng.standard_normal(size) * 10.0 ** rng.integers(-8, 8, size)).astype(np.float32)
+    numbers = (rng.standard_normal(size) * 10.0 ** rng.integers(-8, 8, size)).astype(np.float32)
     hard = np.repeat(HARD, len(HARD)) if seed else np.tile(HARD, len(HARD))
-    drawn[: len(hard)] = hard
-    return drawn
+    numbers[: len(hard)] = hard
+    return numbers
 
 
 def sampled(x: np.ndarray) -> np.ndarray:
@@ -120,10 +120,10 @@ def test_bits_of_large_arrays_are_packed_along_any_axis(dtype, axis, order):
     numbers = np.random.default_rng(1).integers(0, 3, (515, LARGE // 511)).astype(dtype)
     x = rnp.asarray(numbers, dtype=dtype)
 
-    packed = [rnp.packbits(v, axis=axis, bitorder=order) for v in (x, x.T, x[:, ::-1])]
+    results = [rnp.packbits(v, axis=axis, bitorder=order) for v in (x, x.T, x[:, ::-1])]
 
     expected = [np.packbits(v, axis=axis, bitorder=order) for v in (numbers, numbers.T, numbers[:, ::-1])]
-    assert all(np.array_equal(np.asarray(x), y) for x, y in zip(packed, expected, strict=True))
+    assert all(np.array_equal(np.asarray(x), y) for x, y in zip(results, expected, strict=True))
 
 
 def test_an_axis_of_a_large_array_is_no_operand():
@@ -158,13 +158,13 @@ def test_a_large_call_runs_one_program_and_a_small_one_none():
     large, small = (rnp.asarray(np.ones(n, np.float32)) for n in (LARGE, LARGE - 1))
     rnp.hypot(large, large)
 
-    with counts.counting() as many:
+    with counts.counting() as of_large:
         rnp.hypot(large, large)
-    with counts.counting() as none:
+    with counts.counting() as of_small:
         rnp.hypot(small, small)
 
-    assert (many.runs, many.compiles) == (1, 0)
-    assert none.runs == 0
+    assert (of_large.runs, of_large.compiles) == (1, 0)
+    assert of_small.runs == 0
 
 
 def test_sizes_after_the_third_compile_nothing():

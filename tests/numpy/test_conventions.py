@@ -23,13 +23,13 @@ from tests.support.close import near, same
 # --- values -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("dtype", "filled"), [("f4", np.nan), ("i4", -(2**31)), ("u1", 255), ("?", True)])
-def test_take_out_of_bounds_reads_a_fill_value(dtype: str, filled: Any):
+@pytest.mark.parametrize(("dtype", "fill_value"), [("f4", np.nan), ("i4", -(2**31)), ("u1", 255), ("?", True)])
+def test_take_out_of_bounds_reads_a_fill_value(dtype: str, fill_value: Any):
     x = np.zeros(5, dtype)
 
     elements = rnp.take(array(x), rnp.array([-6, 5, -5, 4]))
 
-    same(np.array([filled, filled, 0, 0], dtype), elements)
+    same(np.array([fill_value, fill_value, 0, 0], dtype), elements)
 
 
 def test_take_can_clip_wrap_or_fill():
@@ -182,12 +182,12 @@ def test_ties_of_an_extremum_share_the_derivative(name: str):
 def test_an_extremum_of_numbers_starts_from_initial_and_is_asked_where(name: str):
     x = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]], np.float32)
     where = np.array([[True, True, False], [True, False, True]])
-    ours, theirs = getattr(rnp, name), getattr(np, name)
+    ours, numpys = getattr(rnp, name), getattr(np, name)
 
     for options in ({"initial": 2.0}, {"where": where, "initial": -5.0}, {"initial": np.nan}):
         keywords = {k: rnp.array(v) if k == "where" else v for k, v in options.items()}
-        same(theirs(x, 1, **options), ours(rnp.array(x), 1, **keywords))
-    same(theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3))
+        same(numpys(x, 1, **options), ours(rnp.array(x), 1, **keywords))
+    same(numpys(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3))
     same(np.int32(5 if name == "nanmax" else 0), ours(rnp.arange(3), initial=5))
     with pytest.raises(ArgumentError, match=f"{name}: cannot use where= without initial="):
         ours(rnp.array(x), where=rnp.array(where))
@@ -247,10 +247,10 @@ def test_host_floats_become_integers_as_arrays_do():
 
 def test_a_shift_and_degrees_of_freedom_may_be_traced():
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
-    rolled = rune.jit(lambda x, k: rnp.roll(x, (k, 1), axis=(0, 1)))
+    roll = rune.jit(lambda x, k: rnp.roll(x, (k, 1), axis=(0, 1)))
     spread = rune.jit(lambda x, less: rnp.std(x, ddof=less))
 
-    same(np.roll(x, (2, 1), (0, 1)), rolled(x, 2))
+    same(np.roll(x, (2, 1), (0, 1)), roll(x, 2))
     near(np.std(x, ddof=1), spread(x, 1), relative=1e-6, why="f32")
 
 

@@ -53,9 +53,9 @@ def default_dtypes() -> None:
     info = standard().__array_namespace_info__()
     for is_wide in (False, True):
         with rune.enable_x64(is_wide):
-            wanted = info.default_dtypes()
-            assert wanted["indexing"].itemsize == (8 if is_wide else 4)
-            assert all(info.default_dtypes(device=d) == wanted for d in info.devices())
+            defaults = info.default_dtypes()
+            assert defaults["indexing"].itemsize == (8 if is_wide else 4)
+            assert all(info.default_dtypes(device=d) == defaults for d in info.devices())
 
 
 def complex_of_nan() -> None:

@@ -102,10 +102,10 @@ def test_compiled_functions_are_the_eager_ones_on_hard_values(kind: str):
     operands_of = {name: arrays(name, kind) for name in names}
 
     eager = {name: getattr(rnp, name)(*xs) for name, xs in operands_of.items()}
-    compiled = rune.jit(lambda operands_of: {n: getattr(rnp, n)(*xs) for n, xs in operands_of.items()})(operands_of)
+    results = rune.jit(lambda operands_of: {n: getattr(rnp, n)(*xs) for n, xs in operands_of.items()})(operands_of)
 
     for name in names:
-        expected, actual = eager[name], compiled[name]
+        expected, actual = eager[name], results[name]
         assert (actual.type, name) == (expected.type, name)
         limit = ULPS.get(dtypes.short(expected.dtype), 0)
         assert distance(np.asarray(expected), np.asarray(actual)) <= limit, name
@@ -131,9 +131,9 @@ def test_what_is_refused_eagerly_is_refused_while_tracing(kind: str):
     for name in NAMES:
         error = refusal(name, kind)
         if error is not None:
-            with pytest.raises(RuneError) as caught:
+            with pytest.raises(RuneError) as traced_error:
                 rune.eval_shape(getattr(rnp, name), *arrays(name, kind))
-            assert (name, type(caught.value).__name__) == (name, error)
+            assert (name, type(traced_error.value).__name__) == (name, error)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "int8", "uint8", "bool", "complex64"])

@@ -28,10 +28,10 @@ UNARY = "sin cos tan exp expm1 sqrt cbrt tanh arctan floor ceil trunc rint squar
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
     """Nonzero numbers of a dtype, of both signs where it has them."""
     rng = np.random.default_rng(seed)
-    signed = np.dtype(dtype) not in dtypes.UNSIGNED
-    drawn = rng.integers(1, 9, shape) * (rng.choice([-1, 1], shape) if signed else 1)
+    has_sign = np.dtype(dtype) not in dtypes.UNSIGNED
+    integers = rng.integers(1, 9, shape) * (rng.choice([-1, 1], shape) if has_sign else 1)
     half = 0.5 if np.dtype(dtype) in dtypes.FLOATING else 0
-    return (np.asarray(drawn) + half).astype(dtype)
+    return (np.asarray(integers) + half).astype(dtype)
 
 
 @pytest.mark.parametrize("name", f"{REAL} {COMPARE}".split())

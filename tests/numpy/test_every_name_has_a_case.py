@@ -47,14 +47,14 @@ ELSEWHERE: dict[str, str] = {
 class Recorder:
     """A module of which every name asked is written down."""
 
-    def __init__(self, module: ModuleType, asked: set[str], prefix: str = ""):
-        self._module, self._asked, self._prefix = module, asked, prefix
+    def __init__(self, module: ModuleType, names: set[str], prefix: str = ""):
+        self._module, self._names, self._prefix = module, names, prefix
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._module, name)
         if isinstance(member, ModuleType):
-            return Recorder(member, self._asked, f"{self._prefix}{name}.")
-        self._asked.add(self._prefix + name)
+            return Recorder(member, self._names, f"{self._prefix}{name}.")
+        self._names.add(self._prefix + name)
         return member
 
 
@@ -63,11 +63,11 @@ def asked_of(cases: list[Case]) -> set[str]:
 
     A case that is called by a name which an earlier one has asked for is not run again.
     """
-    asked: set[str] = set()
+    names: set[str] = set()
     for case in cases:
-        if case.name not in asked:
-            _ask(case, Recorder(case.ours, asked))
-    return asked
+        if case.name not in names:
+            _ask(case, Recorder(case.ours, names))
+    return names
 
 
 def _ask(case: Case, module: Recorder) -> None:
@@ -105,14 +105,14 @@ def functions(module: ModuleType, prefix: str = "") -> Iterator[str]:
     """The public functions of a module and of the rooms in it; not those of other libraries' rooms
     that it only passes on."""
     library = ".".join(module.__name__.split(".")[:2])
-    declared = getattr(module, "__all__", None)
+    exports = getattr(module, "__all__", None)
     for name, member in vars(module).items():
         if is_room(member):
             yield from functions(member, f"{prefix}{name}.")
         elif not name.startswith("_") and is_function(member):
             home = getattr(member, "__module__", "")
-            if home.startswith(module.__name__ if declared is None else library):
-                if declared is None or name in declared:
+            if home.startswith(module.__name__ if exports is None else library):
+                if exports is None or name in exports:
                     yield prefix + name
 
 

@@ -42,28 +42,28 @@ def with_sizes(sizes: np.ndarray, dtype: str, m: int, n: int) -> np.ndarray:
 
 def lanes(dtype: str, m: int, n: int) -> np.ndarray:
     """Nothing cut off, values on both sides of the limit, equal ones too, and a rank below full."""
-    some, equal, few = (
+    distinct, equal, few = (
         [1.0, 0.3, 0.7, 0.2, 0.5, 0.1, 0.35],
         [1.0, 0.3, 1.0, 0.3, 1.0, 0.3, 1.0],
         [1.0, 0, 0.9] + 4 * [0],
     )
     all_large = np.linspace(1.0, 0.5, 7)
-    return np.stack([with_sizes(np.array(sizes), dtype, m, n) for sizes in (all_large, some, equal, few)])
+    return np.stack([with_sizes(np.array(sizes), dtype, m, n) for sizes in (all_large, distinct, equal, few)])
 
 
 def check_slopes(function: Function, primals: list[np.ndarray], tangents: list[np.ndarray]) -> None:
     """jvp of all lanes against differences, and the cotangent against the tangent."""
     args, directions = [*map(array, primals)], [*map(array, tangents)]
-    mapped = rune.vmap(function)
+    on_lanes = rune.vmap(function)
 
-    expected = differences(mapped, args, directions)
+    expected = differences(on_lanes, args, directions)
     _, tangent = rune.vmap(lambda *xs: rune.jvp(function, xs[: len(args)], xs[len(args) :]))(*args, *directions)
     near(expected, tangent, relative=1e-6, absolute=1e-6, why=WHY)
 
-    out, pull = rune.vjp(mapped, *args)
+    out, pull = rune.vjp(on_lanes, *args)
     weights = drawn("c128" if np.iscomplexobj(expected) else "f64", *out.shape)
-    pulled = sum(np.sum(np.asarray(ct) * t).real for ct, t in zip(pull(array(weights)), tangents, strict=True))
-    np.testing.assert_allclose(pulled, np.sum(weights * expected).real, rtol=1e-6, atol=1e-6)
+    change = sum(np.sum(np.asarray(ct) * t).real for ct, t in zip(pull(array(weights)), tangents, strict=True))
+    np.testing.assert_allclose(change, np.sum(weights * expected).real, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("shape", "dtype"), OF_DTYPES, ids=str)

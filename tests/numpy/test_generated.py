@@ -73,18 +73,18 @@ def test_two_arguments_broadcast_as_in_the_library(case: Case):
 
 JITTED = [c for c in CASES if not c.static]
 # Cases that go without variants do so because these take long to compile.
-compiled = [*one_in(64, [c for c in JITTED if not c.without]), *one_in(128, [c for c in JITTED if c.without])]
+TO_COMPILE = [*one_in(64, [c for c in JITTED if not c.without]), *one_in(128, [c for c in JITTED if c.without])]
 
 
-@pytest.mark.parametrize("case", compiled, ids=str)
+@pytest.mark.parametrize("case", TO_COMPILE, ids=str)
 def test_a_compiled_call_gives_what_the_eager_one_gives_whatever_sizes_and_dtypes(case: Case):
-    wanted = {"all 0", "odd", "bf16", "f64", "u8"}
-    variants = (v for law in ALL for v in law(case) if str(v) in wanted)
+    labels = {"all 0", "odd", "bf16", "f64", "u8"}
+    variants = (v for law in ALL for v in law(case) if str(v) in labels)
 
     for v in variants:
         if disagreement(case, v) is None and not is_error(expected := outcome(case, v.ours)):
-            compiled = rune.jit(lambda *xs: case.call(case.ours, *xs))(*v.ours)
-            near(expected, compiled, relative=v.error * case.slack, why="other order of sums")
+            result = rune.jit(lambda *xs: case.call(case.ours, *xs))(*v.ours)
+            near(expected, result, relative=v.error * case.slack, why="other order of sums")
 
 
 def outcome(case: Case, args: object) -> object:
@@ -108,7 +108,7 @@ def of_bools(reason: str) -> list[Case]:
 def as_numbers(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What the library gives for 0 and 1, and rune for False and True."""
     (variant,) = (v for v in of_dtypes(case) if str(v) == "bool")
-    numbers = [np.asarray(x, np.float64) for x in variant.theirs]
+    numbers = [np.asarray(x, np.float64) for x in variant.wide_operands]
     actual = silently(case, case.ours, variant.ours)
     return np.asarray(silently(case, case.oracle, numbers)), np.asarray(actual)
 

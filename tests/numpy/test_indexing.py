@@ -58,10 +58,10 @@ def test_index_arrays_of_several_dtypes_go_together():
 
 
 def test_the_gradient_of_a_clamped_gather_is_zero_and_of_a_clipped_one_is_not():
-    gathered = rune.grad(lambda x: x[rnp.array([10])].sum())(rnp.ones(3))
-    clipped = rune.grad(lambda x: x.at[rnp.array([10])].get(mode="clip").sum())(rnp.ones(3))
+    of_gather = rune.grad(lambda x: x[rnp.array([10])].sum())(rnp.ones(3))
+    of_clip = rune.grad(lambda x: x.at[rnp.array([10])].get(mode="clip").sum())(rnp.ones(3))
 
-    assert (gathered.tolist(), clipped.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
+    assert (of_gather.tolist(), of_clip.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
 
 
 NUMBERS: dict[str, Any] = {"int": int, "NumPy's": np.int32, "rank 0 of NumPy": np.array, "rank 0": rnp.array}
@@ -97,22 +97,22 @@ def test_a_number_out_of_bounds_is_clamped_for_derivatives_too(number: str, form
 @pytest.mark.parametrize("form", FORMS)
 def test_a_traced_number_has_the_derivatives_of_a_known_one(form: str):
     index_of = FORMS[form][0]
-    compiled = rune.jit(rune.grad(lambda x, k: x[index_of(k)].sum()))
+    gradient = rune.jit(rune.grad(lambda x, k: x[index_of(k)].sum()))
 
     for at in (1, -2, 7, -9):
-        known = rune.grad(lambda x, at=at: x[index_of(at)].sum())(rnp.array(X))
-        same(known, compiled(rnp.array(X), at))
+        eager_gradient = rune.grad(lambda x, at=at: x[index_of(at)].sum())(rnp.array(X))
+        same(eager_gradient, gradient(rnp.array(X), at))
 
 
 def test_numbers_that_are_batched_are_clamped_lane_by_lane():
     at = rnp.array([2, -2, 7, -9])
     x = rnp.array(FIVE)
 
-    shared = rune.grad(lambda x: rune.vmap(lambda k: x[k])(at).sum())(x)
-    each = rune.vmap(rune.grad(lambda x, k: x[k]), (None, 0))(x, at)
+    gradient = rune.grad(lambda x: rune.vmap(lambda k: x[k])(at).sum())(x)
+    lane_gradients = rune.vmap(rune.grad(lambda x, k: x[k]), (None, 0))(x, at)
 
-    assert shared.tolist() == [1, 0, 1, 1, 1]  # JAX 0.10.2
-    assert [row.index(1.0) for row in each.tolist()] == [2, 3, 4, 0]
+    assert gradient.tolist() == [1, 0, 1, 1, 1]  # JAX 0.10.2
+    assert [row.index(1.0) for row in lane_gradients.tolist()] == [2, 3, 4, 0]
 
 
 @pytest.mark.parametrize("mode", [None, "promise_in_bounds", "clip", "fill", "drop", "wrap"])
@@ -138,11 +138,11 @@ def test_an_element_of_nothing_is_refused():
     [([0, 2],), (0, [1, -1]), ([0, 1], [3, 2]), (..., [0, 2]), ([[0, 1], [2, 0]], 1), (slice(1, 3), (1, 2)), (1, [])],
 )
 def test_a_sequence_in_a_tuple_is_an_array_of_positions(index: Any):
-    zeroed = X.copy()
-    zeroed[index] = 0
+    with_zeros = X.copy()
+    with_zeros[index] = 0
 
     np.testing.assert_array_equal(rnp.array(X)[index], X[index])
-    np.testing.assert_array_equal(rnp.array(X).at[index].set(0.0), zeroed)
+    np.testing.assert_array_equal(rnp.array(X).at[index].set(0.0), with_zeros)
 
 
 def test_a_sequence_in_a_tuple_may_hold_traced_positions():

@@ -102,9 +102,9 @@ def test_an_update_by_any_index_is_numpys_ufunc_at(seed: int, name: str):
         expected = x.copy()
         UFUNCS[name].at(expected, index, values)
 
-        updated = getattr(rnp.asarray(x).at[ours(index)], name)(values)
+        result = getattr(rnp.asarray(x).at[ours(index)], name)(values)
 
-        near(expected, updated, relative=1e-5, why="powers and quotients are multiplied first")
+        near(expected, result, relative=1e-5, why="powers and quotients are multiplied first")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -44,11 +44,11 @@ def test_quantiles_beside_infinities_are_those_of_the_real_line(row: list[float]
     q = (0.0, 0.1, 0.25, 0.5, 0.9, 1.0)
     x = np.array(row, np.float32)
     places = [(int(p * (len(row) - 1)), p * (len(row) - 1) % 1) for p in q]
-    wanted = [between(float(x[i]), float(x[min(i + 1, len(x) - 1)]), t) for i, t in places]
+    reference = [between(float(x[i]), float(x[min(i + 1, len(x) - 1)]), t) for i, t in places]
 
     quantiles = WAYS[way](lambda x: rnp.quantile(x, rnp.array(q)))(rnp.asarray(x))
 
-    close(np.array(wanted, np.float32), np.asarray(quantiles), ulps=8, why="q is rounded to f32")
+    close(np.array(reference, np.float32), np.asarray(quantiles), ulps=8, why="q is rounded to f32")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -57,9 +57,9 @@ def test_quantiles_beside_infinities_are_those_of_the_real_line(row: list[float]
 def test_medians_beside_infinities_are_those_of_numpy(row: list[float], name: str, way: str):
     x = np.array(row, np.float32)
     with np.errstate(invalid="ignore"):
-        wanted = np.float32(np.median(x.astype(np.float64)))
+        reference = np.float32(np.median(x.astype(np.float64)))
 
-    same(wanted, np.asarray(WAYS[way](getattr(rnp, name))(rnp.asarray(x))))
+    same(reference, np.asarray(WAYS[way](getattr(rnp, name))(rnp.asarray(x))))
 
 
 @pytest.mark.parametrize("places", [(), (STEADY,), ([0.0, 1.0, 3.0, 4.0, 5.0],)])
@@ -72,8 +72,8 @@ def test_a_large_sample_between_two_takes_no_part_in_the_slope_there(places: tup
 
     gradient = np.asarray(WAYS[way](slopes)(rnp.asarray(x)))
 
-    wanted = np.gradient(x.astype(np.float64), *(np.array(p) for p in places))
-    np.testing.assert_allclose(gradient, wanted, rtol=1e-6)
+    reference = np.gradient(x.astype(np.float64), *(np.array(p) for p in places))
+    np.testing.assert_allclose(gradient, reference, rtol=1e-6)
 
 
 def derivative(f: Callable, x: float) -> float:

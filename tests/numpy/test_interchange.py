@@ -50,11 +50,11 @@ class Lender:
 def test_numpy_reads_an_array_where_it_is(dtype: np.dtype):
     x = array(np.ones((2, 3)).astype(dtype))
 
-    borrowed = np.from_dlpack(x)
+    view = np.from_dlpack(x)
 
-    same(x, borrowed)
-    assert np.shares_memory(borrowed, x.numpy())
-    assert not borrowed.flags.writeable
+    same(x, view)
+    assert np.shares_memory(view, x.numpy())
+    assert not view.flags.writeable
 
 
 @pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x[::2, ::-1], lambda x: x[1], lambda x: x[:0]], ids=range(4))
@@ -64,33 +64,33 @@ def test_views_are_lent_as_they_lie(view: Any):
 
 def test_what_is_lent_outlives_the_array_and_goes_with_the_borrower():
     x = rnp.asarray(X) + 1
-    borrowed = np.from_dlpack(x)
-    lent = len(dlpack._lent)
+    view = np.from_dlpack(x)
+    loans = len(dlpack._lent)
     del x
     gc.collect()
 
-    same(X + 1, borrowed)
-    del borrowed
+    same(X + 1, view)
+    del view
     gc.collect()
-    assert len(dlpack._lent) == lent - 1
+    assert len(dlpack._lent) == loans - 1
 
 
 def test_a_capsule_that_nobody_takes_gives_back_what_it_lends():
-    lent = len(dlpack._lent)
+    loans = len(dlpack._lent)
 
     capsule = rnp.ones(2).__dlpack__()
-    assert len(dlpack._lent) == lent + 1
+    assert len(dlpack._lent) == loans + 1
     del capsule
     dlpack.sweep()
 
-    assert len(dlpack._lent) == lent
+    assert len(dlpack._lent) == loans
 
 
 def test_a_copy_is_writable_and_shares_nothing():
     x = rnp.asarray(X)
 
-    borrowed = np.from_dlpack(x, copy=True)
-    borrowed[0] = 9
+    copy = np.from_dlpack(x, copy=True)
+    copy[0] = 9
 
     same(X, x)
 
@@ -146,10 +146,10 @@ def test_the_buffer_is_the_arrays_memory():
 def test_an_array_of_another_library_is_read_where_it_is(dtype: np.dtype, versions: bool):
     host = np.ones((2, 3)).astype(dtype)
 
-    borrowed = rnp.from_dlpack(Lender(host, versions=versions))
+    view = rnp.from_dlpack(Lender(host, versions=versions))
 
-    same(host, borrowed)
-    assert np.shares_memory(borrowed.numpy(), host)
+    same(host, view)
+    assert np.shares_memory(view.numpy(), host)
 
 
 def test_strided_memory_is_read_as_it_lies():
@@ -173,9 +173,9 @@ def test_borrowed_memory_is_given_back_with_the_last_array_on_it():
 
 def test_borrowed_memory_is_never_donated():
     host = X.copy()
-    doubled = rune.jit(lambda x: x * 2, donate_argnums=0)
+    double = rune.jit(lambda x: x * 2, donate_argnums=0)
 
-    result = doubled(rnp.from_dlpack(Lender(host)))
+    result = double(rnp.from_dlpack(Lender(host)))
 
     same(X * 2, result)
     same(X, host)
@@ -184,10 +184,10 @@ def test_borrowed_memory_is_never_donated():
 def test_a_copy_may_be_asked_for():
     host = X.copy()
 
-    borrowed = rnp.from_dlpack(Lender(host), copy=True)
+    copy = rnp.from_dlpack(Lender(host), copy=True)
     host[:] = 0
 
-    same(X, borrowed)
+    same(X, copy)
 
 
 def test_an_array_that_is_ours_already_is_kept():
@@ -224,13 +224,13 @@ def test_a_capsule_can_be_taken_once():
 
 def test_torch_shares_memory_both_ways():
     torch = pytest.importorskip("torch")
-    theirs = torch.arange(4, dtype=torch.bfloat16)
+    tensor = torch.arange(4, dtype=torch.bfloat16)
 
-    ours = rnp.from_dlpack(theirs)
-    back = torch.from_dlpack(rnp.from_dlpack(theirs, copy=True))
+    ours = rnp.from_dlpack(tensor)
+    back = torch.from_dlpack(rnp.from_dlpack(tensor, copy=True))
 
-    assert ours.numpy().ctypes.data == theirs.data_ptr()
-    assert back.tolist() == theirs.tolist()
+    assert ours.numpy().ctypes.data == tensor.data_ptr()
+    assert back.tolist() == tensor.tolist()
 
 
 # --- CUDA -------------------------------------------------------------------------------------

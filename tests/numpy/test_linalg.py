@@ -132,8 +132,8 @@ def test_a_large_lu_rebuilds_its_matrix_with_multipliers_up_to_one():
     factors, pivots, order = map(np.asarray, lax_linalg.lu(array(a)))
 
     lower = np.tril(factors, -1) + np.eye(180, 150)
-    permuted = np.take_along_axis(a, order[..., None], -2)
-    near(permuted, lower @ np.triu(factors[:, :150]), relative=1e-12, why="cancellation")
+    rows = np.take_along_axis(a, order[..., None], -2)
+    near(rows, lower @ np.triu(factors[:, :150]), relative=1e-12, why="cancellation")
     assert np.abs(np.tril(factors, -1)).max() <= 1.0
     assert (np.asarray(lax_linalg.lu_pivots_to_permutation(array(pivots), 180)) == order).all()
 
@@ -249,15 +249,15 @@ def test_reflections_are_multiplied_by_without_writing_their_product(from_left: 
     a = array(drawn(2, 4, 3) + 1j * drawn(2, 4, 3))
     c = drawn(2, 4, 5) + 1j * drawn(2, 4, 5)
     c = c if from_left else np.swapaxes(c, -1, -2)
-    packed, taus = lax_linalg.geqrf(a)
+    reflectors, taus = lax_linalg.geqrf(a)
 
-    product = lax_linalg.ormqr(packed, taus, array(c), left=from_left, transpose=transpose)
+    product = lax_linalg.ormqr(reflectors, taus, array(c), left=from_left, transpose=transpose)
 
     q = np.asarray(rnp.linalg.qr(a, mode="complete").Q)
     q = np.swapaxes(q.conj(), -1, -2) if transpose else q
     near(q @ c if from_left else c @ q, np.asarray(product), relative=1e-13, why="order of sums")
     assert " householder_product " not in str(
-        rune.make_jaxpr(lax_linalg.ormqr)(packed, taus, array(c if from_left else np.swapaxes(c, -1, -2)))
+        rune.make_jaxpr(lax_linalg.ormqr)(reflectors, taus, array(c if from_left else np.swapaxes(c, -1, -2)))
     )
 
 

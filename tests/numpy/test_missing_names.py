@@ -63,8 +63,8 @@ def page() -> Iterator[str]:
     for table, title in ((MISSING, "NumPy's names"), (OF_JAX, "Names of jax.numpy")):
         yield f"### {title}"
         for reason, names in table.items():
-            shown = ", ".join(f"`{n}`" for n in sorted(names.split()))
-            yield f"{textwrap.fill(reason, 100)}\n\n{textwrap.fill(shown, 100)}"
+            listing = ", ".join(f"`{n}`" for n in sorted(names.split()))
+            yield f"{textwrap.fill(reason, 100)}\n\n{textwrap.fill(listing, 100)}"
 
 
 def test_the_page_tells_the_table(request: pytest.FixtureRequest):

@@ -204,9 +204,9 @@ def test_views_have_the_bits_of_the_first_call(name: str, way: str) -> None:
 def test_a_kind_of_call_serves_arrays_of_every_layout() -> None:
     x = uneven((7, 9), np.float32)
     thrice(rnp.sum, rnp.asarray(x))
-    turned = rnp.asarray(np.ascontiguousarray(x.T)).T
+    transpose = rnp.asarray(np.ascontiguousarray(x.T)).T
 
-    same(np.asarray(np.sum(np.asfortranarray(x))), rnp.sum(turned))
+    same(np.asarray(np.sum(np.asfortranarray(x))), rnp.sum(transpose))
     same(np.asarray(np.sum(x)), rnp.sum(rnp.asarray(x)))
     assert np.sum(np.asfortranarray(x)) != np.sum(x)
 

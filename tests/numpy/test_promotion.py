@@ -100,16 +100,16 @@ def test_every_pair_of_operands_promotes_as_in_jax_with_64_bits(first: str, mode
 @pytest.mark.parametrize("first", LATTICE["kinds"])
 def test_by_default_pairs_promote_as_in_jax_but_keep_64_bits(first: str, mode: str):
     row = dict(zip(LATTICE["kinds"], LATTICE[f"{mode}_x32"][first].split()))
-    asked = {b: t for b, t in row.items() if t != "-"}
-    if mode == "standard" and "u32" in (first, *asked):  # JAX without x64 has no i64 for these
+    expectations = {b: t for b, t in row.items() if t != "-"}
+    if mode == "standard" and "u32" in (first, *expectations):  # JAX without x64 has no i64 for these
         wider = {b: "i64" for b in ("i8", "i16", "i32") if first == "u32"}
         wider |= {"u32": "i64"} if first in ("i8", "i16", "i32") else {}
-        asked |= wider
+        expectations |= wider
 
     with rune.numpy_dtype_promotion(mode):
-        dtype_names = {b: joined(sample(first), sample(b)) for b in asked}
+        dtype_names = {b: joined(sample(first), sample(b)) for b in expectations}
 
-    assert dtype_names == asked
+    assert dtype_names == expectations
 
 
 @pytest.mark.parametrize("scalar", LATTICE["numpy_scalars"])
@@ -157,12 +157,12 @@ def test_strict_promotion_says_so_and_what_to_do():
 
 
 def test_strict_promotion_is_part_of_the_key_of_compiled_code():
-    compiled = rune.jit(lambda a, b: a + b)
+    program = rune.jit(lambda a, b: a + b)
     a, b = rnp.ones(2, "f32"), rnp.ones(2, "i32")
-    compiled(a, b)
+    program(a, b)
 
     with rune.numpy_dtype_promotion("strict"), pytest.raises(DtypeError):
-        compiled(a, b)
+        program(a, b)
 
 
 def test_a_mode_that_does_not_exist_is_refused():
@@ -223,11 +223,11 @@ def test_a_short_name_that_numpy_does_not_know_counts_bits(name: str):
     assert rnp.finfo("f16").bits == 16  # NumPy's long double, which rune does not have
 
 
-@pytest.mark.parametrize(("name", "printed"), [("int4", "i4"), ("uint4", "u4"), ("int8", "i8"), ("uint8", "u8")])
-def test_types_are_printed_and_read_back_in_bits(name: str, printed: str):
+@pytest.mark.parametrize(("name", "spelling"), [("int4", "i4"), ("uint4", "u4"), ("int8", "i8"), ("uint8", "u8")])
+def test_types_are_printed_and_read_back_in_bits(name: str, spelling: str):
     text = str(rune.make_program(lambda x: x)(rnp.zeros(3, name)))
 
-    assert f"{printed}[3]" in text
+    assert f"{spelling}[3]" in text
     assert parse_program(text).inputs[0].type.dtype == rnp.dtype(name)
 
 

@@ -45,13 +45,13 @@ def test_bools_read_what_they_read_in_numpy(index: Any):
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_bools_change_what_they_change_in_numpy(index: Any):
-    expected, added = X.copy(), X.copy()
+    expected, sums = X.copy(), X.copy()
     expected[index] = -1
-    np.add.at(added, index, 2)
+    np.add.at(sums, index, 2)
 
     np.testing.assert_array_equal(rnp.array(X).at[index].set(-1), expected)
-    np.testing.assert_array_equal(rnp.array(X).at[index].add(2), added)
-    np.testing.assert_array_equal(rnp.array(X).at[index].apply(lambda v: v + 2), added)
+    np.testing.assert_array_equal(rnp.array(X).at[index].add(2), sums)
+    np.testing.assert_array_equal(rnp.array(X).at[index].apply(lambda v: v + 2), sums)
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)

@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[Callable[..., Any], Any, float]] = {
     "max": (ops.segment_max, np.max, -np.inf),
     "min": (ops.segment_min, np.min, np.inf),
 }
-each = pytest.mark.parametrize("kind", KINDS)
+for_every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def rows(*shape: int) -> np.ndarray:
@@ -42,7 +42,7 @@ def looped(kind: str, data: np.ndarray, ids: np.ndarray, count: int) -> np.ndarr
     return np.stack([reduce(rows, axis=0) if len(rows) else empty for rows in segments])
 
 
-@each
+@for_every_kind
 @pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 2, 2)])
 def test_a_segment_is_what_its_rows_make_together(kind: str, shape: tuple[int, ...]):
     data = rows(*shape)
@@ -76,7 +76,7 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
     return -high, high
 
 
-@each
+@for_every_kind
 def test_integers_have_limits_of_their_own(kind: str):
     neutral = {"sum": 0, "prod": 1, "max": -(2**31), "min": 2**31 - 1}[kind]
 
@@ -93,7 +93,7 @@ def test_numbers_out_of_bounds_may_be_taken_to_the_nearest_segment():
     near(looped("sum", data, IDS.clip(0, 4), 5), segments, relative=0, why="exact")
 
 
-@each
+@for_every_kind
 def test_lanes_are_independent(kind: str):
     data, ids = rows(3, 7), np.stack([IDS, IDS[::-1], IDS * 0])
 

@@ -16,8 +16,8 @@ SIZES = (0, 1, 2, 7, 127, 128, 129, 130)
 
 def rows(size: int, dtype: str) -> np.ndarray:
     """Three rows: zeros with a few others, zeros alone, and others alone (256 wraps to 0 in u8)."""
-    some = np.random.default_rng(size).integers(0, 2, size)
-    return np.stack([256 * some if dtype == "int32" else some, 0 * some, 0 * some + 2]).astype(dtype)
+    bits = np.random.default_rng(size).integers(0, 2, size)
+    return np.stack([256 * bits if dtype == "int32" else bits, 0 * bits, 0 * bits + 2]).astype(dtype)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -45,9 +45,9 @@ def test_printing_options_hold_for_both_libraries_and_are_put_back():
     before = rnp.get_printoptions()
 
     with rnp.printoptions(precision=1):
-        shown = str(rnp.array([1 / 3])), str(np.array([1 / 3]))
+        texts = str(rnp.array([1 / 3])), str(np.array([1 / 3]))
 
-    assert shown == ("[0.3]", "[0.3]")
+    assert texts == ("[0.3]", "[0.3]")
     assert rnp.get_printoptions() == before == np.get_printoptions()
 
 
@@ -131,21 +131,21 @@ def test_what_makes_no_numbers_is_refused(call: Callable[[], Any], message: str)
 @pytest.mark.parametrize("values", [5.0, np.array([1.0, 2.0])], ids=["one", "two"])
 def test_filling_a_diagonal_gives_what_numpy_writes(shape: tuple, wrap: bool, values: Any):
     x = np.zeros(shape, np.float32)
-    filled = rnp.fill_diagonal(x, values, wrap=wrap, inplace=False)
+    result = rnp.fill_diagonal(x, values, wrap=wrap, inplace=False)
 
     np.fill_diagonal(x, values, wrap=wrap)
 
-    same(x, filled)
+    same(x, result)
 
 
 @pytest.mark.parametrize("values", [[7.0], [7.0, 8.0], [7.0] * 9], ids=len)
 def test_placing_gives_what_numpy_writes(values: list[float]):
     x, mask = X.copy(), X > 0.3
-    filled = rnp.place(x, mask, np.array(values), inplace=False)
+    result = rnp.place(x, mask, np.array(values), inplace=False)
 
     np.place(x, mask, values)
 
-    same(x, filled)
+    same(x, result)
 
 
 @pytest.mark.parametrize("call", [lambda x: rnp.fill_diagonal(x, 0), lambda x: rnp.place(x, x > 0, rnp.ones(1))])
@@ -160,8 +160,8 @@ def test_a_ufunc_updates_a_copy():
         expected = x.copy()
         getattr(np, name).at(expected, at, np.float32(2))
 
-        updated = getattr(rnp, name).at(rnp.asarray(x), at, 2.0, inplace=False)
+        result = getattr(rnp, name).at(rnp.asarray(x), at, 2.0, inplace=False)
 
-        np.testing.assert_allclose(updated, expected, rtol=1e-6)
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
     with pytest.raises(ValueError, match=r"add.at: cannot write into an array"):
         rnp.add.at(rnp.asarray(x), at, 1.0)

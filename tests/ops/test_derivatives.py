@@ -54,9 +54,9 @@ def call(sample: Sample, active: Sequence[int]) -> tuple[Callable[..., Any], lis
     """The primitive as a function of its active operands, and where to call it."""
     arrays = [array(a) for a in sample.draw()]
 
-    def function(*chosen: Any) -> Any:
+    def function(*values: Any) -> Any:
         full = list(arrays)
-        for number, value in zip(active, chosen, strict=True):
+        for number, value in zip(active, values, strict=True):
             full[number] = value
         return sample.primitive(*full, **sample.params)
 

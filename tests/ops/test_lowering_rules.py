@@ -33,11 +33,11 @@ def test_an_expansion_equals_the_reference(primitive: Primitive):
             return
         arrays = sample.draw()
 
-        expanded = primitive.expand(*arrays, **sample.params)
+        expansion = primitive.expand(*arrays, **sample.params)
 
         expected = reference(sample.primitive, *arrays, **sample.params)
         why = f"{sample}: products of powers round once each"
-        close(expected, expanded, ulps=64 if expected.dtype in dtypes.INEXACT else 0, why=why)
+        close(expected, expansion, ulps=64 if expected.dtype in dtypes.INEXACT else 0, why=why)
 
 
 @pytest.mark.parametrize("primitive", VIEWS, ids=str)

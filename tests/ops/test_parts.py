@@ -46,8 +46,8 @@ def plane(dtype: np.dtype) -> Plane:
     angles = np.exp(1j * rng.uniform(-np.pi, np.pi, 400))
     far = 10 ** np.concatenate([rng.uniform(-1, 1, 200), rng.uniform(-reach, reach, 200)])
     centres = np.array([1, -1, 1j, -1j, 0, np.pi / 2, 1j * np.pi / 2, np.pi, 0.5, -2.0])
-    beside = centres[:, None] + 10 ** rng.uniform(-4, -0.5, 40) * angles[:40]
-    return np.concatenate([far * angles, beside.reshape(-1)]).astype(dtype)
+    around_centres = centres[:, None] + 10 ** rng.uniform(-4, -0.5, 40) * angles[:40]
+    return np.concatenate([far * angles, around_centres.reshape(-1)]).astype(dtype)
 
 
 def domain(primitive: Primitive, z: Plane) -> Plane:
@@ -168,8 +168,8 @@ def test_infinite_arguments_give_the_results_of_annex_g(primitive: Primitive):
 
     for part in ("real", "imag"):
         p, q = getattr(expected, part), getattr(actual, part)
-        signed = part != UNSPECIFIED.get(primitive)
-        wrong = kind(p) != kind(q) if signed else np.abs(kind(p)) != np.abs(kind(q))
+        has_sign = part != UNSPECIFIED.get(primitive)
+        wrong = kind(p) != kind(q) if has_sign else np.abs(kind(p)) != np.abs(kind(q))
         with np.errstate(all="ignore"):
             wrong |= (kind(p) == 0) & ~(np.abs(p - q) <= 1e-12)
         assert not wrong.any(), shown(z[wrong], expected[wrong], actual[wrong])

@@ -203,8 +203,8 @@ def gradients(primitive: Primitive, x: list[float], indices: list[int], u: list[
     """Of the sum of a scatter, in the element and in the updates."""
 
     def total(x: Any, u: Any) -> Any:
-        updated = at(primitive)(x, array(np.array(indices, np.int32)), u)
-        return ops.reduce_sum(updated, axes=(0,))
+        result = at(primitive)(x, array(np.array(indices, np.int32)), u)
+        return ops.reduce_sum(result, axes=(0,))
 
     dx, du = rune.grad(total, (0, 1))(array(np.array(x)), array(np.array(u)))
     return np.asarray(dx).tolist(), np.asarray(du).tolist()

@@ -76,8 +76,8 @@ def in_closed_form(device: str) -> dict[str, np.ndarray]:
 def assert_near(case: Case, expected: np.ndarray, actual: np.ndarray):
     """Within what the page says of the distribution."""
     assert expected.dtype == actual.dtype == dtypes.f32
-    beside = np.abs(expected.astype(np.float64) - actual)
-    apart = {DRAW: ulp_distance(expected, actual).max(), ONE_PLUS: (beside / np.spacing(1 + np.abs(expected))).max()}
+    distance = np.abs(expected.astype(np.float64) - actual)
+    apart = {DRAW: ulp_distance(expected, actual).max(), ONE_PLUS: (distance / np.spacing(1 + np.abs(expected))).max()}
 
     row = bars("Draws")[sampler(case)]
     assert not {kind: ulps for kind, ulps in apart.items() if ulps > row[kind]}

@@ -51,9 +51,9 @@ def test_all_64_bits_of_a_seed_count(seed: int):
 
 @given(seed=st.integers(-(2**31), 2**31 - 1))
 def test_an_integer_array_is_the_seed_that_its_number_is(seed: int):
-    traced = rune.jit(random.key)(np.int32(seed))
+    key = rune.jit(random.key)(np.int32(seed))
 
-    same(words(random.key(seed)), words(traced))
+    same(words(random.key(seed)), words(key))
     same(words(random.key(seed)), words(random.key(np.int64(seed))))
 
 
@@ -191,8 +191,8 @@ def test_a_key_prints_its_words():
 def test_keys_are_copied_and_pickled():
     keys = random.split(random.key(0), 2)
 
-    for copied in (copy.deepcopy(keys), pickle.loads(pickle.dumps(keys))):
-        assert np.asarray(copied == keys).all()
+    for twin in (copy.deepcopy(keys), pickle.loads(pickle.dumps(keys))):
+        assert np.asarray(twin == keys).all()
 
 
 # --- keys in transformations ------------------------------------------------------------------
@@ -200,11 +200,11 @@ def test_keys_are_copied_and_pickled():
 
 def test_a_key_array_is_one_leaf_of_its_own_shape():
     keys = random.split(random.key(0), (4, 3))
-    stacked = tree.map(lambda *k: rnp.stack(k), keys[0], keys[1])
+    stack = tree.map(lambda *k: rnp.stack(k), keys[0], keys[1])
 
     assert [leaf is keys for leaf in tree.leaves({"a": keys})] == [True]
     assert tree.structure(keys) == tree.structure(0)
-    same(words(keys[:2]), words(stacked))
+    same(words(keys[:2]), words(stack))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -45,10 +45,10 @@ def test_a_scan_carries_takes_and_gives_keys(around: Any):
     def step(carry: Any, row: Any) -> Any:
         return random.split(carry)[0], (carry, row[::-1])
 
-    last, (carried, rows) = around(lambda ks: lax.scan(step, ks[0, 0], ks))(KEYS)
+    last, (carries, rows) = around(lambda ks: lax.scan(step, ks[0, 0], ks))(KEYS)
 
     first, second, third = chain(KEYS[0, 0], 2)
-    same([words(third), words(rnp.stack([first, second]))], [words(last), words(carried)])
+    same([words(third), words(rnp.stack([first, second]))], [words(last), words(carries)])
     same(words(KEYS)[:, ::-1], words(rows))
 
 
@@ -127,20 +127,20 @@ def _slope(x: float, key: Any) -> float:
 
 
 def _ruled_forward() -> Any:
-    ruled = rune.custom_jvp(_noise)
-    ruled.defjvp(lambda p, t: (_noise(*p), t[0] * rnp.cos(p[0] * random.normal(p[1])) * random.normal(p[1])))
-    return ruled
+    operation = rune.custom_jvp(_noise)
+    operation.defjvp(lambda p, t: (_noise(*p), t[0] * rnp.cos(p[0] * random.normal(p[1])) * random.normal(p[1])))
+    return operation
 
 
 def _ruled_backward() -> Any:
-    ruled = rune.custom_vjp(_noise)
+    operation = rune.custom_vjp(_noise)
 
     def backward(residuals: Any, ct: Any) -> Any:
         x, key = residuals
         return ct * rnp.cos(x * random.normal(key)) * random.normal(key), None
 
-    ruled.defvjp(lambda x, key: (_noise(x, key), (x, key)), backward)
-    return ruled
+    operation.defvjp(lambda x, key: (_noise(x, key), (x, key)), backward)
+    return operation
 
 
 DIFFERENTIATED = {
@@ -240,8 +240,8 @@ def test_every_executor_moves_and_splits_keys(device: str):
             one, other = random.split(key)
             return buffer.at[0, number].set(one), rnp.where(number > 1, one, other)
 
-        buffer, drawn = lax.scan(step, keys, keys[1])
-        return buffer, drawn, keys == keys[0], random.bits(drawn[0], (3,))
+        buffer, choices = lax.scan(step, keys, keys[1])
+        return buffer, choices, keys == keys[0], random.bits(choices[0], (3,))
 
     results = rune.jit(run, device=device)(KEYS, 2)
 

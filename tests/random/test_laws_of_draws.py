@@ -184,6 +184,6 @@ def test_outside_of_a_seed_a_nest_that_is_traced_is_an_error_if_it_draws(nest, s
     if not draws(nest):
         assert KINDS[staged](nest) == []
         return
-    with pytest.raises(UnhandledEffect, match="draw: cannot draw without a key") as caught:
+    with pytest.raises(UnhandledEffect, match="draw: cannot draw without a key") as error:
         KINDS[staged](nest)
-    assert "with rune.random.seed(0):" in str(caught.value)
+    assert "with rune.random.seed(0):" in str(error.value)

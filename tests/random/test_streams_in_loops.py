@@ -89,15 +89,15 @@ def test_a_loop_takes_from_the_stream_what_one_step_takes(loop):
 
 @each_loop
 def test_a_jitted_loop_draws_as_the_loop_and_is_traced_once(loop):
-    jitted = rune.jit(loop)
+    program = rune.jit(loop)
     for seed in range(3):
         with random.seed(seed):
             drawn(1)
             expected = as_rows(loop()), drawn(1)
         with random.seed(seed):
             drawn(1)
-            same(expected, (as_rows(jitted()), drawn(1)))
-    assert jitted.cache_size() == 1
+            same(expected, (as_rows(program()), drawn(1)))
+    assert program.cache_size() == 1
 
 
 def unrolled(unroll: Any) -> Any:

@@ -13,4 +13,4 @@ from tests.support.surface_second import SecondOrder
 class TestSciPy(SecondOrder):
     cases = CASES
     sample = 64  # to compile these takes seconds each
-    derived = 6
+    smooth_sample = 6

@@ -104,12 +104,12 @@ def _taken(function: Any) -> set[str] | None:
 def _not_taken(module: str) -> Iterator[str]:
     ours, theirs = (import_module(f"{m}.{module}") for m in ("rune.scipy", "scipy"))
     for name in sorted(set(dir(ours)) & set(dir(theirs))):
-        mine, other = getattr(ours, name), getattr(theirs, name)
+        function, other = getattr(ours, name), getattr(theirs, name)
         if name.startswith("_") or isinstance(other, np.ufunc) or not callable(other):
             continue
-        here, there = _taken(mine), _taken(other)
-        if here is not None and there is not None:
-            yield from (f"{module}.{name}({argument})" for argument in sorted(there - here))
+        arguments, arguments_of_scipy = _taken(function), _taken(other)
+        if arguments is not None and arguments_of_scipy is not None:
+            yield from (f"{module}.{name}({argument})" for argument in sorted(arguments_of_scipy - arguments))
 
 
 @pytest.mark.parametrize("module", MODULES.split())

@@ -48,7 +48,7 @@ def test_real_leaves_stay_real_beside_complex_leaves():
     def slopes(y: Any, t: Any) -> Any:
         return 1j * y[0], -y[1]
 
-    turned, decayed = odeint(slopes, (rnp.asarray(1.0 + 0.0j), rnp.asarray(1.0)), rnp.asarray(TIMES, rnp.float32))
+    rotation, decay = odeint(slopes, (rnp.asarray(1.0 + 0.0j), rnp.asarray(1.0)), rnp.asarray(TIMES, rnp.float32))
 
-    assert (turned.dtype, decayed.dtype) == (np.complex64, np.float32)
-    near([np.exp(1j * TIMES), np.exp(-TIMES)], [turned, decayed], relative=1e-5, why=WHY)
+    assert (rotation.dtype, decay.dtype) == (np.complex64, np.float32)
+    near([np.exp(1j * TIMES), np.exp(-TIMES)], [rotation, decay], relative=1e-5, why=WHY)

@@ -46,5 +46,5 @@ def _parts(title: str, introduction: str, sections: Mapping[str, Table]) -> Iter
 
 
 def _item(reason: str, names: str) -> str:
-    shown = ", ".join(f"`{n}`" for n in sorted(names.split()))
-    return textwrap.fill(f"- *{reason}* {shown}", 100, subsequent_indent="  ", break_on_hyphens=False)
+    listing = ", ".join(f"`{n}`" for n in sorted(names.split()))
+    return textwrap.fill(f"- *{reason}* {listing}", 100, subsequent_indent="  ", break_on_hyphens=False)

@@ -188,8 +188,8 @@ def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
         return pull(out)[0]
 
     inner = (collective, tangent, pulled, rune.vmap(collective))
-    chosen = inner if name not in ("pmax", "pmin") else (collective, inner[-1])
-    return tuple(rune.vmap(f, axis_name="i") for f in chosen)
+    functions = inner if name not in ("pmax", "pmin") else (collective, inner[-1])
+    return tuple(rune.vmap(f, axis_name="i") for f in functions)
 
 
 def _on_devices(x: Any) -> Any:
@@ -265,9 +265,9 @@ def _of_active(sample: Sample) -> tuple[Function, list[Any]]:
     """The sample as a function of the operands that can be differentiated."""
     arrays = [array(a) for a in sample.draw()]
 
-    def function(*chosen: Any) -> Any:
+    def function(*active: Any) -> Any:
         full = list(arrays)
-        for number, value in zip(sample.active, chosen, strict=True):
+        for number, value in zip(sample.active, active, strict=True):
             full[number] = value
         return sample.primitive(*full, **sample.params)
 
@@ -338,8 +338,8 @@ def _differentiate(primitive: Primitive, function: Function, primals: Sequence[A
             rune.jvp(function, primals, tangents)
     else:
         near(expected, rune.jvp(function, primals, tangents)[1], relative=1e-6, why=WHY)
-    pulled = rune.vjp(function, *primals)[1](ct)
-    backwards = inner(pulled, tangents)
+    cotangents = rune.vjp(function, *primals)[1](ct)
+    backwards = inner(cotangents, tangents)
     near(inner([ct], [expected]), backwards, relative=1e-6, absolute=1e-8, why=WHY)
 
 
@@ -372,14 +372,14 @@ def recording(primitive: Primitive) -> Iterator[set[str]]:
         return run if callable(rule) else rule
 
     rules = {n: getattr(primitive, n) for n in ("jvp", "jvp_equation", "transpose", "batch")}
-    changed = {
+    recorders = {
         "jvp": _noted(rules["jvp"], noting),
         "jvp_equation": noting("jvp", rules["jvp_equation"]),
         "transpose": noting("transpose", rules["transpose"]),
         "batch": noting("batch", rules["batch"]),
     }
     try:
-        for name, rule in changed.items():
+        for name, rule in recorders.items():
             object.__setattr__(primitive, name, rule)  # frozen for everybody else
         yield ran
     finally:

@@ -78,8 +78,8 @@ class Case:
         ds = p * (dp - (dp * p).sum(-1, keepdims=True)) / np.sqrt(self.h)
         ds = ds if mask is None else np.where(mask, ds, 0.0)
         dk, dv = np.einsum("bnts,btnh->bsnh", ds, q), np.einsum("bnts,btnh->bsnh", p, w)
-        grouped = (self.b, self.s, self.k, self.n // self.k, self.h)
-        return [np.einsum("bnts,bsnh->btnh", ds, k), *(x.reshape(grouped).sum(3) for x in (dk, dv))]
+        shape = (self.b, self.s, self.k, self.n // self.k, self.h)
+        return [np.einsum("bnts,bsnh->btnh", ds, k), *(x.reshape(shape).sum(3) for x in (dk, dv))]
 
 
 def attention(**options: Any) -> Callable[..., Any]:

@@ -143,8 +143,8 @@ class _Page:
         answer = self.ask(question)
         height = min(TALLEST, self.ask("document.documentElement.scrollHeight"))
         clip = {"x": 0, "y": 0, "width": view.width, "height": height, "scale": 1}
-        drawn = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True, optimizeForSpeed=True)
-        return Shot(answer, base64.b64decode(drawn["data"]))
+        screenshot = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True, optimizeForSpeed=True)
+        return Shot(answer, base64.b64decode(screenshot["data"]))
 
 
 @contextmanager

@@ -33,11 +33,11 @@ def flushed(x: np.ndarray) -> np.ndarray:
 
 def steps(meaning: Meaning, operands: Sequence[np.ndarray], out: np.ndarray) -> np.ndarray:
     """How many ulps each result is away from the nearest that is right."""
-    results = [meaning(chosen) for chosen in itertools.product(*map(_readings, operands))]
-    undefined = _is_endless(results[0], operands)
+    results = [meaning(reading) for reading in itertools.product(*map(_readings, operands))]
+    is_undefined = _is_endless(results[0], operands)
     if not np.iscomplexobj(out):
         apart = [_apart(e, out, np.abs(e)) for r in results for e in (r, flushed(r))]
-        return np.where(undefined & np.isnan(out), 0, np.minimum.reduce(apart))
+        return np.where(is_undefined & np.isnan(out), 0, np.minimum.reduce(apart))
     parts = []
     for part in (np.real, np.imag):
         apart = [
@@ -45,7 +45,7 @@ def steps(meaning: Meaning, operands: Sequence[np.ndarray], out: np.ndarray) -> 
             for r in results
             for e in (r, flushed(r))
         ]
-        parts.append(np.where(undefined & np.isnan(part(out)), 0, np.minimum.reduce(apart)))
+        parts.append(np.where(is_undefined & np.isnan(part(out)), 0, np.minimum.reduce(apart)))
     return np.maximum(*parts)
 
 
@@ -71,12 +71,12 @@ def _is_endless(result: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarra
 
 def _apart(expected: np.ndarray, out: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Ulps, at numbers of that size; what differs by no more than denormal numbers is equal."""
-    each = ulp_distance(expected, out)
+    ulps = ulp_distance(expected, out)
     if expected.dtype not in IN_F32:
-        return each
+        return ulps
     finite = np.isfinite(expected.astype(np.float32)) & np.isfinite(out.astype(np.float32)) & np.isfinite(size)
     with np.errstate(all="ignore"):
         difference = np.abs(expected.astype(np.float64) - out.astype(np.float64))
         if size.dtype == dtypes.f32:
-            each = np.where(finite, np.minimum(each, np.ceil(difference / np.spacing(size))), each)
-    return np.where(finite & (difference <= SLACK), 0, each)
+            ulps = np.where(finite, np.minimum(ulps, np.ceil(difference / np.spacing(size))), ulps)
+    return np.where(finite & (difference <= SLACK), 0, ulps)

@@ -88,8 +88,8 @@ def _moved(plan: Plan, layout: _Layout) -> Plan:
     places = {offset: layout.place(nbytes) for offset, nbytes in sizes.items()}
 
     def at(slot: Slot) -> Slot:
-        here = slot.space is Space.ARENA
-        return replace(slot, offset=places[slot.offset]) if here else slot
+        in_arena = slot.space is Space.ARENA
+        return replace(slot, offset=places[slot.offset]) if in_arena else slot
 
     steps = tuple(_moved_step(step, at, layout) for step in plan.steps)
     return replace(plan, steps=steps, arena_bytes=layout.total if layout.used else 0)
@@ -130,7 +130,7 @@ def _moved_step(step: Step, at: Callable[[Slot], Slot], layout: _Layout) -> Step
 
 
 @dataclass
-class Watched:
+class GuardedArenas:
     """The arenas of one executable, and what nobody may have written in them."""
 
     gaps: Ranges
@@ -141,8 +141,8 @@ class Watched:
         return [(a, b) for arena in self.arenas for a, b in self.gaps if (arena[a:b] != MARK).any()]
 
 
-def guard_arenas(guards: Guards, watched: list[Watched]) -> None:
-    """Give executables of all kinds such arenas; each is added to `watched`."""
+def guard_arenas(guards: Guards, executables: list[GuardedArenas]) -> None:
+    """Give executables of all kinds such arenas; each is added to `executables`."""
     begin, new_arena = CpuExecutable.__init__, CpuExecutable.new_arena
 
     def begin_apart(self: CpuExecutable, plan: Plan, host: Host, work: Work) -> None:
@@ -151,7 +151,7 @@ def guard_arenas(guards: Guards, watched: list[Watched]) -> None:
         begin(self, spread_plan, host, work)
         vars(self)["gaps"] = gaps  # which its twins on other devices have, too
         if guards is Guards.CANARIES and gaps:
-            watched.append(Watched(gaps, self._arenas))
+            executables.append(GuardedArenas(gaps, self._arenas))
 
     def guarded_arena(self: CpuExecutable, nbytes: int) -> np.ndarray:
         gaps = vars(self).get("gaps", [])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from tests.support.guarded_arena import Watched, guard_arenas
+from tests.support.guarded_arena import GuardedArenas, guard_arenas
 from tests.support.guarded_memory import GuardedMemory, Guards
 
 
@@ -18,19 +18,19 @@ class _Guard:
 
     def __init__(self, guards: Guards):
         self.guards = guards
-        self.watched: list[Watched] = []
-        self.counted = 0
+        self.arenas: list[GuardedArenas] = []
+        self.damage_count = 0
         self.memory = None if guards is Guards.NONE else GuardedMemory(guards)
         if self.memory is not None:
-            guard_arenas(guards, self.watched)
+            guard_arenas(guards, self.arenas)
 
     def damage(self) -> list[str]:
         """What was written beside since the last look."""
         if self.memory is None:
             return []
-        arenas = [f"bytes {a} to {b} of an arena" for w in self.watched for a, b in w.damaged()]
-        self.watched.clear()
-        count, self.counted = self.memory.damaged - self.counted, self.memory.damaged
+        arenas = [f"bytes {a} to {b} of an arena" for w in self.arenas for a, b in w.damaged()]
+        self.arenas.clear()
+        count, self.damage_count = self.memory.damaged - self.damage_count, self.memory.damaged
         arrays = [f"beside {count} arrays, the last of {self.memory.last_size} bytes"]
         return arenas + (arrays if count else [])
 

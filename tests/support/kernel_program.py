@@ -71,8 +71,8 @@ class _Point:
         self.rank = len(kernel.domain) + MAX_INNER
         self.env: dict[str, Any] = dict(sizes)
         self.rows: dict[str, np.ndarray] = {}
-        started = {b for _, b in kernel.in_place}
-        self.written = {b.name: np.full(buffers[b.name].shape, b.name in started) for b in kernel.outputs}
+        in_place = {b for _, b in kernel.in_place}
+        self.written = {b.name: np.full(buffers[b.name].shape, b.name in in_place) for b in kernel.outputs}
         for k, (axis, extent) in enumerate(zip(kernel.domain, self.extents)):
             self.env[axis.name] = self.along(k, extent)
 
@@ -245,14 +245,14 @@ class _Point:
     def ordered(self, w: Write, env: dict[str, Any], extents: list[int]) -> None:
         """Inner points one after the other; the domain's all at once."""
         for point in itertools.product(*map(range, extents)):
-            here = dict(env)
+            scope = dict(env)
             for axis, p in zip(w.axes, point):
-                here[axis.name] = np.full((1,) * self.rank, p, np.int64)
-            self.lets(w, here)
-            value = self.full(self.value(w.value, here), [])
-            arrays = [np.broadcast_to(size_value(i, here), value.shape) for i in w.indices]
+                scope[axis.name] = np.full((1,) * self.rank, p, np.int64)
+            self.lets(w, scope)
+            value = self.full(self.value(w.value, scope), [])
+            arrays = [np.broadcast_to(size_value(i, scope), value.shape) for i in w.indices]
             if w.condition is not None:
-                mask = np.broadcast_to(self.value(w.condition, here), value.shape)
+                mask = np.broadcast_to(self.value(w.condition, scope), value.shape)
                 arrays, value = [a[mask] for a in arrays], value[mask]
             target, at = self.buffers[w.output], tuple(arrays)
             assert value.size <= 1 or len(set(zip(*(a.ravel() for a in at)))) == value.size
@@ -266,8 +266,8 @@ def run_kernel(
     """Run one kernel; `outputs` are written in place."""
     buffers = dict(zip((b.name for b in kernel.inputs), inputs, strict=True))
     buffers |= dict(zip((b.name for b in kernel.outputs), outputs, strict=True))
-    for source, changed in kernel.in_place:
-        buffers[changed][...] = buffers[source]
+    for source, output in kernel.in_place:
+        buffers[output][...] = buffers[source]
     if kernel.code:
         interpret(code_of(kernel), list(buffers.values()), sizes)
         return

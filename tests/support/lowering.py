@@ -59,9 +59,9 @@ def program_of(function: Callable[..., Any], *types: ArrayType, name: str = "f")
         out = function(*inputs)
         return out if isinstance(out, list | tuple) else [out]
 
-    staged = trace_program(Stage(None), run, types, name)
-    assert not staged.captured
-    return decompose(staged.program)
+    trace = trace_program(Stage(None), run, types, name)
+    assert not trace.captured
+    return decompose(trace.program)
 
 
 def evaluate(program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -35,10 +35,10 @@ MOST_EQUATIONS = 150
 def interpreted_as_well() -> Iterator[None]:
     """Whatever Python runs on the CPU meanwhile runs on `reference` first."""
 
-    def both(program: Program, args: Sequence[Any], place: Any, donated: Any, schedules: Any) -> Any:
+    def both(program: Program, args: Sequence[Any], place: Any, donations: Any, schedules: Any) -> Any:
         if place.device is None and is_small(program, args):
             interpret(program, args)
-        return execute(program, args, place, donated, schedules)
+        return execute(program, args, place, donations, schedules)
 
     with patch.object(run, "execute", both):
         yield

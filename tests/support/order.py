@@ -49,8 +49,8 @@ LONG = (
 def by_case(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     """The items, those of a case behind the first one of it in its file."""
     places: dict[Hashable, int] = {}
-    keyed = [(places.setdefault(_group(item), n), n, item) for n, item in enumerate(items)]
-    return [item for _, _, item in sorted(keyed, key=lambda k: k[:2])]
+    ranks = [(places.setdefault(_group(item), n), n, item) for n, item in enumerate(items)]
+    return [item for _, _, item in sorted(ranks, key=lambda k: k[:2])]
 
 
 def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:

@@ -68,8 +68,8 @@ def differing(a: np.ndarray, b: np.ndarray) -> float:
 def expect_picture(config: pytest.Config, golden: Path, html: str, tmp_path: Path) -> None:
     """Compare the drawn page with a stored picture, or with --accept store it."""
     screenshot = tmp_path / golden.name
-    drawn = draw(html, screenshot)
+    picture = draw(html, screenshot)
     if config.getoption("--accept"):
         Image.open(screenshot).quantize(COLOURS).save(golden, optimize=True)
-    share = differing(brightness(golden), drawn)
+    share = differing(brightness(golden), picture)
     assert share <= SHARE, f"{share:.2%} of {golden.name} differ from {screenshot}; look at both"

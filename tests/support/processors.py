@@ -24,15 +24,15 @@ VECTOR_BYTES = {"sse2": 16, "sse4": 16, "avx2": 32, "avx512": 64}
 
 def runs_here(name: str) -> bool:
     """Whether the host has all that this processor has."""
-    wanted = [word[1:] for word in PROCESSORS[name].features.split(",")]
-    there = compiler.features()
-    return all(there.get(feature) for feature in wanted)
+    names = [word[1:] for word in PROCESSORS[name].features.split(",")]
+    features = compiler.features()
+    return all(features.get(feature) for feature in names)
 
 
 def compile_for(name: str) -> None:
     """Compile for this processor from now on; nothing may have been compiled before."""
     processor = PROCESSORS[name]
     compiler.host = lambda: processor
-    for cached in (compiler.features, compiler.machine, compiler.attributes):
-        cached.cache_clear()
+    for query in (compiler.features, compiler.machine, compiler.attributes):
+        query.cache_clear()
     assert compiler.machine().vector_bytes == VECTOR_BYTES[name]

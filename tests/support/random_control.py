@@ -155,8 +155,8 @@ def _mixed(x: Any, out: Any) -> Any:
 def _number(state: State, most: int) -> Any:
     """An integer in 0..most that depends on the data; not near a number where it would jump."""
     total = ops.add(_total(state[0]), ops.mul(_total(state[1]), _like(state[1], 0.5)))
-    scaled = ops.add(ops.mul(ops.abs(total), _like(total, 7.0)), _like(total, 0.37))
-    return ops.rem(ops.convert(ops.floor(scaled), dtype=dtypes.i32), np.int32(most + 1))
+    product = ops.add(ops.mul(ops.abs(total), _like(total, 7.0)), _like(total, 0.37))
+    return ops.rem(ops.convert(ops.floor(product), dtype=dtypes.i32), np.int32(most + 1))
 
 
 def _total(x: Any) -> Any:
@@ -173,8 +173,8 @@ def _rows(state: State, length: int) -> Any:
 
 
 def _with_row(state: State, row: Any) -> State:
-    named = rune.checkpoint_name(ops.tanh(ops.add(state[0], row)), "moved")
-    return [named, *state[1:]]
+    checkpoint = rune.checkpoint_name(ops.tanh(ops.add(state[0], row)), "moved")
+    return [checkpoint, *state[1:]]
 
 
 def _with_stacked(state: State, ys: Any) -> State:
@@ -188,9 +188,9 @@ def applied(node: Node, state: State) -> State:
             return _straight(program, state)
         case Then(first, second):
             return applied(second, applied(first, state))
-        case Scan(body, length, reverse, unroll, numbered):
+        case Scan(body, length, reverse, unroll, has_number):
             (_, last), ys = rune.scan(
-                _scan_body(lambda s: applied(body, s), numbered),
+                _scan_body(lambda s: applied(body, s), has_number),
                 (0, state),
                 _rows(state, length),
                 length=length,
@@ -210,10 +210,10 @@ def applied(node: Node, state: State) -> State:
             return list(CALLS[kind](lambda s: applied(body, s))(state))
 
 
-def _scan_body(step: Callable[[State], State], numbered: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
+def _scan_body(step: Callable[[State], State], has_number: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         number, state = carry
-        new_state = step(_with_row(state, _scaled(row, number) if numbered else row))
+        new_state = step(_with_row(state, _scaled(row, number) if has_number else row))
         return (number + 1, new_state), new_state[0]
 
     return body
@@ -221,8 +221,8 @@ def _scan_body(step: Callable[[State], State], numbered: bool) -> Callable[[Any,
 
 def _scaled(row: Any, number: Any) -> Any:
     """A row times a function of the step's number."""
-    scaled = ops.mul(ops.convert(number, dtype=type_of(row).dtype), _like(row, 0.3))
-    factor = ops.add(scaled, _like(row, 1.0))
+    product = ops.mul(ops.convert(number, dtype=type_of(row).dtype), _like(row, 0.3))
+    factor = ops.add(product, _like(row, 1.0))
     return ops.mul(row, factor)
 
 
@@ -232,15 +232,15 @@ Function = Callable[[State], State]
 
 
 def _custom_jvp(function: Function) -> Function:
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvp(lambda primals, tangents: rune.jvp(function, primals, tangents))
-    return wrapped
+    operation = rune.custom_jvp(function)
+    operation.defjvp(lambda primals, tangents: rune.jvp(function, primals, tangents))
+    return operation
 
 
 def _custom_vjp(function: Function) -> Function:
-    wrapped = rune.custom_vjp(function)
-    wrapped.defvjp(lambda s: (function(s), s), lambda s, ct: rune.vjp(function, s)[1](ct))
-    return wrapped
+    operation = rune.custom_vjp(function)
+    operation.defvjp(lambda s: (function(s), s), lambda s, ct: rune.vjp(function, s)[1](ct))
+    return operation
 
 
 def _keeping(function: Function) -> Function:

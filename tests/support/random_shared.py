@@ -131,8 +131,8 @@ def _diagonal(m: _Maker) -> Any:
     x = ops.transpose(x, permutation=(first, second, *others))
     size, _, *inner = x.type.shape
     flat = ops.reshape(x, shape=(size * size, *inner))
-    ones = (1,) * len(inner)
-    return ops.slice_(flat, start=(0,) * flat.type.ndim, limit=flat.type.shape, stride=(size + 1, *ones))
+    inner_strides = (1,) * len(inner)
+    return ops.slice_(flat, start=(0,) * flat.type.ndim, limit=flat.type.shape, stride=(size + 1, *inner_strides))
 
 
 def _gathered_diagonal(m: _Maker) -> Any:

@@ -41,8 +41,8 @@ def one_in(count: int, cases: Sequence[T]) -> list[T]:
     """
     if IS_WHOLE:
         return list(cases)
-    chosen = [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
-    return chosen or list(cases[:1])
+    sample = [c for c in cases if zlib.crc32(str(c).encode()) % count == 0]
+    return sample or list(cases[:1])
 
 
 def without(impossible: Callable[..., bool]) -> pytest.MarkDecorator:
@@ -82,7 +82,7 @@ def is_in_turn(place: int, count: int, name: str, group: Sequence[str]) -> bool:
 
 def each_in_turn(items: Sequence[pytest.Item], group: Sequence[str]) -> list[pytest.Item]:
     """The tests but for those of values that another executor of the group runs, if it does."""
-    asked = {item.nodeid for item in items}
+    collection = {item.nodeid for item in items}
     places: dict[tuple[str, str], int] = {}
     counts: Counter[str] = Counter()
     for item in items:
@@ -92,12 +92,12 @@ def each_in_turn(items: Sequence[pytest.Item], group: Sequence[str]) -> list[pyt
             counts[key[0]] += 1
 
     def has_turn(item: pytest.Item) -> bool:
-        here = next((name for name in names_of_values(item) if name in group), None)
-        if here is None or not (value := _value_in_turn(item)):
+        executor = next((name for name in names_of_values(item) if name in group), None)
+        if executor is None or not (value := _value_in_turn(item)):
             return True
         place, count = places[_test(item), value], counts[_test(item)]
         owners = [name for name in group if is_in_turn(place, count, name, group)]
-        return here in owners or not any(item.nodeid.replace(here, owner) in asked for owner in owners)
+        return executor in owners or not any(item.nodeid.replace(executor, owner) in collection for owner in owners)
 
     return list(items) if IS_WHOLE else [i for i in items if has_turn(i)]
 
@@ -116,12 +116,12 @@ def pairs_of_values(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The tests, of those with three parameters or more as many as have every pair of values."""
     if IS_WHOLE:
         return list(items)
-    crossed: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    tables: dict[str, dict[str, list[str]]] = defaultdict(dict)
     for item in items:
         if len(values := names_of_values(item)) >= 3:
-            crossed[item.nodeid.split("[")[0]][item.nodeid] = values
-    dropped = {name for rows in crossed.values() for name in rows.keys() - set(covering(rows))}
-    return [item for item in items if item.nodeid not in dropped]
+            tables[item.nodeid.split("[")[0]][item.nodeid] = values
+    redundant = {name for rows in tables.values() for name in rows.keys() - set(covering(rows))}
+    return [item for item in items if item.nodeid not in redundant]
 
 
 def names_of_values(item: pytest.Item) -> list[str]:
@@ -135,12 +135,12 @@ def covering(rows: Mapping[T, Sequence[str]]) -> list[T]:
     """Rows that have each pair of values that any row has: always the one with most new pairs."""
     pairs = {key: pairs_in(row) for key, row in rows.items()}
     missing = set().union(*pairs.values())
-    chosen = []
+    cover = []
     while missing:
         best = max(pairs, key=lambda key: len(pairs[key] & missing))
         missing -= pairs.pop(best)
-        chosen.append(best)
-    return chosen
+        cover.append(best)
+    return cover
 
 
 def pairs_in(row: Sequence[str]) -> set[Pair]:

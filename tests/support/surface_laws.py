@@ -222,12 +222,12 @@ def placed(cases: Sequence[Case]) -> list[Placed]:
 # The name of a law's argument, and what it takes of a room's cases.
 _CHOICES: dict[str, Callable[[type[Laws]], Sequence[object]]] = {
     "case": lambda room: room.cases,
-    "smooth": lambda room: one_in(room.derived, smooth(room.cases)),
+    "smooth": lambda room: one_in(room.smooth_sample, smooth(room.cases)),
     "symbolic": lambda room: one_in(room.sample, dynamic(room.cases)),
-    "compiled": lambda room: one_in(32, dynamic(room.cases)),
-    "placed": lambda room: one_in(128, placed(room.cases)),
-    "batched": lambda room: one_in(512, placed(dynamic(room.cases))),
-    "derived": lambda room: one_in(256, placed(smooth(room.cases))),
+    "dynamic": lambda room: one_in(32, dynamic(room.cases)),
+    "pair": lambda room: one_in(128, placed(room.cases)),
+    "batch_pair": lambda room: one_in(512, placed(dynamic(room.cases))),
+    "gradient_pair": lambda room: one_in(256, placed(smooth(room.cases))),
 }
 
 
@@ -236,7 +236,7 @@ class Laws:
 
     cases: ClassVar[Sequence[Case]] = ()
     sample: ClassVar[int] = 1  # one in so many is compiled for every number of lanes
-    derived: ClassVar[int] = 1  # one in so many is held against differences
+    smooth_sample: ClassVar[int] = 1  # one in so many is held against differences
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Each law with each case that it takes."""
@@ -249,68 +249,68 @@ class Laws:
         near(answer(case), result, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-    def test_a_program_on_an_executor_means_what_the_library_means(self, placed: Placed):
-        case, device = placed.case, placed.device
+    def test_a_program_on_an_executor_means_what_the_library_means(self, pair: Placed):
+        case, device = pair.case, pair.device
 
         result = rune.jit(bound(case), device=device.name)(*single(rounded(case)))
 
         near(answer(case), result, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-    def test_a_batch_on_an_executor_is_the_loop_over_lanes_in_64_bits(self, batched: Placed):
-        case, data = batched.case, rounded(batched.case, (2,))
+    def test_a_batch_on_an_executor_is_the_loop_over_lanes_in_64_bits(self, batch_pair: Placed):
+        case, data = batch_pair.case, rounded(batch_pair.case, (2,))
         expected = looped(case, [array(d) for d in widened(data)], 2)
 
-        lanes = rune.jit(rune.vmap(bound(case)), device=batched.device.name)(*single(data))
+        lanes = rune.jit(rune.vmap(bound(case)), device=batch_pair.device.name)(*single(data))
 
         near(expected, lanes, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-    def test_a_gradient_on_an_executor_is_that_of_the_cpu_in_64_bits(self, derived: Placed):
-        case, data = derived.case, rounded(derived.case)
+    def test_a_gradient_on_an_executor_is_that_of_the_cpu_in_64_bits(self, gradient_pair: Placed):
+        case, data = gradient_pair.case, rounded(gradient_pair.case)
         exact, wide = of_reals(case, widened(data))
         function, primals = of_reals(case, data, "f32")
 
-        gradient = rune.jit(pulled(function), device=derived.device.name)(*primals)
+        gradient = rune.jit(pulled(function), device=gradient_pair.device.name)(*primals)
 
         near(pulled(exact)(*wide), gradient, relative=2e-4 * case.slack, why="f32 against f64")
 
     def test_calls_on_32_bits_compute_with_no_more_as_some_devices_have_no_more(self):
         with rune.configure(check_stages=False):
-            assert not [str(c) for c in one_in(self.derived, narrow(self.cases)) if dtypes_of(traced(c)) & WIDE]
+            assert not [str(c) for c in one_in(self.smooth_sample, narrow(self.cases)) if dtypes_of(traced(c)) & WIDE]
 
     def test_batches_and_gradients_on_32_bits_compute_with_no_more(self):
-        asked = [(batch, c) for c in one_in(32, narrow(dynamic(self.cases)))]
-        asked += [(gradient, c) for c in one_in(32, narrow(smooth(self.cases)))]
+        programs = [(batch, c) for c in one_in(32, narrow(dynamic(self.cases)))]
+        programs += [(gradient, c) for c in one_in(32, narrow(smooth(self.cases)))]
 
         with rune.configure(check_stages=False):
-            assert not [(make, c.name) for make, c in asked if dtypes_of(make(c)) & WIDE]
+            assert not [(make, c.name) for make, c in programs if dtypes_of(make(c)) & WIDE]
 
     def test_a_program_compiled_once_for_every_batch_is_the_loop_over_lanes(self, symbolic: Case):
         case = symbolic
-        compiled = rune.jit(rune.vmap(bound(case)), dims={"n": (1, 8)})
+        program = rune.jit(rune.vmap(bound(case)), dims={"n": (1, 8)})
 
         for size in (2, 3):
             args = single(drawn(case, (size,)))
             expected = looped(case, args, size)
-            near(expected, compiled(*args), relative=3e-6 * case.slack, why=ORDER)
-        assert compiled.cache_size() == 1
+            near(expected, program(*args), relative=3e-6 * case.slack, why=ORDER)
+        assert program.cache_size() == 1
 
-    def test_a_jitted_call_gives_what_the_eager_call_gives(self, compiled: Case):
-        case = compiled
+    def test_a_jitted_call_gives_what_the_eager_call_gives(self, dynamic: Case):
+        case = dynamic
         args = single(drawn(case))
 
         result = rune.jit(bound(case))(*args)
 
         near(case.call(case.ours, *args), result, relative=2e-6 * case.slack, why=ORDER)
 
-    def test_a_batched_call_is_the_loop_over_lanes(self, compiled: Case):
-        case = compiled
+    def test_a_batched_call_is_the_loop_over_lanes(self, dynamic: Case):
+        case = dynamic
         args = single(drawn(case, (2,)))
 
-        batched = rune.vmap(bound(case))(*args)
+        lanes = rune.vmap(bound(case))(*args)
 
-        near(looped(case, args, 2), batched, relative=2e-6 * case.slack, why=ORDER)
+        near(looped(case, args, 2), lanes, relative=2e-6 * case.slack, why=ORDER)
 
     def test_a_forward_derivative_is_the_limit_of_differences(self, smooth: Case):
         forward = pushed(smooth)

@@ -50,9 +50,9 @@ def test_a_byte_written_beside_an_array_is_noticed_when_the_array_dies(at: int):
 def test_a_byte_written_between_two_values_of_an_arena_is_noticed():
     f = rune.jit(lambda x: rnp.sort(rnp.sort(x) @ x) @ x)
     f(np.ones((5, 5), np.float32))
-    watched = next(w for w in GUARD.watched if w.arenas)
-    begin, _ = watched.gaps[1]
-    watched.arenas[0][begin] = 0
+    executable = next(w for w in GUARD.arenas if w.arenas)
+    begin, _ = executable.gaps[1]
+    executable.arenas[0][begin] = 0
 
     assert len(GUARD.damage()) == 1
 

@@ -47,9 +47,9 @@ def items(test: str, rows: list[list[str]]) -> list[Any]:
 def test_every_pair_of_values_is_in_a_row(sizes: list[int]):
     rows = grid(sizes)
 
-    chosen = set().union(*(pairs_in(rows[name]) for name in covering(rows)))
+    sample = set().union(*(pairs_in(rows[name]) for name in covering(rows)))
 
-    assert chosen == set().union(*map(pairs_in, rows.values()))
+    assert sample == set().union(*map(pairs_in, rows.values()))
 
 
 @given(axes)
@@ -78,12 +78,12 @@ def test_tests_of_fewer_than_three_parameters_all_run_and_in_their_order(of_samp
         *items("none", [[]]),
     ]
 
-    chosen = pairs_of_values(tests)
+    sample = pairs_of_values(tests)
 
-    assert chosen == [t for t in tests if t in chosen]
-    assert chosen[:25] == tests[:25]
-    assert chosen[-1] == tests[-1]
-    assert 12 <= len(chosen) - 26 < 24
+    assert sample == [t for t in tests if t in sample]
+    assert sample[:25] == tests[:25]
+    assert sample[-1] == tests[-1]
+    assert 12 <= len(sample) - 26 < 24
 
 
 def test_a_single_test_that_is_asked_for_runs(of_samples: None):
@@ -113,9 +113,9 @@ def sizes_of(tests: list[Any]) -> dict[str, str]:
 
 
 def test_executors_that_share_kernels_run_every_third_size_and_others_run_all(of_samples: None):
-    chosen = each_in_turn(in_four_languages("law", 5), GROUP)
+    sample = each_in_turn(in_four_languages("law", 5), GROUP)
 
-    assert sizes_of(chosen) == {"cpu": "0011223344", "wgpu": "0033", "vulkan": "1144", "opencl": "22"}
+    assert sizes_of(sample) == {"cpu": "0011223344", "wgpu": "0033", "vulkan": "1144", "opencl": "22"}
 
 
 @pytest.mark.parametrize(("count", "last"), [(1, "00"), (2, "00"), (3, "22")])
@@ -131,9 +131,9 @@ def test_combinations_of_two_parameters_are_taken_in_turn(of_samples: None):
     for one in tests:
         one.get_closest_marker = lambda _: SimpleNamespace(args=("size", "dtype"))
 
-    chosen = [t for t in each_in_turn(tests, GROUP) if "cpu" not in t.nodeid]
+    sample = [t for t in each_in_turn(tests, GROUP) if "cpu" not in t.nodeid]
 
-    assert sorted(names_of_values(t)[:2] for t in chosen) == [[n, dtype] for n in "012" for dtype in "fi"]
+    assert sorted(names_of_values(t)[:2] for t in sample) == [[n, dtype] for n in "012" for dtype in "fi"]
 
 
 def test_a_test_of_an_executor_without_the_others_runs(of_samples: None):
@@ -147,10 +147,10 @@ def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: Non
     for one in tests:
         one.get_closest_marker = lambda _: without(lambda dtype, device, **_: (dtype, device) == ("f", "wgpu")).mark
 
-    chosen = pairs_of_values(possible(tests))
+    sample = pairs_of_values(possible(tests))
 
-    assert [t for t in chosen if "f-wgpu" in t.nodeid] == []
-    assert {names_of_values(t)[0] for t in chosen if "wgpu" in t.nodeid} == set("01234")
+    assert [t for t in sample if "f-wgpu" in t.nodeid] == []
+    assert {names_of_values(t)[0] for t in sample if "wgpu" in t.nodeid} == set("01234")
 
 
 def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):

@@ -12,8 +12,8 @@ def functions_in(program: Program) -> dict[str, Any]:
     """What `parse_program` takes to read the program back as it is."""
     named_functions: dict[str, Any] = {}
     for equation in program.equations:
-        named = (v for v in equation.params.values() if not isinstance(v, Program | type))
-        named_functions.update((repr(v), v) for v in named if repr(v).startswith("<"))
+        values = (v for v in equation.params.values() if not isinstance(v, Program | type))
+        named_functions.update((repr(v), v) for v in values if repr(v).startswith("<"))
         for inner in subprograms(equation):
             named_functions.update(functions_in(inner))
     return named_functions

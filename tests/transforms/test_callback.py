@@ -60,8 +60,8 @@ def test_results_are_a_tree_and_arguments_keywords_and_constants(device: str):
         assert name == "sum"
         return {"total": np.asarray(a).sum(), "scaled": np.asarray(a) * np.asarray(factor)}
 
-    declared = {"total": F32, "scaled": rune.ShapeDtypeStruct((3,), "f32")}
-    result = on(device)(lambda x: rune.pure_callback(host, declared, x, factor=2.0, name="sum"))(X)
+    result_types = {"total": F32, "scaled": rune.ShapeDtypeStruct((3,), "f32")}
+    result = on(device)(lambda x: rune.pure_callback(host, result_types, x, factor=2.0, name="sum"))(X)
 
     same({"total": np.float32(3), "scaled": np.array([0.0, 2.0, 4.0], np.float32)}, result)
 
@@ -348,20 +348,20 @@ def test_after_an_error_nothing_more_is_called():
 def test_an_error_belongs_to_the_thread_that_called():
     failing = rune.jit(lambda x: rune.pure_callback(lambda a: 1 / 0, F32, x))
     fine = rune.jit(lambda x: rune.pure_callback(lambda a: a, F32, x))
-    caught: list[type] = []
+    errors: list[type] = []
 
     def other() -> None:
         try:
             failing(1.0)
         except ZeroDivisionError as error:
-            caught.append(type(error))
+            errors.append(type(error))
 
     thread = threading.Thread(target=other)
     thread.start()
     assert float(fine(1.0)) == 1.0
     thread.join()
 
-    assert caught == [ZeroDivisionError]
+    assert errors == [ZeroDivisionError]
     assert float(fine(1.0)) == 1.0
 
 

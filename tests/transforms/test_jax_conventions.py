@@ -179,8 +179,8 @@ class _Forwarding:
 
     type = float
 
-    def __init__(self, held: rune.Array):
-        self.held = held
+    def __init__(self, array: rune.Array):
+        self.held = array
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.held, name)

@@ -46,17 +46,17 @@ def test_a_struct_like_a_number_is_weak_and_one_like_keys_has_their_dtype():
 
 
 def test_a_struct_like_a_committed_array_has_its_sharding():
-    committed = rune.device_put(rnp.ones(2), "cpu")
+    array = rune.device_put(rnp.ones(2), "cpu")
 
-    assert rune.ShapeDtypeStruct.like(committed).sharding == SingleDeviceSharding("cpu")
-    assert "sharding=SingleDeviceSharding(cpu:0)" in repr(rune.ShapeDtypeStruct.like(committed))
+    assert rune.ShapeDtypeStruct.like(array).sharding == SingleDeviceSharding("cpu")
+    assert "sharding=SingleDeviceSharding(cpu:0)" in repr(rune.ShapeDtypeStruct.like(array))
 
 
 def test_an_update_changes_some_fields():
     sharding = SingleDeviceSharding("cpu")
-    changed = ROWS.update(shape=(4,), dtype="int8", sharding=sharding)
+    result = ROWS.update(shape=(4,), dtype="int8", sharding=sharding)
 
-    assert changed == rune.ShapeDtypeStruct((4,), "int8", sharding=sharding)
+    assert result == rune.ShapeDtypeStruct((4,), "int8", sharding=sharding)
     with pytest.raises(TypeError, match="colour"):
         ROWS.update(colour="red")
 

@@ -236,12 +236,12 @@ def test_a_traced_value_has_no_hash(transform: Any):
 
 
 def test_a_function_that_remembers_its_arguments_keeps_no_traced_value():
-    remembered = functools.lru_cache(lambda x: x * 2)
+    cache = functools.lru_cache(lambda x: x * 2)
 
     with pytest.raises(TypeError, match="unhashable"):
-        rune.jit(remembered)(X)
+        rune.jit(cache)(X)
 
-    assert remembered.cache_info().currsize == 0
+    assert cache.cache_info().currsize == 0
 
 
 @each_blind

@@ -21,8 +21,8 @@ from tests.support.close import same
 BOTH_WAYS = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
 
 
-def run(function: Any, compiled: bool, *args: Any) -> Any:
-    return (rune.jit(function) if compiled else function)(*args)
+def run(function: Any, in_program: bool, *args: Any) -> Any:
+    return (rune.jit(function) if in_program else function)(*args)
 
 
 # --- which branch -----------------------------------------------------------------------------
@@ -33,9 +33,9 @@ def run(function: Any, compiled: bool, *args: Any) -> Any:
     ("pred", "expected"),
     [(True, 1), (False, 2), (np.True_, 1), (3, 1), (0, 2), (-0.0, 2), (2.5, 1), (np.nan, 1), (np.int8(0), 2)],
 )
-def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: bool):
+def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, in_program: bool):
     # As JAX 0.10.2.
-    result = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), compiled, pred)
+    result = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), in_program, pred)
 
     same(np.int32(expected), result)
 
@@ -55,19 +55,19 @@ def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: 
         (np.uint8(200), 30),
     ],
 )
-def test_an_index_out_of_range_means_the_nearest_branch(index: Any, expected: int, compiled: bool):
+def test_an_index_out_of_range_means_the_nearest_branch(index: Any, expected: int, in_program: bool):
     function = lambda i: rune.switch(i, [lambda: 10, lambda: 20, lambda: 30])  # noqa: E731
 
-    same(np.int32(expected), run(function, compiled, array(index) if index is not int else index))
+    same(np.int32(expected), run(function, in_program, array(index) if index is not int else index))
 
 
 @BOTH_WAYS
-def test_operands_are_trees_and_are_given_to_either_branch(compiled: bool):
+def test_operands_are_trees_and_are_given_to_either_branch(in_program: bool):
     def function(p: Any, a: Any, b: Any) -> Any:
         return rune.cond(p, lambda a, b: {"r": a["x"] + b}, lambda a, b: {"r": a["x"] - b}, a, b)
 
     for p, expected in ((True, 5), (False, 1)):
-        same({"r": np.int32(expected)}, run(function, compiled, p, {"x": 3, "none": None}, 2))
+        same({"r": np.int32(expected)}, run(function, in_program, p, {"x": 3, "none": None}, 2))
 
 
 def test_branches_may_take_nothing_and_close_over_what_they_need():
@@ -201,13 +201,13 @@ def test_checks_of_a_branch_without_results_are_made_in_its_lanes():
 
 
 def test_results_that_differ_are_named_alike_beside_a_reference_that_is_alive():
-    beside = rune.new_ref(1.0)
+    reference = rune.new_ref(1.0)
 
     with pytest.raises(TransformError, match=r"\(result\['a'\] is i32\*\[\] from false_fun"):
         rune.cond(True, lambda: {"a": 1.0}, lambda: {"a": 1})
     with pytest.raises(TransformError, match=r"\(\(\*, \*\) comes from false_fun, a single value from true_fun\)"):
         rune.cond(True, lambda: 1.0, lambda: (1.0, 2.0))
-    assert beside[...] == 1.0
+    assert reference[...] == 1.0
 
 
 def test_what_cannot_be_called_is_refused():
@@ -227,11 +227,11 @@ def test_what_every_branch_passes_on_has_no_lanes_of_its_own():
     def chosen(i: Any, b: Any, s: Any) -> Any:
         return rune.switch(i, branches, b, s)
 
-    batched = rune.vmap(chosen, in_axes=(0, None, 0), out_axes=(None, 0, 0))
-    for run in (batched, rune.jit(batched)):
-        passed, second, third = run(lanes, scale, rows)
+    lanes_of_chosen = rune.vmap(chosen, in_axes=(0, None, 0), out_axes=(None, 0, 0))
+    for run in (lanes_of_chosen, rune.jit(lanes_of_chosen)):
+        constant, second, third = run(lanes, scale, rows)
 
-        np.testing.assert_array_equal(passed, 5.0)
+        np.testing.assert_array_equal(constant, 5.0)
         np.testing.assert_array_equal(second, [1, 5, 2])
         np.testing.assert_array_equal(third, [0, 5, 2])
 

@@ -25,8 +25,8 @@ def test_sums_are_cumulative_sums(count: int, axis: int, reverse: bool):
 
     prefixes = rune.associative_scan(rnp.add, rnp.asarray(x), reverse=reverse, axis=axis)
 
-    flipped = np.flip(x, axis) if reverse else x
-    expected = np.cumsum(flipped, axis).astype(np.int32)
+    forward = np.flip(x, axis) if reverse else x
+    expected = np.cumsum(forward, axis).astype(np.int32)
     same(np.flip(expected, axis) if reverse else expected, prefixes)
 
 

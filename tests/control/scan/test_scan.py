@@ -30,7 +30,7 @@ def running(c: Any, x: Any) -> Any:
 
 
 @given(st.integers(0, 6), st.booleans(), st.sampled_from([0, 1, 2, 3, True]), st.booleans())
-def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, compiled: bool):
+def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, in_program: bool):
     xs = np.random.default_rng(length).normal(size=(length, 3))
     c, ys = np.ones(3), np.zeros((length, 3))
     for t in reversed(range(length)) if reverse else range(length):
@@ -46,7 +46,7 @@ def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, compi
 
     with interpreted():
         near((c, ys), function(array(np.ones(3)), array(xs)), relative=1e-13, why="f64")
-    if compiled:
+    if in_program:
         result = rune.jit(function)(array(np.ones(3)), array(xs))
         near((c, ys), result, relative=1e-12, why="f64, another polynomial")
 
@@ -201,8 +201,8 @@ def test_gradient_and_lanes_with_a_symbolic_number_of_rows():
 def test_a_size_may_be_the_length():
     @rune.jit(dims={"n": (1, 64)})
     def function(xs: Any) -> Any:
-        counted = rune.scan(lambda c, _: (c + 1, None), 0, None, length=xs.shape[0])[0]
-        return counted, rune.fori_loop(0, xs.shape[0], lambda i, c: c + xs[i], 0.0)
+        length = rune.scan(lambda c, _: (c + 1, None), 0, None, length=xs.shape[0])[0]
+        return length, rune.fori_loop(0, xs.shape[0], lambda i, c: c + xs[i], 0.0)
 
     for n in (3, 5):
         result = function(np.ones(n, np.float32))

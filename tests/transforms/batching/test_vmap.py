@@ -82,10 +82,10 @@ def test_keyword_arguments_are_mapped_over_their_leading_axis():
 
 
 def test_a_result_without_lanes_is_repeated_or_returned_as_it_is():
-    repeated = rune.vmap(lambda row: W)(X)
+    copies = rune.vmap(lambda row: W)(X)
     single = rune.vmap(lambda row: W, out_axes=None)(X)
 
-    same(np.tile(np.asarray(W), (3, 1)), repeated)
+    same(np.tile(np.asarray(W), (3, 1)), copies)
     same(np.asarray(W), single)
 
 
@@ -131,26 +131,26 @@ def test_a_closed_over_array_has_no_lanes():
     assert str(sin.results[0].type) == "f32[4]"
 
 
-@pytest.mark.parametrize("shared", [np.arange(3), np.float64(0.1), np.zeros(2, rune.float0), W, 3, "a name"])
-def test_what_is_not_mapped_reaches_the_function_as_it_is(shared: Any):
+@pytest.mark.parametrize("constant", [np.arange(3), np.float64(0.1), np.zeros(2, rune.float0), W, 3, "a name"])
+def test_what_is_not_mapped_reaches_the_function_as_it_is(constant: Any):
     arguments: list[Any] = []
 
-    rune.vmap(lambda x, y, *, z: arguments.extend((y, z[0])) or x, in_axes=(0, None))(X, shared, z=(X,))
-    rune.vmap(lambda x, y: arguments.append(y[0]) or x, in_axes=(1, None))(X, [shared])
+    rune.vmap(lambda x, y, *, z: arguments.extend((y, z[0])) or x, in_axes=(0, None))(X, constant, z=(X,))
+    rune.vmap(lambda x, y: arguments.append(y[0]) or x, in_axes=(1, None))(X, [constant])
 
-    assert arguments[0] is shared
-    assert arguments[2] is shared
+    assert arguments[0] is constant
+    assert arguments[2] is constant
 
 
 def test_numpys_data_that_are_not_mapped_are_copied_into_results():
-    shared = np.array([1.0, 2.0])
+    host = np.array([1.0, 2.0])
 
-    one = rune.vmap(lambda x, y: y, in_axes=(0, None), out_axes=None)(X, shared)
-    each = rune.vmap(lambda x, y: y, in_axes=(0, None))(X, shared)
-    shared[:] = 7.0
+    copy = rune.vmap(lambda x, y: y, in_axes=(0, None), out_axes=None)(X, host)
+    copies = rune.vmap(lambda x, y: y, in_axes=(0, None))(X, host)
+    host[:] = 7.0
 
-    same(np.array([1.0, 2.0], np.float32), one)
-    same(np.array([[1.0, 2.0]] * 3, np.float32), each)
+    same(np.array([1.0, 2.0], np.float32), copy)
+    same(np.array([[1.0, 2.0]] * 3, np.float32), copies)
 
 
 def test_under_jvp_the_primal_without_lanes_is_computed_once():

@@ -59,11 +59,11 @@ def test_the_result_is_named_by_its_path():
 
 
 def test_a_number_that_is_masked_out_is_named_with_how_to_make_none():
-    masked = rune.jit(lambda x: rnp.where(x > 0, rnp.log(x), 0.0))
-    with pytest.raises(NaNError, match=r"log: found NaN in its result f32\[2\] \(first at \[1\]\)\n") as raised:
-        masked(array([1.0, -2.0]))
-    assert raised.value.hint is not None
-    assert raised.value.hint.startswith("no result has one; ")
+    function = rune.jit(lambda x: rnp.where(x > 0, rnp.log(x), 0.0))
+    with pytest.raises(NaNError, match=r"log: found NaN in its result f32\[2\] \(first at \[1\]\)\n") as error:
+        function(array([1.0, -2.0]))
+    assert error.value.hint is not None
+    assert error.value.hint.startswith("no result has one; ")
 
 
 def test_the_masked_form_that_the_hint_shows_has_no_such_number_nor_has_its_derivative():
@@ -74,9 +74,9 @@ def test_the_masked_form_that_the_hint_shows_has_no_such_number_nor_has_its_deri
 
 
 def test_a_number_that_a_result_has_comes_without_a_hint():
-    with pytest.raises(NaNError) as raised:
+    with pytest.raises(NaNError) as error:
         rune.jit(rnp.log)(array([1.0, -2.0]))
-    assert raised.value.hint is None
+    assert error.value.hint is None
 
 
 LOOPS: dict[str, Callable[[Any], Any]] = {

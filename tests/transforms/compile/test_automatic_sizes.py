@@ -118,18 +118,18 @@ def test_all_leaves_and_keyword_arguments_count():
 
 def test_calls_that_differ_in_more_than_sizes_do_not_count_together():
     f = rune.jit(lambda mode, x: x * 2 if mode else x, static_argnums=0)
-    compiled = []
+    compiles = []
     for mode, dtype, n in [(0, "f32", 3), (1, "f32", 4), (0, "i32", 5), (0, "f32", 6)]:
         with rune.counting() as counts:
             f(mode, rnp.ones(n, dtype))
-        compiled.append(counts.compiles)
+        compiles.append(counts.compiles)
 
-    assert compiled == [1, 1, 1, 1]
+    assert compiles == [1, 1, 1, 1]
     assert all(not t.input_types[0].is_symbolic for t in programs(f))
 
 
 def programs(f: Any) -> list[Any]:
-    return [traced.program for traces in f._traces.values() for traced in traces]
+    return [trace.program for traces in f._traces.values() for trace in traces]
 
 
 def test_declared_sizes_are_left_alone():
@@ -182,15 +182,15 @@ def test_both_sides_of_a_comparison_get_a_form():
 
 
 def test_a_size_that_python_found_unequal_is_traced_apart():
-    compiled = counted(lambda x: x if x.shape[0] == 7 else 2 * x, each(3, 4, 5, 6, 7, 8))
+    compiles = counted(lambda x: x if x.shape[0] == 7 else 2 * x, each(3, 4, 5, 6, 7, 8))
 
-    assert compiled == [1, 1, 1, 0, 1, 0]
+    assert compiles == [1, 1, 1, 0, 1, 0]
 
 
 def test_a_form_may_exclude_the_very_size_it_was_found_at():
-    compiled = counted(lambda x: x if x.shape[0] == 5 else 2 * x, each(3, 4, 5, 6, 5, 8))
+    compiles = counted(lambda x: x if x.shape[0] == 5 else 2 * x, each(3, 4, 5, 6, 5, 8))
 
-    assert compiled == [1, 1, 1, 1, 0, 0]
+    assert compiles == [1, 1, 1, 1, 0, 0]
 
 
 # --- what cannot be symbolic ----------------------------------------------------------------------
@@ -198,10 +198,10 @@ def test_a_form_may_exclude_the_very_size_it_was_found_at():
 
 def said(function: Callable[..., Any], shapes: Shapes) -> list[str]:
     """The warnings of these calls."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         counted(function, shapes)
-    return [str(w.message) for w in caught]
+    return [str(w.message) for w in records]
 
 
 @functools.lru_cache
@@ -315,11 +315,11 @@ def test_exact_traces_are_shared_and_forms_serve_only_where_it_is_on():
     run(f, 3, 4, 5)  # the last by a form
 
     with rune.configure(symbolic="declared"):
-        with rune.counting() as shared:
+        with rune.counting() as of_known_sizes:
             run(f, 3, 4)
-        with rune.counting() as exact:
+        with rune.counting() as of_new_sizes:
             run(f, 5, 6)
-    assert (shared.traces, exact.traces) == (0, 2)
+    assert (of_known_sizes.traces, of_new_sizes.traces) == (0, 2)
 
 
 def test_another_word_is_refused():

@@ -110,9 +110,9 @@ def test_a_declaration_that_says_nothing_is_refused(dims: dict, in_dims: Any, me
 def test_a_size_that_no_argument_has_is_refused():
     f = rune.jit(lambda tree, *, x=None: tree, dims={"n": RANGE})
 
-    for args, named in [(({"a": ones(3)},), {}), ((1.0,), {"x": ones(3)})]:
+    for args, keywords in [(({"a": ones(3)},), {}), ((1.0,), {"x": ones(3)})]:
         with pytest.raises(ArgumentError, match=r"cannot tell which axes have the size n \(no pos"):
-            f(*args, **named)
+            f(*args, **keywords)
 
 
 def test_a_range_may_have_no_end():
@@ -239,20 +239,20 @@ def test_what_sizes_do_not_decide_is_an_error_that_says_what_to_declare(
 ):
     f = rune.jit(function, dims={"n": RANGE, "m": RANGE}, in_dims=("n", "m"))
 
-    with pytest.raises(error, match=message) as caught:
+    with pytest.raises(error, match=message) as raises:
         f(ones(6), ones(4))
 
-    assert rune.errors.RuneError in type(caught.value).__mro__
-    assert "test_declared_sizes.py" in str(caught.value)
+    assert rune.errors.RuneError in type(raises.value).__mro__
+    assert "test_declared_sizes.py" in str(raises.value)
     with pytest.raises(error, match=f"hint: .*{hint}"):
         f(ones(6), ones(4))
 
 
 def test_a_misfit_of_numbers_has_no_hint_about_sizes():
-    with pytest.raises(ShapeError) as caught:
+    with pytest.raises(ShapeError) as error:
         rune.jit(lambda x: ones(2).reshape(3), dims={"n": RANGE})(ones(4))
 
-    assert "in_dims" not in str(caught.value)
+    assert "in_dims" not in str(error.value)
 
 
 # --- inside other traces ------------------------------------------------------------------------
@@ -322,8 +322,8 @@ SCARCE: dict[str, Any] = {
 @pytest.mark.parametrize("name", SCARCE)
 def test_one_compiled_derivative_serves_every_size(name: str):
     f = SCARCE[name]
-    compiled = rune.jit(f, dims={"n": RANGE})
-    gradient, curvature = rune.grad(compiled), rune.hessian(compiled)
+    program = rune.jit(f, dims={"n": RANGE})
+    gradient, curvature = rune.grad(program), rune.hessian(program)
     gradient(ones(7))
     curvature(ones(7))
 
@@ -338,8 +338,8 @@ def test_one_compiled_derivative_serves_every_size(name: str):
 def test_a_derivative_whose_program_takes_no_array_learns_the_size_from_one_without_bytes():
     program = rune.make_program(rune.grad(rune.jit(rnp.sum, dims={"n": RANGE})))(ones(3))
 
-    transposed = [e for e in program.equations if e.primitive.name == "jit"][-1]
-    assert "bool[3,0]" in [str(a.type) for a in transposed.operands]
+    transpose = [e for e in program.equations if e.primitive.name == "jit"][-1]
+    assert "bool[3,0]" in [str(a.type) for a in transpose.operands]
 
 
 def test_a_result_that_is_not_used_may_be_the_one_that_told_the_size():

@@ -337,28 +337,28 @@ def test_a_default_device_elsewhere_is_obeyed():
 
 def test_results_are_committed_if_an_argument_is():
     f = warm(rune.jit(lambda a, b: a + b), X, X)
-    there = rune.device_put(X, "cpu")
+    x_on_device = rune.device_put(X, "cpu")
 
     assert not f(X, X).committed
-    assert f(X, there).committed
-    assert f(there, X).committed
-    assert is_native(lambda: f(there, X))
+    assert f(X, x_on_device).committed
+    assert f(x_on_device, X).committed
+    assert is_native(lambda: f(x_on_device, X))
 
 
 @pytest.mark.parametrize("device", AWAY)
 def test_a_call_that_fetches_its_argument_from_a_third_device_is_made_as_before(device: str):
-    f, there = rune.jit(lambda x: x * 2.0, device=device), rune.device_put(X, "reference:0")
+    f, x_on_reference = rune.jit(lambda x: x * 2.0, device=device), rune.device_put(X, "reference:0")
 
     for _ in range(4):
-        same(np.asarray(X) * 2, f(there))
+        same(np.asarray(X) * 2, f(x_on_reference))
     assert f._native_calls == ()
 
 
 def test_an_array_on_another_device_runs_there():
     f = warm(rune.jit(lambda a: a + 1.0), X)
-    there = rune.device_put(X, "reference:0")
+    x = rune.device_put(X, "reference:0")
 
-    assert f(there).device.name == "reference:0"
+    assert f(x).device.name == "reference:0"
 
 
 def test_native_calls_are_counted():

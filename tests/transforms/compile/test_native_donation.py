@@ -194,12 +194,12 @@ def test_memory_that_is_read_only_is_not_written_to():
     assert address(f(x)) != host
 
 
-@pytest.mark.parametrize("donated", [0, 1, (0, 1)])
-def test_an_array_that_is_given_twice_is_read_before_it_is_written(donated: int | tuple[int, ...]):
+@pytest.mark.parametrize("donate_argnums", [0, 1, (0, 1)])
+def test_an_array_that_is_given_twice_is_read_before_it_is_written(donate_argnums: int | tuple[int, ...]):
     def sums(a: Any, b: Any) -> Any:
         return rnp.cumsum(a) + 1, rnp.cumsum(b)[::-1]
 
-    f, x = warmed(sums, lambda: (fresh(), fresh()), donate_argnums=donated), fresh()
+    f, x = warmed(sums, lambda: (fresh(), fresh()), donate_argnums=donate_argnums), fresh()
     before, expected = address(x), np.arange(7, dtype=np.float32).cumsum()
 
     outs = f(x, x)
@@ -277,8 +277,8 @@ def test_a_donated_argument_whose_memory_does_not_serve_is_deleted_all_the_same(
     outs = f(x)
 
     assert x.is_deleted()
-    again = fresh()
-    assert is_native(lambda: f(again))
+    second = fresh()
+    assert is_native(lambda: f(second))
     same(leaves_of(function(array(host))), leaves_of(outs))
 
 

@@ -72,10 +72,10 @@ def test_a_dropped_function_takes_its_native_calls_along():
 def test_an_error_half_way_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
     x = array(np.ones(1 << 19, np.float32))
     f = warm(rune.jit(lambda a: (a[:3], a + 1.0)), x)
-    take, asked = host_memory._free.take, itertools.count()
+    take, requests = host_memory._free.take, itertools.count()
 
     def refuse(*args: Any) -> Any:
-        next(asked)
+        next(requests)
         raise OutOfMemory("alloc: cannot allocate")
 
     gc.collect()  # what was warmed up may have left references
@@ -87,7 +87,7 @@ def test_an_error_half_way_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch
 
     gc.collect()
     after = references(x.buffer, x.type, x)
-    assert next(asked) == 2  # by the native call, then by the general one
+    assert next(requests) == 2  # by the native call, then by the general one
     assert after == before
     same(np.full(3, 1.0, np.float32), f(x)[0])
 
@@ -215,16 +215,16 @@ def test_an_interrupt_while_keys_are_compared_is_raised(error: type[BaseExceptio
             return hash("b")
 
         def __eq__(self, other: object) -> bool:
-            next(compared)
+            next(comparisons)
             raise error
 
     f = warm(rune.jit(lambda p: p["x"]["a"] + p["x"]["b"]), {"x": {"a": X, "b": X}})
     inner: dict[Any, Any] = {"a": X, Stopping(): X}
-    compared, before = itertools.count(), references(inner, X)
+    comparisons, before = itertools.count(), references(inner, X)
 
     with pytest.raises(error):
         f({"x": inner})
-    assert next(compared) == 1  # by the native call, which no other one followed
+    assert next(comparisons) == 1  # by the native call, which no other one followed
     assert references(inner, X) == before
 
 

@@ -49,8 +49,8 @@ def where(x: Any) -> tuple[str, bool]:
     return x.device.name, x.committed
 
 
-def parts(function: Any, *args: Any, committed: Any = None) -> Any:
-    devices = committed or (None,) * len(args)
+def parts(function: Any, *args: Any, places: Any = None) -> Any:
+    devices = places or (None,) * len(args)
     return partition(rune.jit(function).program(*args), "cpu:0", devices)
 
 
@@ -166,10 +166,10 @@ def test_one_program_runs_on_every_device_that_is_here():
         return x
 
     result = f(array(HOST))
-    wanted = HOST
+    reference = HOST
     for _ in COMPUTING:
-        wanted = wanted * 2 + 1
-    close(wanted, result, ulps=0, why="small whole and half numbers")
+        reference = reference * 2 + 1
+    close(reference, result, ulps=0, why="small whole and half numbers")
     assert where(result) == (COMPUTING[-1], True)
 
 
@@ -191,16 +191,16 @@ def test_a_value_is_let_go_once_after_its_last_use_and_results_never(seed: int):
     program_with_moves = with_moves(random_program(seed), np.random.default_rng(seed))
     parts = partition(program_with_moves, "cpu:0", (None,) * len(program_with_moves.inputs))
 
-    gone: set[Any] = set()
-    for step, spent in zip(parts.steps, parts.spent, strict=True):
+    dead: set[Any] = set()
+    for step, deaths in zip(parts.steps, parts.spent, strict=True):
         if isinstance(step, Transfer):
             read = {(step.value, step.source)}
         else:
             read = {(v, step.device) for v in step.program.inputs}
-        assert not read & gone
-        assert not gone.intersection(spent)
-        gone.update(spent)
-    assert not gone & {(r.atom, r.device) for r in parts.results}
+        assert not read & dead
+        assert not dead.intersection(deaths)
+        dead.update(deaths)
+    assert not dead & {(r.atom, r.device) for r in parts.results}
 
 
 def with_moves(program: Program, rng: np.random.Generator) -> Program:
@@ -210,9 +210,9 @@ def with_moves(program: Program, rng: np.random.Generator) -> Program:
         device = ("cpu:0", OTHER)[rng.integers(2)]
         operands: list[Atom] = []
         for atom in equation.operands:
-            there = Var(atom.type)
-            body.append(Equation(to_device, (atom,), {"device": device}, (there,)))
-            operands.append(there)
+            copy = Var(atom.type)
+            body.append(Equation(to_device, (atom,), {"device": device}, (copy,)))
+            operands.append(copy)
         body.append(replace(equation, operands=tuple(operands)))
     return program.with_equations(body, program.outputs)
 
@@ -326,8 +326,8 @@ def test_residuals_on_two_devices_meet_in_one_backward_pass():
     (cotangent,) = pullback(rnp.ones_like(outs))
 
     plain = np.exp(np.sin(HOST))
-    wanted = np.sin(plain) + HOST * np.cos(plain) * plain * np.cos(HOST)
-    near(wanted, np.asarray(cotangent), relative=1e-5, why="a difference of larger numbers")
+    reference = np.sin(plain) + HOST * np.cos(plain) * plain * np.cos(HOST)
+    near(reference, np.asarray(cotangent), relative=1e-5, why="a difference of larger numbers")
 
 
 # --- places -----------------------------------------------------------------------------------
@@ -338,8 +338,8 @@ def test_eager_and_compiled_moves_give_the_same_places():
         y = rune.device_put(x, OTHER)
         return x * 2.0, y, y + x, rune.device_put(y, "cpu") * 2.0
 
-    eager, compiled = map(lambda g: [where(v) for v in g(array(HOST))], (f, rune.jit(f)))
-    assert eager == compiled
+    eager, in_program = map(lambda g: [where(v) for v in g(array(HOST))], (f, rune.jit(f)))
+    assert eager == in_program
 
 
 def test_a_committed_argument_stays_where_it_was_put():
@@ -350,8 +350,8 @@ def test_a_committed_argument_stays_where_it_was_put():
 
 
 def test_jit_with_a_device_starts_there():
-    jitted = rune.jit(there_and_back, device=OTHER)
-    result = jitted(rune.device_put(HOST, "cpu"))
+    program = rune.jit(there_and_back, device=OTHER)
+    result = program(rune.device_put(HOST, "cpu"))
 
     close(expected(), result, ulps=4, why=WHY)
     assert where(result) == ("cpu:0", True)

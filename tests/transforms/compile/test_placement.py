@@ -194,11 +194,11 @@ def test_a_free_array_made_elsewhere_is_computed_with_on_the_default_device():
 def test_committed_arrays_on_different_devices_are_an_error_that_names_them(expect: Any):
     x, y = there(), rune.device_put(np.ones((2, 3), np.float32), "cpu")
 
-    with pytest.raises(DeviceError) as caught:
+    with pytest.raises(DeviceError) as error:
         _ = rnp.sum(x) + rnp.sum(y)
 
     expect(
-        str(caught.value).split("\nat ")[0],
+        str(error.value).split("\nat ")[0],
         """
         add: cannot combine arrays on different devices (f32[] on reference:0, f32[] on cpu:0)
         hint: each is committed to its device; move one with rune.device_put, or jit(device=...)
@@ -209,11 +209,11 @@ def test_committed_arrays_on_different_devices_are_an_error_that_names_them(expe
 def test_a_compiled_call_refuses_committed_arguments_on_different_devices(expect: Any):
     x, y = there(), rune.device_put(1.0, "cpu")
 
-    with pytest.raises(DeviceError) as caught:
+    with pytest.raises(DeviceError) as error:
         rune.jit(lambda a, b, c, d: a + b + c + d)(free(), x, y, x)
 
     expect(
-        str(caught.value).split("\n")[0],
+        str(error.value).split("\n")[0],
         """
         jit: cannot combine arrays on different devices (f32[3] on reference:0, f32*[] on cpu:0)
         """,
@@ -323,9 +323,9 @@ def test_a_donated_array_from_elsewhere_survives_and_its_copy_is_not_lent():
 def test_committing_an_array_does_not_lend_its_memory_twice(device: str):
     with rune.configure(device=device):
         x = rune.jit(lambda v: v * 1.0)(rnp.array(HOST))
-    committed = rune.device_put(x, device)
+    y = rune.device_put(x, device)
 
-    same(HOST + HOST, donating()(committed, HOST))
+    same(HOST + HOST, donating()(y, HOST))
 
     same(HOST, x)
 
@@ -366,10 +366,10 @@ def test_the_nan_check_looks_at_every_device():
 
 
 def test_inside_a_device_block_new_arrays_are_there_and_free():
-    with rune.device(OTHER) as chosen:
+    with rune.device(OTHER) as device:
         places = {name: where(make()) for name, make in MADE.items()}
 
-    assert chosen.name == OTHER
+    assert device.name == OTHER
     assert places == dict.fromkeys(MADE, (OTHER, False))
 
 
@@ -486,8 +486,8 @@ def test_what_is_neither_a_device_nor_its_name_is_refused(call: Any):
 @pytest.mark.parametrize("way", ["jit", "vmap", "grad"])
 def test_a_traced_value_stays_one_when_it_is_fetched(way: str):
     def function(x: Any) -> Any:
-        fetched = rune.device_get({"x": x, "n": 3})
-        return fetched["x"] ** fetched["n"]
+        values = rune.device_get({"x": x, "n": 3})
+        return values["x"] ** values["n"]
 
     # As JAX 0.10.2: a test may run a function on NumPy's arrays by fetching what comes.
     answers = {

@@ -40,9 +40,9 @@ def _wave_rule(primals: Any, tangents: Any) -> Any:
 
 def honest(function: Callable[..., Any], jvp: Callable[..., Any]) -> Any:
     """A function of one argument with its true derivative as the rule."""
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvps(jvp)
-    return wrapped
+    operation = rune.custom_jvp(function)
+    operation.defjvps(jvp)
+    return operation
 
 
 # --- what a rule means --------------------------------------------------------------------------
@@ -369,9 +369,9 @@ def wave_like_of(weight: Callable[[], Any]) -> Any:
 
 def ruled(function: Any) -> Any:
     """A function with the identity's rule."""
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvp(lambda p, t: (p[0], t[0]))
-    return wrapped
+    operation = rune.custom_jvp(function)
+    operation.defjvp(lambda p, t: (p[0], t[0]))
+    return operation
 
 
 @pytest.mark.parametrize("name", HIDING)

@@ -45,9 +45,9 @@ wave.defvjp(_forward, _backward)
 
 def with_rules(function: Any, fwd: Any, bwd: Any, **options: Any) -> Any:
     """A custom_vjp function."""
-    wrapped = rune.custom_vjp(function, **options)
-    wrapped.defvjp(fwd, bwd)
-    return wrapped
+    operation = rune.custom_vjp(function, **options)
+    operation.defvjp(fwd, bwd)
+    return operation
 
 
 # --- what the rules mean ------------------------------------------------------------------------
@@ -112,8 +112,8 @@ def test_the_rules_survive_vmap_in_every_order(name: str):
 
 
 def test_what_lanes_share_gets_the_sum_of_their_cotangents():
-    for each in (over_x(wave), rune.jit(over_x(wave))):
-        gradient = rune.grad(total(each), argnums=1)(X, 2.0)
+    for lanes in (over_x(wave), rune.jit(over_x(wave))):
+        gradient = rune.grad(total(lanes), argnums=1)(X, 2.0)
         near(np.sin(np.asarray(X)).sum(), gradient, relative=1e-6, why=F32)
 
 
@@ -262,21 +262,21 @@ def test_bwd_is_asked_if_the_result_depends_on_its_function_though_a_later_rule_
 
 
 def test_symbolic_zeros_say_what_is_perturbed_and_what_is_zero():
-    perturbed: list[Any] = []
+    flags: list[Any] = []
 
     def fwd(x: Any, y: Any) -> Any:
-        perturbed.append((x.perturbed, y.perturbed))
+        flags.append((x.perturbed, y.perturbed))
         return (x.value * 2.0, y.value * 3.0), None
 
     def bwd(_: Any, cts: Any) -> Any:
-        perturbed.append(isinstance(cts[1], rune.SymbolicZero))
+        flags.append(isinstance(cts[1], rune.SymbolicZero))
         return cts[0] * 2.0, None
 
     function = rune.custom_vjp(lambda x, y: (x * 2.0, y * 3.0))
     function.defvjp(fwd, bwd, symbolic_zeros=True)
 
     assert float(rune.grad(lambda x: function(x, 1.0)[0])(1.0)) == 2.0
-    assert perturbed == [(True, False), True]
+    assert flags == [(True, False), True]
 
 
 def test_arguments_that_are_not_differentiated_come_first_in_bwd():
@@ -286,8 +286,8 @@ def test_arguments_that_are_not_differentiated_come_first_in_bwd():
     function = with_rules(lambda f, x: f(x), lambda f, x: (f(x), x), bwd, nondiff_argnums=(0,))
     by_name = with_rules(lambda f, x: f(x), lambda f, x: (f(x), x), bwd, nondiff_argnames="f")
 
-    for each in (function, by_name):
-        near(7 * np.sin(1.0), rune.grad(each, argnums=1)(rnp.sin, 1.0), relative=1e-6, why=F32)
+    for variant in (function, by_name):
+        near(7 * np.sin(1.0), rune.grad(variant, argnums=1)(rnp.sin, 1.0), relative=1e-6, why=F32)
 
 
 def test_bwd_may_close_over_arrays_in_compiled_code():
@@ -328,7 +328,7 @@ def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
 
 def test_closure_convert_makes_it_an_argument():
     def solved(y: Any) -> Any:
-        converted, hidden = rune.closure_convert(lambda x: x * y, 1.0)
+        closed_form, captures = rune.closure_convert(lambda x: x * y, 1.0)
 
         @functools.partial(rune.custom_vjp, nondiff_argnums=(0,))
         def apply(f: Any, x: Any, *values: Any) -> Any:
@@ -338,7 +338,7 @@ def test_closure_convert_makes_it_an_argument():
             lambda f, x, *values: (f(x, *values), (x, values)),
             lambda f, residuals, ct: (ct * residuals[1][0], *(ct * residuals[0] for _ in residuals[1])),
         )
-        return apply(converted, 2.0, *hidden)
+        return apply(closed_form, 2.0, *captures)
 
     assert float(rune.grad(solved)(3.0)) == 2.0
 

@@ -125,8 +125,8 @@ def test_hvp_of_several_arguments_is_a_tuple_and_agrees_with_differences():
 
     product = rune.hvp(function, as_args(point), as_args(direction))
 
-    ahead, behind = gradient(*as_args(shifted(STEP))), gradient(*as_args(shifted(-STEP)))
-    expected = rune.tree.map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * STEP), ahead, behind)
+    upper, lower = gradient(*as_args(shifted(STEP))), gradient(*as_args(shifted(-STEP)))
+    expected = rune.tree.map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * STEP), upper, lower)
     near(expected, product, relative=1e-6, why=WHY)
 
 

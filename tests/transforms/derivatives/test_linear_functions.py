@@ -42,9 +42,9 @@ def test_its_leaves_are_its_residuals(make: Any):
 
 @EITHER
 def test_it_leaves_jit(make: Any):
-    jitted = rune.jit(make)
+    program = rune.jit(make)
     for _ in range(4):  # the last of them natively
-        close(np.cos(X), applied(jitted(X), rnp.ones(5)), ulps=2, why="one cosine")
+        close(np.cos(X), applied(program(X), rnp.ones(5)), ulps=2, why="one cosine")
 
 
 @EITHER

@@ -66,9 +66,9 @@ def test_trees_go_in_and_come_out():
 
 
 def test_an_argument_that_is_not_used_gets_zero():
-    _, unused = rune.linear_transpose(lambda x, y: 2.0 * x, X, X)(X)
+    _, cotangent = rune.linear_transpose(lambda x, y: 2.0 * x, X, X)(X)
 
-    same(np.zeros(3, np.float32), unused)
+    same(np.zeros(3, np.float32), cotangent)
 
 
 def test_over_the_complex_numbers_nothing_is_conjugated():
@@ -112,9 +112,9 @@ def test_hidden_arguments_are_the_traced_values_that_can_be_differentiated():
     counts: list[int] = []
 
     def function(y: Any, n: Any) -> Any:
-        converted, hidden = rune.closure_convert(lambda x: (x * y * n * W).sum(), 1.0)
-        counts.append(len(hidden))
-        return converted(2.0, *hidden)
+        function_of_captures, captures = rune.closure_convert(lambda x: (x * y * n * W).sum(), 1.0)
+        counts.append(len(captures))
+        return function_of_captures(2.0, *captures)
 
     near(rune.grad(lambda y, n: (2.0 * y * n * W).sum())(3.0, 2), rune.grad(function)(3.0, 2), relative=1e-6, why="f32")
     rune.jit(function)(3.0, 2)
@@ -122,9 +122,9 @@ def test_hidden_arguments_are_the_traced_values_that_can_be_differentiated():
 
 
 def test_a_closed_function_has_no_hidden_arguments():
-    converted, hidden = rune.closure_convert(lambda x: x * 3.0, 1.0)
+    function_of_captures, captures = rune.closure_convert(lambda x: x * 3.0, 1.0)
 
-    assert (hidden, float(converted(2.0))) == ([], 6.0)
+    assert (captures, float(function_of_captures(2.0))) == ([], 6.0)
 
 
 CONSTANTS = {
@@ -141,19 +141,19 @@ CONSTANTS = {
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_a_constant_result_keeps_its_type(name: str, wrap: Any):
     constant = CONSTANTS[name]()
-    converted, _ = rune.closure_convert(lambda x: (constant, x), 1.0)
+    function_of_captures, _ = rune.closure_convert(lambda x: (constant, x), 1.0)
 
-    result, _ = wrap(converted)(1.0)
+    result, _ = wrap(function_of_captures)(1.0)
 
     assert type_of(result) == type_of(constant)
     assert rnp.all(result == constant)
 
 
 def test_a_converted_function_takes_arguments_like_the_examples():
-    converted, _ = rune.closure_convert(lambda p: p["a"], {"a": 1.0})
+    function_of_captures, _ = rune.closure_convert(lambda p: p["a"], {"a": 1.0})
 
     with pytest.raises(TransformError, match="cannot match arguments to the examples"):
-        converted(1.0)
+        function_of_captures(1.0)
 
 
 # --- eval_shape ---------------------------------------------------------------------------------

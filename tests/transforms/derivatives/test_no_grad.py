@@ -28,10 +28,10 @@ def test_it_holds_at_every_level_of_nested_derivatives():
 
 
 def test_values_are_the_same_and_jit_needs_no_second_trace():
-    jitted = rune.jit(scaled)
+    program = rune.jit(scaled)
 
     with rune.counting() as counts:
-        inside, outside = _inside(jitted, 3.0), jitted(3.0)
+        inside, outside = _inside(program, 3.0), program(3.0)
 
     assert float(inside) == float(outside) == 27
     assert counts.traces <= 2  # one of scaled, one of the function inside it

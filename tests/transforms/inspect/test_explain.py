@@ -32,8 +32,8 @@ def explanation():
 def test_the_whole_text_of_a_small_function(request: pytest.FixtureRequest):
     text = str(rune.explain(lambda x: rnp.sum(rnp.exp(x)), device="reference")(rnp.ones(8)))
 
-    untimed = re.sub(r"\d+\.\d ms", "# ms", text)
-    expect_file(request.config, Path(__file__).parent / "explain.txt", untimed)
+    text_without_times = re.sub(r"\d+\.\d ms", "# ms", text)
+    expect_file(request.config, Path(__file__).parent / "explain.txt", text_without_times)
 
 
 def test_the_text_has_every_stage_in_order(explanation):

@@ -32,11 +32,11 @@ class Race:
     broken: Mapping[Schedule, str] = field(default_factory=dict)
     compile_s: float = 0.5
     time: float = 0.0
-    compiled: list[Schedule] = field(default_factory=list)
+    builds: list[Schedule] = field(default_factory=list)
 
     def prepare(self, schedule: Schedule) -> Run:
         self.time += self.compile_s
-        self.compiled.append(schedule)
+        self.builds.append(schedule)
         if schedule in self.broken:
             raise Dropped(self.broken[schedule])
 
@@ -117,7 +117,7 @@ def test_everything_is_tried_once_where_time_is_no_matter():
     race = Race({})
     outcome = race.search(SPACE + SHARED)
 
-    assert sorted(map(str, race.compiled)) == sorted({str(s) for s in SPACE + SHARED})
+    assert sorted(map(str, race.builds)) == sorted({str(s) for s in SPACE + SHARED})
     assert (outcome.tried, outcome.candidates) == (38, 38)
 
 
@@ -125,7 +125,7 @@ def test_neighbours_of_what_is_fast_come_before_the_others():
     fast = Schedule(vectors=Vectors(4, 8))
     race = Race({fast: 0.5})
     race.search(SPACE + SHARED, budget=math.inf)
-    place = {s: n for n, s in enumerate(race.compiled)}
+    place = {s: n for n, s in enumerate(race.builds)}
 
     assert (
         place[Schedule(vectors=Vectors(4, 8), share=Share(16))]
@@ -152,7 +152,7 @@ def test_the_winner_of_an_earlier_search_is_tried_first():
     race = Race({})
     search(PLAIN, SPACE, race.prepare, Budget(math.inf, lambda: race.time), 0, lambda *_: None, [FAST])
 
-    assert race.compiled[:2] == [PLAIN, FAST]
+    assert race.builds[:2] == [PLAIN, FAST]
 
 
 # --- when it ends ---------------------------------------------------------------------------------
@@ -178,4 +178,4 @@ def test_the_same_search_tries_the_same_schedules():
     first.search(SHARED, seed=7)
     second.search(SHARED, seed=7)
 
-    assert first.compiled == second.compiled
+    assert first.builds == second.builds

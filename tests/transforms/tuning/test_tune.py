@@ -99,8 +99,8 @@ def test_what_was_searched_is_not_searched_again(monkeypatch: pytest.MonkeyPatch
     rune.tune(sums)(X)
 
     with rune.counting() as counts:
-        tuned = rune.tune(sums, search="full")(X)
-    assert (counts.searches, tuned["sum_0"].note) == (0, "known from an earlier search")
+        outcome = rune.tune(sums, search="full")(X)
+    assert (counts.searches, outcome["sum_0"].note) == (0, "known from an earlier search")
 
 
 def test_it_is_searched_again_on_request(monkeypatch: pytest.MonkeyPatch):
@@ -157,9 +157,9 @@ def test_a_real_search_keeps_every_value(device: str):
 
 def test_a_kernel_of_open_sizes_is_timed_at_those_of_the_call():
     f = rune.jit(sums, dims={"n": (1, 4096)}, in_dims=("n,_,_",))
-    tuned = rune.tune(f, search=0.2)(X)
+    outcome = rune.tune(f, search=0.2)(X)
 
-    assert tuned.kernels[0].default_seconds > 0
+    assert outcome.kernels[0].default_seconds > 0
     np.testing.assert_allclose(f(X[:3]), np.square(X[:3].astype(float)).sum(2), rtol=1e-5)
 
 
@@ -178,13 +178,13 @@ def test_candidates_agree_with_the_default_on_an_executor(device: str):
 def test_a_device_with_a_clock_is_timed_by_it_and_not_by_the_host(device: str):
     (kernel,) = rune.explain(sums, device=device)(X).lowered.kernels.kernels.values()
     where = device_named(device)
-    timed = Timed.of(plan_of(kernel, build(kernel, parse("plain"), where.target), device), where.backend)
+    stopwatch = Timed.of(plan_of(kernel, build(kernel, parse("plain"), where.target), device), where.backend)
     values = [where.backend.copy_in(v) for v in arguments(kernel, types_at(kernel.inputs, {}), 0)]
 
-    before = timed.clock()
-    assert timed.clock() == before
-    timed.executable(values)
-    assert timed.clock() > before
+    before = stopwatch.clock()
+    assert stopwatch.clock() == before
+    stopwatch.executable(values)
+    assert stopwatch.clock() > before
 
 
 # --- what is dropped ------------------------------------------------------------------------------
@@ -240,14 +240,14 @@ def test_a_search_without_memory_leaves_the_default_and_says_so(monkeypatch: pyt
 
 
 def test_a_search_out_of_time_leaves_the_default_and_says_so():
-    tuned = rune.tune(sums, search=1e-9)(X)
+    outcome = rune.tune(sums, search=1e-9)(X)
 
-    assert (tuned["sum_0"].winner, tuned["sum_0"].note) == ("plain", "out of time")
+    assert (outcome["sum_0"].winner, outcome["sum_0"].note) == ("plain", "out of time")
     assert schedule_of(rune.jit(sums), X) == "sum_0: plain  # default, a search found none faster (out of time)"
 
 
 @pytest.mark.parametrize(
-    ("dtype", "wanted", "actual", "same"),
+    ("dtype", "reference", "actual", "same"),
     [
         ("float32", [1.0, np.nan, np.inf], [1.00001, np.nan, np.inf], True),
         ("float32", [1.0, 2.0], [1.0, 2.1], False),
@@ -258,8 +258,8 @@ def test_a_search_out_of_time_leaves_the_default_and_says_so():
         ("bool", [True], [False], False),
     ],
 )
-def test_results_agree_but_for_the_order_of_sums(dtype: str, wanted: list, actual: list, same: bool):
-    assert agrees(np.array(wanted, dtype), np.array(actual, dtype)) is same
+def test_results_agree_but_for_the_order_of_sums(dtype: str, reference: list, actual: list, same: bool):
+    assert agrees(np.array(reference, dtype), np.array(actual, dtype)) is same
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -302,11 +302,11 @@ def test_the_report_reads_well(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_progress_goes_to_who_asks_for_it():
-    heard: list[Progress] = []
-    rune.tune(sums, search=0.2, progress=heard.append)(X)
+    reports: list[Progress] = []
+    rune.tune(sums, search=0.2, progress=reports.append)(X)
 
-    assert heard
-    assert all(p.kernel == "sum_0" and p.tried <= p.candidates for p in heard)
+    assert reports
+    assert all(p.kernel == "sum_0" and p.tried <= p.candidates for p in reports)
 
 
 def test_progress_is_a_line_of_a_terminal_which_is_cleared(monkeypatch: pytest.MonkeyPatch, capsys: Any):
