@@ -100,8 +100,8 @@ def _nothing_written_beside():
 @pytest.hookimpl(trylast=True)  # of those that -k, -m and others leave
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one case stand together; of a shared run, those that take long come first."""
-    ordered = by_case(pairs_of_values(each_in_turn(possible(items), sharing_kernels())))
-    items[:] = longest_first(ordered) if IS_WORKER else ordered
+    selection = by_case(pairs_of_values(each_in_turn(possible(items), sharing_kernels())))
+    items[:] = longest_first(selection) if IS_WORKER else selection
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:

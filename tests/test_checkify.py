@@ -281,9 +281,9 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_checked_is_refused(what: str):
-    error, call = REFUSALS[what]
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_be_checked_is_refused(case: str):
+    error, call = REFUSALS[case]
 
     with pytest.raises(error):
         call()

@@ -350,10 +350,10 @@ def test_keys_are_watched_for_the_process():
     ],
 )
 def test_names_and_values_are_checked_at_the_call(changes: dict[str, Any], message: str):
-    with pytest.raises((rune.errors.ArgumentError, rune.errors.DeviceError)) as raised:
+    with pytest.raises((rune.errors.ArgumentError, rune.errors.DeviceError)) as error:
         rune.configure(**changes)
 
-    assert str(raised.value).startswith(message)
+    assert str(error.value).startswith(message)
 
 
 def test_a_misspelt_setting_is_shown_the_right_one():
@@ -420,7 +420,7 @@ def test_junk_in_the_environment_is_named():
 
 def _run(code: str, **variables: str) -> str:
     """What a process prints; errors too."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **variables},
         text=True,
@@ -428,4 +428,4 @@ def _run(code: str, **variables: str) -> str:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    return done.stdout
+    return process.stdout

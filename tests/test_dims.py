@@ -200,11 +200,11 @@ def test_whole_powers_and_divmod_are_those_of_numbers():
 
 
 def test_an_undecided_comparison_names_both_sides_and_bounds():
-    with pytest.raises(dims.UndecidedComparison) as caught:
+    with pytest.raises(dims.UndecidedComparison) as error:
         _ = N < M + 1
 
-    assert "cannot decide n < m + 1 (m in 1..4096, n in 1..4096)" in str(caught.value)
-    assert "hint" in str(caught.value)
+    assert "cannot decide n < m + 1 (m in 1..4096, n in 1..4096)" in str(error.value)
+    assert "hint" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_an_undecided_comparison_names_both_sides_and_bounds():
     ],
 )
 def test_an_undecided_comparison_says_what_would_decide_it(question: Any, hint: str):
-    with pytest.raises(dims.UndecidedComparison) as caught:
+    with pytest.raises(dims.UndecidedComparison) as error:
         question()
 
-    assert (caught.value.hint or "").endswith(hint)
+    assert (error.value.hint or "").endswith(hint)
 
 
 def test_decided_comparisons_are_plain_booleans():
@@ -429,10 +429,10 @@ def test_values_lie_within_bounds(tree: object, samples: list):
 
 @settings(max_examples=200, deadline=None)
 @given(trees(), st.fixed_dictionaries({"a": st.integers(0, 5), "c": st.integers(1, 3)}))
-def test_substitution_commutes_with_evaluation(tree: object, chosen: dict[str, int]):
-    x = dims.substitute(symbolic(tree), chosen)
+def test_substitution_commutes_with_evaluation(tree: object, substitution: dict[str, int]):
+    x = dims.substitute(symbolic(tree), substitution)
 
-    for values in [v for v in ALL if chosen.items() <= v.items()][:20]:
+    for values in [v for v in ALL if substitution.items() <= v.items()][:20]:
         assert plain(tree, values) == dims.evaluate(x, values)
 
 

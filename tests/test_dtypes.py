@@ -56,20 +56,20 @@ def test_explicit_64_bits_are_truncated_where_that_is_set(wide: str):
 
 
 def test_truncation_is_a_warning_at_the_line_that_asks():
-    with rune.configure(wide_dtypes="truncated"), pytest.warns(UserWarning, match="dtype float64 is not av") as heard:
+    with rune.configure(wide_dtypes="truncated"), pytest.warns(UserWarning, match="dtype float64 is not av") as records:
         rnp.zeros(2, "float64")
 
-    assert heard[0].filename == __file__
+    assert records[0].filename == __file__
 
 
 @pytest.mark.parametrize("wide", NARROW)
 def test_truncation_is_told_once_by_each_function_that_makes_an_array(wide: str):
     with rune.configure(wide_dtypes="truncated"):
         for name, make in MAKERS.items():
-            with warnings.catch_warnings(record=True) as heard:
+            with warnings.catch_warnings(record=True) as records:
                 warnings.simplefilter("always")
                 make(wide)
-            assert len(heard) == (name != "frombuffer"), name  # whose bytes arrive from NumPy
+            assert len(records) == (name != "frombuffer"), name  # whose bytes arrive from NumPy
 
 
 def test_the_defaults_and_what_arrives_from_numpy_are_truncated_without_a_word():

@@ -30,11 +30,11 @@ can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has n
 
 def run(script: str) -> list[str]:
     """What a script prints."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 BEGIN = f"""
@@ -399,16 +399,16 @@ def test_an_interrupt_at_any_step_of_taking_locks_for_a_fork_leaves_none_taken()
 @pytest.mark.parametrize("step", [1, 7, 101])
 def test_an_interrupt_while_a_child_frees_locks_leaves_none_of_other_threads_taken(step: int):
     lock, parent, leave = locks.lock(), os.getpid(), threading.Event()
-    arrived = threading.Event()
+    arrival = threading.Event()
 
     def hold() -> None:
         with lock:
-            arrived.set()
+            arrival.set()
             leave.wait()
 
     thread = threading.Thread(target=hold)
     thread.start()
-    arrived.wait()
+    arrival.wait()
     came, is_taken = fork_interrupted([locks._renew.__code__], step, lambda: os.getpid() != parent and lock.locked())
     leave.set()
     thread.join()

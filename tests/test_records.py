@@ -122,12 +122,12 @@ def test_instances_are_shown_compared_and_hashed_alike(pairs: list[tuple[type, t
 WRONG = [((), {}), ((1, 2, 3, 4, 5, 6), {}), ((1,), {"w": 1}), ((1,), {"x": 1}), ((1, 2), {"y": 1})]
 
 
-@pytest.mark.parametrize(("args", "named"), WRONG, ids=str)
+@pytest.mark.parametrize(("args", "keywords"), WRONG, ids=str)
 def test_wrong_arguments_are_refused_in_the_same_words(
-    pairs: list[tuple[type, type]], args: tuple[int, ...], named: dict[str, int]
+    pairs: list[tuple[type, type]], args: tuple[int, ...], keywords: dict[str, int]
 ) -> None:
     for late, standard in pairs:
-        answers = [said(lambda cls=cls: type(cls(*args, **named)).__name__) for cls in (late, standard)]
+        answers = [said(lambda cls=cls: type(cls(*args, **keywords)).__name__) for cls in (late, standard)]
         assert answers[0] == answers[1]
 
 
@@ -145,8 +145,10 @@ def test_assignments_are_refused_or_made_alike(pairs: list[tuple[type, type]]) -
 
 def test_fields_replaced_and_matched_are_those_of_the_standard_library(pairs: list[tuple[type, type]]) -> None:
     for late, standard in pairs:
-        shown = [[(f.name, f.type, f.init, f.compare) for f in dataclasses.fields(cls)] for cls in (late, standard)]
-        assert shown[0] == shown[1]
+        field_rows = [
+            [(f.name, f.type, f.init, f.compare) for f in dataclasses.fields(cls)] for cls in (late, standard)
+        ]
+        assert field_rows[0] == field_rows[1]
         assert late.__match_args__ == standard.__match_args__
         first = dataclasses.fields(late)[0].name
         assert getattr(replace(late(1.0), **{first: 5}), first) == 5
@@ -230,5 +232,5 @@ def test_importing_rune_writes_few_methods() -> None:
         "import rune, gc\nfrom rune.records import _Late\n"
         "late = [c for c in gc.get_objects() if type(c) is _Late]\nprint(len(late))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert int(done.stdout) > 200
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(process.stdout) > 200

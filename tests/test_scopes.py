@@ -54,10 +54,10 @@ def test_errors_and_texts_name_the_scope():
 
 
 def test_a_profile_names_the_scopes_of_its_steps():
-    jitted = rune.jit(lambda x: network(x))
+    program = rune.jit(lambda x: network(x))
 
     with rune.debug.profile() as profile:
-        jitted(rnp.ones((7, 7)))
+        program(rnp.ones((7, 7)))
 
     assert "(net" in str(profile)
 

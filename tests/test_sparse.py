@@ -208,9 +208,9 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_is_refused(what: str):
-    error, call = REFUSALS[what]
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_be_is_refused(case: str):
+    error, call = REFUSALS[case]
 
     with pytest.raises(error):
         call()
@@ -296,14 +296,14 @@ def test_duplicates_of_a_batch_are_joined_in_each_of_it(nse: int | None, remove_
     places = np.array([[[1], [1], [0]], [[2], [0], [2]]])
     m = sparse.BCOO((rnp.asarray(data), rnp.asarray(places)), shape=(2, 3))
 
-    joined = m.sum_duplicates(nse, remove_zeros)
+    result = m.sum_duplicates(nse, remove_zeros)
 
     # What jax 0.10.2 answers; places without an element lie at the end.
-    assert joined.nse == (2 if nse is None else nse)
-    np.testing.assert_array_equal(joined.data[:, :2], [[3, 3], [5, 4]])
-    np.testing.assert_array_equal(joined.indices[:, :2, 0], [[0, 1], [0, 2]])
-    np.testing.assert_array_equal(joined.indices[:, 2:], 3)
-    np.testing.assert_array_equal(joined.todense(), [[3, 3, 0], [5, 0, 4]])
+    assert result.nse == (2 if nse is None else nse)
+    np.testing.assert_array_equal(result.data[:, :2], [[3, 3], [5, 4]])
+    np.testing.assert_array_equal(result.indices[:, :2, 0], [[0, 1], [0, 2]])
+    np.testing.assert_array_equal(result.indices[:, 2:], 3)
+    np.testing.assert_array_equal(result.todense(), [[3, 3, 0], [5, 0, 4]])
 
 
 def test_elements_outside_do_not_move_others_to_another_row():

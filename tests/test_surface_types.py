@@ -21,9 +21,9 @@ def test_pyright_infers_the_types_that_this_file_asserts():
     pytest.importorskip("pyright")
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, __file__]
 
-    checked = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    process = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
 
-    assert checked.returncode == 0, checked.stdout
+    assert process.returncode == 0, process.stdout
 
 
 def test_elementwise_functions_give_arrays():
@@ -247,10 +247,10 @@ def test_functions_of_optim_and_scipy_give_arrays():
 
 
 def test_a_checkpointed_function_keeps_its_signature():
-    again = rune.checkpoint(squares)
+    checkpoint = rune.checkpoint(squares)
 
-    assert_type(again(rnp.ones(3), scale=2.0), Array)
-    assert float(again(rnp.ones(3), scale=2.0)) == 6.0
+    assert_type(checkpoint(rnp.ones(3), scale=2.0), Array)
+    assert float(checkpoint(rnp.ones(3), scale=2.0)) == 6.0
 
 
 def test_a_choice_gives_an_array_and_positions_are_a_tuple():

@@ -83,10 +83,10 @@ def test_a_dict_with_unsortable_keys_is_a_value_error():
 
 
 def test_ordered_dicts_flatten_by_insertion():
-    ordered = OrderedDict(b=1, a=2)
+    tree_of_dict = OrderedDict(b=1, a=2)
 
-    assert tree.leaves(ordered) == [1, 2]
-    assert list(tree.map(str, ordered)) == ["b", "a"]
+    assert tree.leaves(tree_of_dict) == [1, 2]
+    assert list(tree.map(str, tree_of_dict)) == ["b", "a"]
 
 
 def test_default_dicts_flatten_by_sorted_key_and_keep_their_factory():
@@ -98,10 +98,10 @@ def test_default_dicts_flatten_by_sorted_key_and_keep_their_factory():
 
 
 def test_namedtuples_keep_their_type():
-    doubled = tree.map(lambda x: 2 * x, Point(1, (2, 3)))
+    double = tree.map(lambda x: 2 * x, Point(1, (2, 3)))
 
-    assert doubled == Point(2, (4, 6))
-    assert type(doubled) is Point
+    assert double == Point(2, (4, 6))
+    assert type(double) is Point
     assert str(tree.structure(Point(1, 2))) == "PyTreeDef(CustomNode(namedtuple[Point], [*, *]))"
 
 
@@ -294,12 +294,12 @@ def test_a_class_can_be_registered_after_it_was_met_as_a_leaf():
 
 
 def test_a_partial_is_a_node_that_can_be_called():
-    scaled = tree.Partial(lambda x, y, *, z: (x, y, z), 1, z=3)
+    partial = tree.Partial(lambda x, y, *, z: (x, y, z), 1, z=3)
 
-    assert tree.leaves(scaled) == [1, 3]
-    assert scaled(2) == (1, 2, 3)
-    assert tree.map(lambda x: 10 * x, scaled)(2) == (10, 2, 30)
-    assert tree.leaves(tree.Partial(scaled, 2)) == [1, 2, 3]
+    assert tree.leaves(partial) == [1, 3]
+    assert partial(2) == (1, 2, 3)
+    assert tree.map(lambda x: 10 * x, partial)(2) == (10, 2, 30)
+    assert tree.leaves(tree.Partial(partial, 2)) == [1, 2, 3]
 
 
 # --- key paths --------------------------------------------------------------------------------
@@ -329,9 +329,9 @@ def test_ordered_dicts_and_default_dicts_have_their_own_keys():
 
 
 def test_map_with_path_passes_the_path_first():
-    named = tree.map_with_path(lambda p, x, y: (tree.keystr(p), x + y), [1, (2,)], [10, (20,)])
+    paths_and_sums = tree.map_with_path(lambda p, x, y: (tree.keystr(p), x + y), [1, (2,)], [10, (20,)])
 
-    assert named == [("[0]", 11), (("[1][0]", 22),)]
+    assert paths_and_sums == [("[0]", 11), (("[1][0]", 22),)]
 
 
 # --- functions --------------------------------------------------------------------------------
@@ -394,10 +394,10 @@ def test_none_in_a_prefix_matches_none_only_unless_is_leaf_says_otherwise():
     ],
 )
 def test_a_mismatch_names_both_key_paths_and_the_difference(prefix: Any, full: Any, message: str):
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises(ArgumentError) as error:
         tree.broadcast_prefix(prefix, full)
 
-    assert message in str(caught.value)
+    assert message in str(error.value)
 
 
 def test_ordered_dicts_in_another_order_do_not_match():

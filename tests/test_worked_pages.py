@@ -97,9 +97,9 @@ def _paragraphs(code: str) -> list[str]:
 
 def test_decoding_prints_what_its_page_shows():
     command = [sys.executable, str(ROOT / "examples" / "decode.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
-    assert words(done.stdout) == words(shown_output("decode"))
+    assert words(process.stdout) == words(shown_output("decode"))
 
 
 # --- notebooks ------------------------------------------------------------------------------------

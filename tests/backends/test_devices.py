@@ -200,9 +200,9 @@ def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(devic
 
     (fresh,) = executable([x])
     assert fresh.memory is not x.memory
-    (lent,) = executable([x], donated=(0,))
-    assert lent.memory is x.memory
-    same(np.full(4, 2, np.float32), device.copy_out(lent, lent.type))
+    (in_place,) = executable([x], donated=(0,))
+    assert in_place.memory is x.memory
+    same(np.full(4, 2, np.float32), device.copy_out(in_place, in_place.type))
 
 
 def test_a_routine_that_the_executor_lacks_is_refused(device: Any):
@@ -250,9 +250,9 @@ def test_a_host_array_may_change_once_it_is_copied(device: Any):
 
 def test_out_of_memory_says_asked_and_used(device: Any):
     limit = r"(one buffer has at most \d+ B, )?"
-    wanted = rf"cannot allocate 4398046511104 B on {device.target.name} \({limit}used"
+    pattern = rf"cannot allocate 4398046511104 B on {device.target.name} \({limit}used"
 
-    with pytest.raises(OutOfMemory, match=wanted):
+    with pytest.raises(OutOfMemory, match=pattern):
         device.alloc(ArrayType((1 << 40,), dtypes.f32))
 
 
@@ -299,7 +299,7 @@ def doubled_to_100(x: Any) -> Any:
 
 def test_eight_threads_mix_nothing_up(device: Any):
     plans = [chain(), lower(program_of(doubled_to_100, f32(4)), device.target)]
-    four_times, doubled = map(device.record, plans)
+    four_times, while_loop = map(device.record, plans)
     wrong: list[Any] = []
 
     def result(executable: Any, x: np.ndarray) -> np.ndarray:
@@ -311,7 +311,7 @@ def test_eight_threads_mix_nothing_up(device: Any):
             x = np.full(4, 100 * seed + k + 1, np.float32)
             if (result(four_times, x) != 4 * x).any():
                 wrong.append((seed, k))
-            if (result(doubled, x / 800) != x / 800 * 2 ** np.ceil(np.log2(2e4 / x))).any():
+            if (result(while_loop, x / 800) != x / 800 * 2 ** np.ceil(np.log2(2e4 / x))).any():
                 wrong.append((seed, k, "while"))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
@@ -339,9 +339,9 @@ def test_the_driver_is_imported_without_a_warning_and_where_there_is_no_display(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
 
     command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

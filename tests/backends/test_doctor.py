@@ -16,8 +16,8 @@ from rune.backends.doctor import NEEDS
 def test_every_executor_is_named_with_its_devices_or_why_there_is_none():
     report = rune.doctor()
 
-    shown = {d.name for e in report.executors for d in e.devices}
-    assert shown == {d.name for d in rune.devices()}
+    names = {d.name for e in report.executors for d in e.devices}
+    assert names == {d.name for d in rune.devices()}
     assert {e.name: e.why for e in report.executors if not e.devices} == rune.missing()
 
 
@@ -165,9 +165,9 @@ def test_what_a_driver_lacks_stands_below_the_device(monkeypatch: Any):
 
 
 def test_every_executor_of_rune_that_needs_something_has_a_command():
-    driven = set(backends._NAMES) - {"reference", "null"}
+    with_drivers = set(backends._NAMES) - {"reference", "null"}
 
-    assert driven <= set(NEEDS)
+    assert with_drivers <= set(NEEDS)
     assert all("pip install" in needs.install for needs in NEEDS.values())
 
 

@@ -50,9 +50,9 @@ def plan(*steps: Step, arena_bytes: Size = 8 * n, **changes) -> Plan:
 
 
 def refused(broken: Plan) -> str:
-    with pytest.raises(CheckError, match="plan f: cannot") as caught:
+    with pytest.raises(CheckError, match="plan f: cannot") as error:
         null.check_plan(broken)
-    return str(caught.value).splitlines()[0]
+    return str(error.value).splitlines()[0]
 
 
 def test_a_correct_plan_is_accepted():

@@ -157,9 +157,9 @@ def test_a_missing_library_of_mpi_is_told_with_what_installs_it(monkeypatch: pyt
 
     monkeypatch.setattr(mpi, "import_module", missing)
 
-    with pytest.raises(DistributedError, match=r"distributed: cannot load MPI \(cannot load MPI library\)") as caught:
+    with pytest.raises(DistributedError, match=r"distributed: cannot load MPI \(cannot load MPI library\)") as error:
         mpi._mpi()
-    assert caught.value.hint == "pip install 'rune-ml[distributed]'"
+    assert error.value.hint == "pip install 'rune-ml[distributed]'"
 
 
 def test_a_process_that_raises_the_alarm_ends_the_wait_of_the_others():

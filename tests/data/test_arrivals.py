@@ -60,10 +60,10 @@ def test_numbers_arrive_as_numpy_has_them_with_32_bits(name: str, device: str):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_what_the_device_makes_of_them_is_right(device: str):
-    doubled = rune.jit(lambda x: x + x)
+    double = rune.jit(lambda x: x + x)
     x = np.arange(5, dtype=">i8")
 
-    same(np.arange(5, dtype=np.int32) * 2, doubled(arrived(x, device)).numpy())
+    same(np.arange(5, dtype=np.int32) * 2, double(arrived(x, device)).numpy())
 
 
 @pytest.mark.parametrize("device", DEVICES)

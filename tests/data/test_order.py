@@ -83,11 +83,11 @@ def test_a_key_and_the_number_that_makes_it_give_one_order():
 def test_a_stream_is_shuffled_through_a_buffer_by_the_key():
     stream = data.iterable(range(100))
 
-    once, again, other = (list(stream.shuffle(k, buffer=10)) for k in (0, 0, 1))
+    first, second, other = (list(stream.shuffle(k, buffer=10)) for k in (0, 0, 1))
 
-    assert once == again != other
-    assert sorted(once) == list(range(100))
-    assert all(place >= n - 9 for place, n in enumerate(once))  # nothing comes before it is in the buffer
+    assert first == second != other
+    assert sorted(first) == list(range(100))
+    assert all(place >= n - 9 for place, n in enumerate(first))  # nothing comes before it is in the buffer
 
 
 # --- parts, passes, batches -----------------------------------------------------------------------
@@ -237,10 +237,10 @@ def test_what_means_nothing_is_refused_in_words(call: Any, message: str):
 def test_elements_that_do_not_stack_are_named_with_the_line_of_the_batch():
     ragged = data.sequence([np.zeros(2), np.zeros(3)]).batch(2)
 
-    with pytest.raises(ShapeError, match=r"element 1 with element 0 \(shapes \[3\] and \[2\]\)") as caught:
+    with pytest.raises(ShapeError, match=r"element 1 with element 0 \(shapes \[3\] and \[2\]\)") as error:
         list(ragged)
 
-    assert "ragged = data.sequence" in str(caught.value)
+    assert "ragged = data.sequence" in str(error.value)
 
 
 def test_elements_of_other_trees_do_not_stack():

@@ -87,10 +87,10 @@ def test_the_work_is_done_elsewhere_by_all_of_them():
 
 
 def test_an_error_is_raised_here_with_the_line_of_the_worker():
-    with pytest.raises(ValueError, match="five is refused") as caught:
+    with pytest.raises(ValueError, match="five is refused") as error:
         list(data.sequence(range(9)).map(functions.refuse_five, workers=FORK))
 
-    notes = "\n".join(caught.value.__notes__)
+    notes = "\n".join(error.value.__notes__)
     assert 'raise ValueError("five is refused")' in notes
     assert "at element 5 of" in notes
 
@@ -111,10 +111,10 @@ def test_a_worker_that_leaves_is_an_error_and_no_wait():
 
 
 def test_a_function_that_pickle_cannot_send_is_refused():
-    with pytest.raises(DataError, match="cannot send the function to a process") as caught:
+    with pytest.raises(DataError, match="cannot send the function to a process") as error:
         list(data.sequence(range(9)).map(lambda x: x, workers=data.Processes(1, start="spawn")))
 
-    assert "Processes(n, start='fork')" in str(caught.value)
+    assert "Processes(n, start='fork')" in str(error.value)
 
 
 def test_a_run_that_ends_early_ends_them():

@@ -31,12 +31,12 @@ NN: list[Case] = [
 def _numbered(cases: Iterable[Case]) -> list[Case]:
     """The cases, where a name stands twice with a number behind it: answers are stored by name."""
     times: Counter[str] = Counter()
-    numbered = []
-    for each in cases:
-        times[each.name] += 1
-        name = each.name if times[each.name] == 1 else f"{each.name} ({times[each.name]})"
-        numbered.append(replace(each, name=name))
-    return numbered
+    cases_with_numbers = []
+    for case in cases:
+        times[case.name] += 1
+        name = case.name if times[case.name] == 1 else f"{case.name} ({times[case.name]})"
+        cases_with_numbers.append(replace(case, name=name))
+    return cases_with_numbers
 
 
 CASES: dict[str, list[Case]] = {

@@ -63,11 +63,11 @@ def run(devices: Sequence[int], module: str, *arguments: str) -> subprocess.Comp
 
 def require_fault(module: str, fault: str, step: int, devices: Sequence[int] = (1, 2, 1)) -> None:
     """Errors: AssertionError unless all processes end, and one says why."""
-    done = run(devices, module, fault, str(step))
-    said = done.stdout + done.stderr
+    process = run(devices, module, fault, str(step))
+    text = process.stdout + process.stderr
 
-    assert done.returncode != 0, said
-    assert re.search((MESHES if module == "meshes" else EXCHANGES)[fault], said), said
+    assert process.returncode != 0, text
+    assert re.search((MESHES if module == "meshes" else EXCHANGES)[fault], text), text
 
 
 def main(times: int) -> None:

@@ -12,9 +12,9 @@ pytestmark = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip 
 
 
 def test_processes_do_together_what_each_expects():
-    done = run((1, 1, 1), "program", *PROGRAMS)
+    process = run((1, 1, 1), "program", *PROGRAMS)
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_what_processes_reported_as_saved_is_there_after_one_of_them_is_killed():
@@ -23,15 +23,15 @@ def test_what_processes_reported_as_saved_is_there_after_one_of_them_is_killed()
 
 @pytest.mark.parametrize("devices", [(2, 2), (1, 3, 2)], ids=str)
 def test_a_mesh_over_processes_computes_what_one_process_would(devices: tuple[int, ...]):
-    done = run(devices, "meshes", "all")
+    process = run(devices, "meshes", "all")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_programs_on_eight_devices_of_two_uneven_processes_give_what_jax_gave():
-    done = run((5, 3), "meshes", "stored")
+    process = run((5, 3), "meshes", "stored")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.mark.parametrize(("module", "fault"), IN_SHORT)

@@ -76,8 +76,8 @@ def reported(folder: Path, profile: Path) -> str:
 
 def function(x: Any, i: Any) -> Any:
     total, rows = rune.scan(lambda c, r: (c + r, rnp.tanh(c)), x[0], x)
-    grown = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
-    return rune.nn.softmax(x), rows, grown[2], rune.cond(i > 2, rnp.sin, rnp.cos, total), (x * 2).astype("bf16"), x > 0
+    power = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
+    return rune.nn.softmax(x), rows, power[2], rune.cond(i > 2, rnp.sin, rnp.cos, total), (x * 2).astype("bf16"), x > 0
 
 
 @pytest.mark.skipif(not CHROMIUM, reason=WHY_NOT)

@@ -43,8 +43,8 @@ def dense(x: Any) -> Any:
 
 def loops(x: Any, i: Any) -> Any:
     total, rows = rune.scan(lambda c, r: (c + r, rnp.tanh(c)), x[0], x)
-    grown = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
-    return rows, grown[1], grown[2], rune.cond(i > 2, lambda v: v * 2, lambda v: v - 1, total)
+    power = rune.while_loop(lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, total, total))
+    return rows, power[1], power[2], rune.cond(i > 2, lambda v: v * 2, lambda v: v - 1, total)
 
 
 def dtypes_of_all_kinds(x: Any) -> Any:
@@ -175,10 +175,10 @@ def test_a_program_of_ones_own_calls_the_entry(tmp_path: Path):
 
 @needs_cc
 def test_a_loaded_function_with_open_sizes_is_written_for_those_of_the_arguments(tmp_path: Path):
-    exported = rune.export(lambda x: rnp.cumsum(x @ W))(X, dims={"n": (1, 9)})
-    loaded = rune.export.load(exported.serialize())
+    program = rune.export(lambda x: rnp.cumsum(x @ W))(X, dims={"n": (1, 9)})
+    copy = rune.export.load(program.serialize())
 
-    run = built(rune.export.source(loaded, name="sized")(X[:3]), tmp_path)
+    run = built(rune.export.source(copy, name="sized")(X[:3]), tmp_path)
 
     assert run.stdout.endswith("ok\n")
 

@@ -193,9 +193,9 @@ def test_a_function_of_c_stands_in_loops_branches_and_derivatives(tmp_path: Path
 
 @needs_cc
 def test_a_function_that_is_jitted_or_called_within_jit_is_written(tmp_path: Path):
-    jitted = rune.jit(lambda x: rune.jit(lambda y: scale(y, factor=2.5))(x) + 1)
+    program = rune.jit(lambda x: rune.jit(lambda y: scale(y, factor=2.5))(x) + 1)
 
-    agreed(built(rune.export.source(jitted, name="jitted")(X), tmp_path), 1)
+    agreed(built(rune.export.source(program, name="jitted")(X), tmp_path), 1)
 
 
 @needs_cc
@@ -240,7 +240,7 @@ def test_complex_numbers_are_pairs_and_truth_values_bytes(tmp_path: Path):
       for (long i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) out[2 * i + k] = which[i] ? x[2 * i + k] : y[2 * i + k];
     }"""
-    chosen = extend.primitive(
+    choose = extend.primitive(
         "chosen",
         types=lambda which, x, y: x,
         meaning=np.where,
@@ -248,7 +248,7 @@ def test_complex_numbers_are_pairs_and_truth_values_bytes(tmp_path: Path):
     )
     z = np.exp(1j * np.arange(7)).astype(np.complex64)
 
-    agreed(built(rune.export.source(lambda z: chosen(z.real > 0, z * 2, z + 1), name="chosen")(z), tmp_path), 1)
+    agreed(built(rune.export.source(lambda z: choose(z.real > 0, z * 2, z + 1), name="chosen")(z), tmp_path), 1)
 
 
 @needs_cc
@@ -386,29 +386,29 @@ def test_the_cuda_folder_with_kernels_of_users_compiles(tmp_path: Path):
 def test_what_is_known_by_a_pointer_alone_is_refused_with_what_to_give_instead():
     pointer = extend.primitive("twice", types=lambda x: x, native=extend.Native(4096), meaning=lambda x: 2 * x)
 
-    with pytest.raises(ArgumentError, match=r"cannot store twice .its text in the language .* 'c', is") as raised:
+    with pytest.raises(ArgumentError, match=r"cannot store twice .its text in the language .* 'c', is") as error:
         rune.export.source(lambda x: pointer(x + 1), target="c")(X)
 
-    assert 'sources=[extend.Source("c", ...)]' in str(raised.value)
-    assert "test_user_sources.py" in str(raised.value)
+    assert 'sources=[extend.Source("c", ...)]' in str(error.value)
+    assert "test_user_sources.py" in str(error.value)
 
 
 @pytest.mark.parametrize("target", ["spirv", "wgsl"])
 def test_folders_of_other_targets_hold_no_code_of_users(target: str):
-    with pytest.raises(ArgumentError, match=r"cannot store scale .a file holds no code of Python or C") as raised:
+    with pytest.raises(ArgumentError, match=r"cannot store scale .a file holds no code of Python or C") as error:
         rune.export.source(lambda x: scale(x, factor=2.0), target=target)(X)
 
-    assert "expand=" in str(raised.value)
+    assert "expand=" in str(error.value)
 
 
 def test_a_kernel_that_runs_nowhere_here_has_nothing_to_compare_with():
     kernel = extend.Source("cuda", SCALE_CUDA, "scale", in_blocks_of_64, scale_sizes)
     alone = extend.primitive("alone", types=lambda x, *, factor: x, sources=[kernel])
 
-    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as raised:
+    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as error:
         in_cuda(lambda x: alone(x, factor=2.0), X)
 
-    assert "meaning=" in str(raised.value)
+    assert "meaning=" in str(error.value)
 
 
 def test_a_file_holds_no_code_of_users():
@@ -428,7 +428,7 @@ def test_a_function_of_c_has_no_launch_and_a_kernel_has_one():
 def test_a_function_of_c_alone_runs_on_no_device_of_rune():
     alone = extend.primitive("alone", types=lambda x: x, sources=[extend.Source("c", SCALE_C, "scale")])
 
-    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as raised:
+    with pytest.raises(rune.errors.MissingRule, match=r"cannot compile alone for cpu:0") as error:
         alone(X)
 
-    assert "native=" in str(raised.value)
+    assert "native=" in str(error.value)

@@ -144,10 +144,10 @@ def test_it_runs_in_a_loop_and_in_a_branch(device: str):
         y = rune.fori_loop(0, 200, lambda i, c: alone(c, factor=1.01), x)
         return rune.cond(flag, lambda y: alone(y, factor=0.5), lambda y: y, y)
 
-    compiled = rune.jit(f, device=device)
+    program = rune.jit(f, device=device)
 
-    np.testing.assert_allclose(compiled(x, True), 0.5 * x * 1.01**200, rtol=1e-4)
-    np.testing.assert_allclose(compiled(x, False), x * 1.01**200, rtol=1e-4)
+    np.testing.assert_allclose(program(x, True), 0.5 * x * 1.01**200, rtol=1e-4)
+    np.testing.assert_allclose(program(x, False), x * 1.01**200, rtol=1e-4)
 
 
 @devices
@@ -202,8 +202,8 @@ def test_a_device_of_no_such_language_is_refused_by_name(device: str, way: Any):
 
 def test_what_it_means_serves_the_cpu():
     np.testing.assert_array_equal(rune.jit(lambda x: scale(x, factor=2.0))(np.ones(3, np.float32)), [2, 2, 2])
-    written = extend.primitive("written", expand=lambda x: 2 * x, sources=scale_sources)
-    assert written(1.5) == 3.0 == rune.jit(written)(1.5)
+    double = extend.primitive("written", expand=lambda x: 2 * x, sources=scale_sources)
+    assert double(1.5) == 3.0 == rune.jit(double)(1.5)
 
 
 def broken(language: str) -> extend.Source:
@@ -215,10 +215,10 @@ def broken(language: str) -> extend.Source:
 def test_what_does_not_compile_is_shown_with_its_line(device: str):
     op = extend.primitive("broken", types=lambda x, *, factor: x, sources=[broken("opencl")])
 
-    with pytest.raises(CompileError, match=r"cannot compile scale for opencl:0 \(line 4") as caught:
+    with pytest.raises(CompileError, match=r"cannot compile scale for opencl:0 \(line 4") as error:
         rune.jit(lambda x: op(x, factor=2.0), device=device)(np.ones(3, np.float32))
 
-    assert "as it was written" in (caught.value.hint or "")
+    assert "as it was written" in (error.value.hint or "")
 
 
 BAD = {

@@ -55,8 +55,8 @@ def test_a_folder_without_checkpoints_starts_anew(tmp_path: Path):
 def test_a_run_that_goes_on_gives_what_one_that_was_not_interrupted_gives(tmp_path: Path):
     @rune.jit
     def step(state: Any) -> Any:
-        key, used = rune.random.split(state["key"])
-        return {"w": state["w"] * 0.9 + rune.random.normal(used, (4,)), "key": key, "n": state["n"] + 1}
+        key, step_key = rune.random.split(state["key"])
+        return {"w": state["w"] * 0.9 + rune.random.normal(step_key, (4,)), "key": key, "n": state["n"] + 1}
 
     def run(first: int, last: int, state: Any, manager: Manager | None = None) -> Any:
         for number in range(first, last):
@@ -70,8 +70,8 @@ def test_a_run_that_goes_on_gives_what_one_that_was_not_interrupted_gives(tmp_pa
         run(0, 5, start, manager)
 
     first, state = Manager(tmp_path).resume(start)
-    resumed, straight = run(first, 9, state), run(0, 9, start)
-    assert np.asarray(resumed["w"]).tobytes() == np.asarray(straight["w"]).tobytes()
+    restart, one_run = run(first, 9, state), run(0, 9, start)
+    assert np.asarray(restart["w"]).tobytes() == np.asarray(one_run["w"]).tobytes()
 
 
 def test_what_is_donated_or_written_into_afterwards_is_saved_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -85,8 +85,8 @@ def test_what_is_donated_or_written_into_afterwards_is_saved_as_it_was(tmp_path:
         counts[:] = 7
         assert not saving.done()
         begin.set()
-    saved = manager.restore().tree
-    assert all((np.asarray(x) == 1).all() for x in saved)
+    copy = manager.restore().tree
+    assert all((np.asarray(x) == 1).all() for x in copy)
 
 
 def test_an_error_of_writing_is_raised_by_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -110,10 +110,10 @@ def test_torn_files_are_passed_over_with_a_warning(tmp_path: Path):
     for step, size in ((2, 100), (1, 0)):
         os.truncate(manager.path(step), size)
 
-    with pytest.warns(FileWarning, match="step_00000000[12]") as warned:
+    with pytest.warns(FileWarning, match="step_00000000[12]") as records:
         step, _ = manager.resume({"w": rnp.zeros(5, "int32")})
-    assert (step, len(warned), manager.steps) == (0, 2, (0,))
-    assert warned[0].filename == __file__
+    assert (step, len(records), manager.steps) == (0, 2, (0,))
+    assert records[0].filename == __file__
 
 
 def test_a_torn_file_that_is_asked_for_is_an_error(tmp_path: Path):

@@ -53,10 +53,10 @@ def test_what_the_safetensors_package_writes_is_read(tmp_path: Path, dtype: str)
     arrays = {"layer.weight": drawn(dtype), "layer.bias": np.ones((), np.float32), "none": np.ones((2, 0), np.int8)}
     reference.save_file(arrays, tmp_path / "x.safetensors", {"format": "np"})
 
-    loaded = rune.tree.load(tmp_path / "x.safetensors")
+    copies = rune.tree.load(tmp_path / "x.safetensors")
 
-    assert sorted(loaded) == sorted(arrays)
-    same(arrays["layer.weight"], loaded["layer.weight"])
+    assert sorted(copies) == sorted(arrays)
+    same(arrays["layer.weight"], copies["layer.weight"])
     assert dict(rune.files.open(tmp_path / "x.safetensors").metadata) == {"format": "np"}
 
 
@@ -97,11 +97,11 @@ def test_what_numpy_writes_is_read(tmp_path: Path, save: Callable[..., None]):
     }
     save(tmp_path / "x.npz", **arrays)
 
-    loaded = rune.tree.load(tmp_path / "x.npz")
+    copies = rune.tree.load(tmp_path / "x.npz")
 
-    assert sorted(loaded) == sorted(arrays)
+    assert sorted(copies) == sorted(arrays)
     for name, array in arrays.items():
-        same(array.astype(array.dtype.newbyteorder("=")), loaded[name])
+        same(array.astype(array.dtype.newbyteorder("=")), copies[name])
 
 
 def test_arrays_that_do_not_lie_aligned_are_computed_with(tmp_path: Path):

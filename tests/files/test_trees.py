@@ -52,33 +52,33 @@ def saved(path: Path, tree: Any, **options: Any) -> Any:
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2, 0, 3), (1, 3, 1)], ids=str)
 def test_every_dtype_and_shape_comes_back_bit_for_bit(path: Path, dtype: np.dtype, shape: tuple[int, ...]):
-    drawn = np.random.default_rng(0).integers(-9, 9, shape)
+    integers = np.random.default_rng(0).integers(-9, 9, shape)
     with np.errstate(all="ignore"):
-        array = rnp.asarray(drawn.astype(dtype), dtype=dtype)
+        array = rnp.asarray(integers.astype(dtype), dtype=dtype)
 
-    loaded = saved(path, [array])[0]
+    copy = saved(path, [array])[0]
 
-    assert loaded.type is array.type
-    same(array, loaded)
+    assert copy.type is array.type
+    same(array, copy)
 
 
 def test_values_that_are_no_numbers_come_back_bit_for_bit(path: Path):
     bits = np.arange(1 << 16, dtype=np.uint16)  # every NaN, infinity and denormal number
     halves = [rnp.asarray(bits.view(d), dtype=d) for d in (np.float16, ml_dtypes.bfloat16)]
 
-    loaded = saved(path, halves)
+    copy = saved(path, halves)
 
-    assert [np.asarray(x).tobytes() for x in loaded] == [np.asarray(x).tobytes() for x in halves]
+    assert [np.asarray(x).tobytes() for x in copy] == [np.asarray(x).tobytes() for x in halves]
 
 
 @pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
 def test_keys_come_back_with_their_generator(path: Path, impl: str):
     keys = rune.random.split(rune.random.key(2**40, impl=impl), (2, 3))
 
-    loaded = saved(path, keys)
+    copy = saved(path, keys)
 
-    assert loaded.type is keys.type
-    same(rune.random.key_data(keys), rune.random.key_data(loaded))
+    assert copy.type is keys.type
+    same(rune.random.key_data(keys), rune.random.key_data(copy))
 
 
 def test_numbers_of_python_come_back_as_such(path: Path):
@@ -103,19 +103,19 @@ def test_a_tree_deeper_than_pythons_stack_comes_back(path: Path):
     for _ in range(3000):
         tree = [tree]
 
-    loaded, depth = saved(path, tree), 0
-    while isinstance(loaded, list):
-        loaded, depth = loaded[0], depth + 1
-    assert (loaded, depth) == (7, 3000)
+    copy, depth = saved(path, tree), 0
+    while isinstance(copy, list):
+        copy, depth = copy[0], depth + 1
+    assert (copy, depth) == (7, 3000)
 
 
 def test_arrays_of_numpy_come_back_in_their_dtype(path: Path):
     tree = [np.arange(3.0), np.arange(3, dtype=">i4"), np.arange(12).reshape(3, 4)[::2, ::-1], np.float32(2)]
 
-    loaded = saved(path, tree)
+    copy = saved(path, tree)
 
-    assert [x.dtype for x in loaded] == ["float64", "int32", "int64", "float32"]
-    assert all((np.asarray(x) == y).all() for x, y in zip(loaded, tree, strict=True))
+    assert [x.dtype for x in copy] == ["float64", "int32", "int64", "float32"]
+    assert all((np.asarray(x) == y).all() for x, y in zip(copy, tree, strict=True))
 
 
 def test_weak_types_come_back_weak(path: Path):
@@ -191,10 +191,10 @@ def test_another_suffix_is_refused(tmp_path: Path):
 )
 @pytest.mark.parametrize("use", [rune.tree.load, lambda path: rune.tree.save(path, [1])])
 def test_for_a_file_of_others_it_is_said_how_values_pass(suffix: str, words: str, use: Any, tmp_path: Path):
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises(ArgumentError) as error:
         use(tmp_path / f"x.{suffix}")
 
-    assert words in (refused.value.hint or "")
+    assert words in (error.value.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_a_leaf_that_the_file_has_otherwise_is_named(path: Path, like: Any, word
 def test_classes_come_back_by_a_tree_like_them(path: Path):
     tree = {"p": Point(rnp.ones(2), 1.5), "l": Layer(rnp.zeros(3), None), "o": OrderedDict(z=1, a=2)}
 
-    loaded = saved(path, tree, like=tree)
+    copy = saved(path, tree, like=tree)
 
-    assert rune.tree.structure(loaded) == rune.tree.structure(tree)
-    same(tree["p"].x, loaded["p"].x)
+    assert rune.tree.structure(copy) == rune.tree.structure(tree)
+    same(tree["p"].x, copy["p"].x)
 
 
 def test_classes_without_such_a_tree_are_an_error_that_names_them(path: Path):
@@ -233,35 +233,35 @@ def test_classes_without_such_a_tree_are_an_error_that_names_them(path: Path):
 def test_a_struct_says_enough_of_what_is_read(path: Path):
     like = [rune.ShapeDtypeStruct((3,), "float32"), rune.ShapeDtypeStruct((), rune.random.key(0).dtype)]
 
-    loaded = saved(path, [rnp.ones(3), rune.random.key(5)], like=like)
+    copy = saved(path, [rnp.ones(3), rune.random.key(5)], like=like)
 
-    same(rune.random.key_data(rune.random.key(5)), rune.random.key_data(loaded[1]))
+    same(rune.random.key_data(rune.random.key(5)), rune.random.key_data(copy[1]))
 
 
 # --- where it goes ------------------------------------------------------------------------------
 
 
 def test_loaded_arrays_are_views_of_the_file(path: Path):
-    loaded = saved(path, [rnp.ones((50, 3)), rnp.ones(5, "bfloat16"), rune.random.key(0)])
+    copy = saved(path, [rnp.ones((50, 3)), rnp.ones(5, "bfloat16"), rune.random.key(0)])
 
-    assert not any(x.numpy().flags.owndata or x.numpy().flags.writeable for x in loaded)
-    assert [x.committed for x in loaded] == [False] * 3
+    assert not any(x.numpy().flags.owndata or x.numpy().flags.writeable for x in copy)
+    assert [x.committed for x in copy] == [False] * 3
 
 
 def test_a_loaded_array_outlives_its_file(path: Path):
-    loaded = saved(path, [rnp.arange(1000)])[0]
+    copy = saved(path, [rnp.arange(1000)])[0]
     path.unlink()
 
-    assert int(rnp.sum(loaded)) == 499_500
+    assert int(rnp.sum(copy)) == 499_500
 
 
 def test_a_loaded_array_that_is_donated_leaves_the_file_as_it_was(path: Path):
-    loaded = saved(path, [rnp.ones(1000)])
+    copy = saved(path, [rnp.ones(1000)])
     before = path.read_bytes()
 
-    doubled = rune.jit(lambda x: x * 2, donate_argnums=0)(loaded[0])
+    double = rune.jit(lambda x: x * 2, donate_argnums=0)(copy[0])
 
-    assert float(doubled[7]) == 2
+    assert float(double[7]) == 2
     assert path.read_bytes() == before
 
 
@@ -283,26 +283,26 @@ def test_a_file_larger_than_the_memory_is_read_where_it_is_asked_for(tmp_path: P
 def test_an_array_goes_straight_to_a_device(path: Path, device: str):
     tree = {"w": rnp.arange(15.0).reshape(3, 5), "key": rune.random.key(1)}
 
-    loaded = saved(path, tree, device=device)
+    copy = saved(path, tree, device=device)
 
-    assert {x.device.name for x in loaded.values()} == {device}
-    assert loaded["w"].committed
-    same(tree["w"], loaded["w"])
+    assert {x.device.name for x in copy.values()} == {device}
+    assert copy["w"].committed
+    same(tree["w"], copy["w"])
 
 
 def test_an_array_goes_where_that_of_the_tree_is(path: Path):
     like = {"w": rune.device_put(rnp.zeros(3), "reference"), "b": rnp.zeros(2)}
 
-    loaded = saved(path, {"w": rnp.ones(3), "b": rnp.ones(2)}, like=like)
+    copy = saved(path, {"w": rnp.ones(3), "b": rnp.ones(2)}, like=like)
 
-    assert [x.committed for x in (loaded["w"], loaded["b"])] == [True, False]
-    assert loaded["w"].device.name == like["w"].device.name
+    assert [x.committed for x in (copy["w"], copy["b"])] == [True, False]
+    assert copy["w"].device.name == like["w"].device.name
 
 
 def test_devices_are_given_by_a_prefix_of_the_tree(path: Path):
-    loaded = saved(path, [{"a": rnp.ones(2)}, rnp.ones(2)], device=["reference", None])
+    copy = saved(path, [{"a": rnp.ones(2)}, rnp.ones(2)], device=["reference", None])
 
-    assert [x.committed for x in (loaded[0]["a"], loaded[1])] == [True, False]
+    assert [x.committed for x in (copy[0]["a"], copy[1])] == [True, False]
 
 
 # --- all or nothing -----------------------------------------------------------------------------

@@ -142,8 +142,8 @@ def test_logits_are_those_of_the_formulas(kind: str, heads: int, groups: int, he
     counts = {"num_hidden_layers": 3, "num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": head}
     config = Config(**SHAPE, **counts, model_type=kind, layer_types=views, **FORMULAS[kind])
     shapes = model.shapes(config)
-    listed = {n: [*leaf.shape] for n, leaf in zip(checkpoint.names(shapes), rune.tree.leaves(shapes))}
-    arrays = other.drawn(listed, config.family.norm_origin)
+    shapes_by_name = {n: [*leaf.shape] for n, leaf in zip(checkpoint.names(shapes), rune.tree.leaves(shapes))}
+    arrays = other.drawn(shapes_by_name, config.family.norm_origin)
     params = rune.tree.unflatten(rune.tree.structure(shapes), [arrays[n] for n in checkpoint.names(shapes)])
 
     actual = model.logits(params, TOKENS[None] % 31, config)[0]

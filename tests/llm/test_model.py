@@ -163,7 +163,7 @@ def written_by_the_package(folder: Path, **changes: Any) -> Path:
         package.save_file(halves, folder / f"model-0000{number}-of-00002.safetensors", {"format": "pt"})
     places = {name: f"model-0000{n % 2 + 1}-of-00002.safetensors" for n, name in enumerate(names)}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    said = {
+    settings = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "hidden_act": "silu",
@@ -181,7 +181,7 @@ def written_by_the_package(folder: Path, **changes: Any) -> Path:
         "torch_dtype": "bfloat16",
         **changes,
     }
-    (folder / "config.json").write_text(json.dumps(said))
+    (folder / "config.json").write_text(json.dumps(settings))
     return folder
 
 

@@ -70,8 +70,8 @@ def shots(request: Any, chromium: Browser, heads: Any, tmp_path_factory: pytest.
     return views
 
 
-def answers(shots: Mapping[str, Shot], what: str) -> dict[str, Any]:
-    return {name: shot.answer[what] for name, shot in shots.items()}
+def answers(shots: Mapping[str, Shot], question: str) -> dict[str, Any]:
+    return {name: shot.answer[question] for name, shot in shots.items()}
 
 
 def nothing(value: object) -> dict[str, object]:

@@ -136,9 +136,9 @@ def test_a_signal_is_not_lost_on_the_way_into_a_python_function(
 def test_what_a_routine_raises_apart_is_raised_where_it_was_called():
     singular = np.zeros((3, 300, 300), np.float32)
     assert is_long([(3, 8192, 8192)])
-    with pytest.raises(np.linalg.LinAlgError, match="Singular") as raised:
+    with pytest.raises(np.linalg.LinAlgError, match="Singular") as error:
         apart(lambda: np.linalg.inv(singular))
-    assert "test_stop.py" in "".join(map(str, raised.traceback))
+    assert "test_stop.py" in "".join(map(str, error.traceback))
 
 
 def test_short_routines_are_plain_calls():

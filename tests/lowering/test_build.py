@@ -188,12 +188,12 @@ def test_a_dot_is_right_whatever_the_remainder(numbers, size, device):
 
 def test_rows_of_a_dot_are_tiled_and_the_rest_is_done_one_by_one():
     even = code_of(dot(AB), f32(64, 32), f32(32, 48))
-    ragged = code_of(dot(AB), f32(67, 32), f32(32, 48))
+    odd = code_of(dot(AB), f32(67, 32), f32(32, 48))
 
     assert grid(even) == [8, 48]
-    assert grid(ragged) == [9, 48]
+    assert grid(odd) == [9, 48]
     assert not any(isinstance(s, If) for s in walk(even.body))
-    assert any(isinstance(s, If) for s in walk(ragged.body))
+    assert any(isinstance(s, If) for s in walk(odd.body))
 
 
 def test_the_epilogue_of_a_tiled_dot_is_done_for_every_row():

@@ -75,12 +75,30 @@ def test_a_clamped_number_is_compared_with_its_limits(device: str):
     x, n = (np.array(v, np.int32) for v in zip(*itertools.product(range(-3, 9), (2, 5)), strict=True))
 
     def compared(x: Any, n: Any) -> list[Any]:
-        fixed, free = rnp.maximum(rnp.minimum(x, 5), 0), rnp.maximum(rnp.minimum(x, n), 0)
-        return [fixed, fixed == 5, fixed == 1, fixed == 0, free, free == n, free == 1, free == 0]
+        to_numbers, to_array = rnp.maximum(rnp.minimum(x, 5), 0), rnp.maximum(rnp.minimum(x, n), 0)
+        return [
+            to_numbers,
+            to_numbers == 5,
+            to_numbers == 1,
+            to_numbers == 0,
+            to_array,
+            to_array == n,
+            to_array == 1,
+            to_array == 0,
+        ]
 
     results = rune.jit(compared, device=device)(x, n)
 
-    fixed, free = np.clip(x, 0, 5), np.maximum(np.minimum(x, n), 0)
-    expected = [fixed, fixed == 5, fixed == 1, fixed == 0, free, free == n, free == 1, free == 0]
+    to_numbers, to_array = np.clip(x, 0, 5), np.maximum(np.minimum(x, n), 0)
+    expected = [
+        to_numbers,
+        to_numbers == 5,
+        to_numbers == 1,
+        to_numbers == 0,
+        to_array,
+        to_array == n,
+        to_array == 1,
+        to_array == 0,
+    ]
     for a, b in zip(expected, results, strict=True):
         np.testing.assert_array_equal(a, np.asarray(b))

@@ -82,8 +82,8 @@ def test_the_passes_neither_drop_nor_merge_a_side_effect():
         return x
 
     def effectful(x: Any) -> Any:
-        jitted = rune.jit(lambda v: rune.io_callback(note, F32, v))  # twice the same program
-        return function(jitted(x) + jitted(x) + function(x))
+        inner = rune.jit(lambda v: rune.io_callback(note, F32, v))  # twice the same program
+        return function(inner(x) + inner(x) + function(x))
 
     program = decompose(rune.make_program(effectful)(1.0))
 

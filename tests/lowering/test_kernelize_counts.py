@@ -144,8 +144,8 @@ def test_attention_with_routines_is_two_calls_and_the_softmax():
 
 def test_a_diamond_is_one_kernel():
     def diamond(x):
-        shared = ops.exp(x)
-        return ops.add(ops.mul(shared, number(2)), ops.neg(shared))
+        y = ops.exp(x)
+        return ops.add(ops.mul(y, number(2)), ops.neg(y))
 
     assert counts(diamond, f32(B, N)) == (1, 0)
 

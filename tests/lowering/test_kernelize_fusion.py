@@ -135,8 +135,8 @@ def test_a_dear_operand_of_a_dot_is_stored_and_a_cheap_one_is_not():
 def test_a_stencil_of_dear_values_is_stored():
     def function(x):
         y = ops.exp(x)
-        shifted = [ops.slice_(y, start=(k,), limit=(LARGE - 4 + k,), stride=(1,)) for k in range(3)]
-        return ops.add(shifted[0], ops.add(shifted[1], shifted[2]))
+        windows = [ops.slice_(y, start=(k,), limit=(LARGE - 4 + k,), stride=(1,)) for k in range(3)]
+        return ops.add(windows[0], ops.add(windows[1], windows[2]))
 
     assert names(program_of(function, f32(LARGE))) == ["exp", "add"]
 
@@ -353,5 +353,7 @@ def test_thin_edges_do_not_take_the_parallel_points_of_what_they_surround(size: 
     rows = cost.parallel_rows(PLAIN.cores)
     for kernel in kernelize(program_of(padded, f32(size, size)), PLAIN).kernels.values():
         points = cost.count(tuple(a.size for a in kernel.domain))
-        written = max(points * cost.count(tuple(a.size for a in s.axes)) for s in kernel.body if isinstance(s, Write))
-        assert points >= rows or written <= cost.SMALL_WORK
+        write_count = max(
+            points * cost.count(tuple(a.size for a in s.axes)) for s in kernel.body if isinstance(s, Write)
+        )
+        assert points >= rows or write_count <= cost.SMALL_WORK

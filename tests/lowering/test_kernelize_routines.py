@@ -141,6 +141,6 @@ def test_routing_fires_only_for_targets_that_have_the_routine():
     program = program_of(dot((((1,), (0,)), ((), ()))), f32(64, 64), f32(64, 64))
 
     assert route_dots(program, PLAIN) is program
-    routed = route_dots(program, WITH_DOT)
-    check_program(routed)
-    assert [e.primitive.name for e in routed.equations] == ["routine_dot"]
+    with_routine = route_dots(program, WITH_DOT)
+    check_program(with_routine)
+    assert [e.primitive.name for e in with_routine.equations] == ["routine_dot"]

@@ -157,14 +157,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_check_says_what_is_wrong(what: str):
-    kernel = parse(REFUSED[what])
+@pytest.mark.parametrize("fault", REFUSED)
+def test_check_says_what_is_wrong(fault: str):
+    kernel = parse(REFUSED[fault])
 
     with pytest.raises(CheckError) as error:
         check_kernel(kernel)
 
-    assert what in str(error.value)
+    assert fault in str(error.value)
 
 
 def test_check_refuses_a_step_that_reads_too_early():

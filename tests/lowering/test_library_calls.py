@@ -89,17 +89,17 @@ def test_several_results_come_from_either_way(device: str):
     )
 
     for run in (both, rune.jit(both, device=device)):
-        doubled, integers = run(X)
+        double, integers = run(X)
 
-        assert np.array_equal(doubled, X + X)
+        assert np.array_equal(double, X + X)
         assert np.array_equal(integers, X.astype(np.int32))
 
 
 def test_complex_arrays_reach_the_library_whole():
-    flipped = library(reference=lambda x: x[::-1].conj().copy())
+    reverse = library(reference=lambda x: x[::-1].conj().copy())
     z = (X + 1j * X[::-1]).astype(np.complex64)
 
-    assert np.array_equal(rune.jit(lambda x: flipped(x) * 1.0)(z), z[::-1].conj())
+    assert np.array_equal(rune.jit(lambda x: reverse(x) * 1.0)(z), z[::-1].conj())
 
 
 # --- loops of expansions ------------------------------------------------------------------------

@@ -58,8 +58,8 @@ def powers(x: Any) -> Any:
     """A loop within a loop, the inner one as long as a condition holds."""
 
     def row(carry: Any, x: Any) -> Any:
-        doubled = control.while_loop(lambda v: rnp.sum(v * v) < 10.0, lambda v: v * 2.0 + 1.0, x)
-        return carry + doubled, control.fori_loop(0, 3, lambda i, v: v * x + i, doubled)
+        power = control.while_loop(lambda v: rnp.sum(v * v) < 10.0, lambda v: v * 2.0 + 1.0, x)
+        return carry + power, control.fori_loop(0, 3, lambda i, v: v * x + i, power)
 
     return control.scan(row, x[0] * 0.0, x)
 
@@ -195,8 +195,8 @@ def test_every_pass_keeps_what_loops_and_branches_mean(name: str):
 
     for one in program_passes(PLAIN):
         program = one.run(program)
-        for wanted, result in zip(expected, eval_program(program, args), strict=True):
-            close(np.asarray(wanted), np.asarray(result), ulps=4, why="order of additions")
+        for reference, result in zip(expected, eval_program(program, args), strict=True):
+            close(np.asarray(reference), np.asarray(result), ulps=4, why="order of additions")
 
 
 # --- cost -------------------------------------------------------------------------------------
@@ -378,6 +378,6 @@ def test_a_const_that_nothing_reads_any_more_is_dropped_where_all_results_are_re
 
         return rune.while_loop(lambda c: c[0] < n, step, (0, x))
 
-    simplified = rune.explain(function)(np.zeros(5, np.float32), np.zeros(3, np.float32), np.int32(3))["simplified"]
+    program = rune.explain(function)(np.zeros(5, np.float32), np.zeros(3, np.float32), np.int32(3))["simplified"]
 
-    assert "loop %2, 0: i32[], %0 {" in str(simplified)
+    assert "loop %2, 0: i32[], %0 {" in str(program)

@@ -28,6 +28,8 @@ def test_a_device_in_another_collective_is_refused_with_both(table: Table):
 
 @pytest.mark.parametrize("operand", [np.ones(2, np.float32), np.ones(3)], ids=["shape", "dtype"])
 def test_a_device_with_an_operand_of_another_type_is_refused_with_both(table: Table, operand: np.ndarray):
-    theirs = rf"{operand.dtype}\[{operand.size}\]"
-    with pytest.raises(CollectiveError, match=rf"psum over 'data': x:1 cannot meet x:0 \({theirs} and float32\[3\]\)"):
+    type_text = rf"{operand.dtype}\[{operand.size}\]"
+    with pytest.raises(
+        CollectiveError, match=rf"psum over 'data': x:1 cannot meet x:0 \({type_text} and float32\[3\]\)"
+    ):
         table.exchange(1, SUM, [operand], [f32(3)])

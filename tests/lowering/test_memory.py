@@ -37,16 +37,16 @@ def blocks_of(lives: list[tuple[int, int, int]]) -> list[Block]:
     return [Block((), first, first + length, size * ALIGNMENT) for first, length, size in lives]
 
 
-@pytest.mark.parametrize("compared", [arena.MOST_COMPARED, 0])
+@pytest.mark.parametrize("most_compared", [arena.MOST_COMPARED, 0])
 @given(lives=lifetimes)
-def test_blocks_alive_together_never_share_a_byte(compared, lives):
-    with mock.patch.object(arena, "MOST_COMPARED", compared):
-        placed, total = place(blocks_of(lives))
+def test_blocks_alive_together_never_share_a_byte(most_compared, lives):
+    with mock.patch.object(arena, "MOST_COMPARED", most_compared):
+        placements, total = place(blocks_of(lives))
 
-    for n, a in enumerate(placed):
+    for n, a in enumerate(placements):
         assert a.offset % ALIGNMENT == 0
         assert a.offset + a.block.bytes <= total
-        for b in placed[n + 1 :]:
+        for b in placements[n + 1 :]:
             if a.block.first <= b.block.last and b.block.first <= a.block.last:
                 apart = a.offset + a.block.bytes <= b.offset or b.offset + b.block.bytes <= a.offset
                 assert apart
@@ -60,8 +60,8 @@ def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
             (int(a), int(d), int(s))
             for a, d, s in zip(rng.integers(0, 60, 50), rng.geometric(0.2, 50), rng.integers(1, 200, 50))
         ]
-        placed, total = place(blocks_of(lives))
-        ratios.append(dims.evaluate(total, {}) / dims.evaluate(live_peak(placed), {}))
+        placements, total = place(blocks_of(lives))
+        ratios.append(dims.evaluate(total, {}) / dims.evaluate(live_peak(placements), {}))
 
     assert np.mean(ratios) <= 1.08
     assert np.quantile(ratios, 0.95) <= 1.15
@@ -80,9 +80,9 @@ def test_very_many_blocks_are_placed_in_the_order_of_their_steps_and_packed_well
     ends = (np.arange(count) + rng.geometric(0.05, count)).tolist()
     blocks = [Block((), k, end, size) for k, (end, size) in enumerate(zip(ends, sizes))]
 
-    placed, total = place(blocks)
+    placements, total = place(blocks)
 
-    assert dims.evaluate(total, {}) <= 1.3 * dims.evaluate(live_peak(placed), {})
+    assert dims.evaluate(total, {}) <= 1.3 * dims.evaluate(live_peak(placements), {})
 
 
 def test_the_work_of_placing_blocks_that_are_all_alive_is_about_linear():

@@ -32,11 +32,11 @@ def merged(body: Any, *args: Any) -> Program:
 
 def sizes(program: Program) -> list[int]:
     """How many operands each message has, those of programs within included."""
-    sent = []
+    message_sizes = []
     for equation in program.equations:
-        sent += [len(equation.operands)] if is_collective(equation) else []
-        sent += [n for p in subprograms(equation) for n in sizes(p)]
-    return sent
+        message_sizes += [len(equation.operands)] if is_collective(equation) else []
+        message_sizes += [n for p in subprograms(equation) for n in sizes(p)]
+    return message_sizes
 
 
 def test_sums_that_are_ready_together_stand_where_the_last_stood_and_their_readers_behind():

@@ -95,11 +95,11 @@ def test_where_accesses_are_made_lane_by_lane_they_are_few(function: Any, types:
     assert str(default(function, *types, device=mesa)) == schedule
 
 
-@pytest.mark.parametrize("transposed", [AB, ATB, ABT])
+@pytest.mark.parametrize("numbers", [AB, ATB, ABT])
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
-def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, transposed: Any):
+def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, numbers: Any):
     device = replace(UNITS, cores=132, shared_bytes=227 << 10)
-    schedule = default(dot(transposed), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
+    schedule = default(dot(numbers), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
 
     assert str(schedule) == "tile(i0=64, i1=64) stage(i0=2, i1=4, j0=32) units(16, 8, 16)"
 

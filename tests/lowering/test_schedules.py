@@ -353,9 +353,9 @@ CASES: dict[str, tuple[Any, tuple[ArrayType, ...], dict[str, int]]] = {
 }  # fmt: skip
 
 
-def run(built: Built, program: Any, device: Target, args: list[np.ndarray]) -> list[np.ndarray]:
+def run(variant: Built, program: Any, device: Target, args: list[np.ndarray]) -> list[np.ndarray]:
     """The results of a program of one kernel, by its loops."""
-    return run_code(built.code, kernelize(program, device), sizes_of(program, args), args)
+    return run_code(variant.code, kernelize(program, device), sizes_of(program, args), args)
 
 
 def schedules(kernel: Kernel, device: Target) -> list[Schedule]:
@@ -380,15 +380,15 @@ def test_no_legal_schedule_changes_a_value(case: str, where: str, right: set[tup
     device, program = TARGETS[where], program_of(function, *types)
     kernel = only_kernel(kernelize(program, device))
     args = random_arguments(program, **sizes)
-    wanted = evaluate(program, args)
+    reference = evaluate(program, args)
     candidates = schedules(kernel, device)
     if where == "units":  # all others build what they build on the GPU, as the next test says
         candidates = [c for c in candidates if asks_for_units(c)]
-    built = list(itertools.islice(some_of(kernel, candidates, device), KINDS))
-    assert built or where == "units"
-    for one in (b for b in built if (case, b.code) not in right):
+    variants = list(itertools.islice(some_of(kernel, candidates, device), KINDS))
+    assert variants or where == "units"
+    for one in (b for b in variants if (case, b.code) not in right):
         check(one.code)
-        agree(wanted, run(one, program, device, args), relative=tolerance(types))
+        agree(reference, run(one, program, device, args), relative=tolerance(types))
         right.add((case, one.code))
 
 
@@ -433,9 +433,9 @@ def tolerance(types: tuple[ArrayType, ...]) -> float:
 def test_the_default_is_a_schedule_by_which_the_same_loops_are_built(case: str, where: str):
     function, types, _ = CASES[case]
     kernel = kernel_of(function, *types, device=TARGETS[where])
-    built = build_by_default(kernel, TARGETS[where])
+    variant = build_by_default(kernel, TARGETS[where])
 
-    assert build(kernel, parse(str(built.schedule)), TARGETS[where]) == built.code
+    assert build(kernel, parse(str(variant.schedule)), TARGETS[where]) == variant.code
 
 
 # --- asked for ------------------------------------------------------------------------------------

@@ -82,8 +82,8 @@ def test_a_processor_without_threads_scans_from_end_to_end():
 
 
 def scanned(scan: Primitive, x: np.ndarray, axis: int, reverse: bool, device: str) -> np.ndarray:
-    compiled = rune.jit(lambda v: scan(v, axis=axis, reverse=reverse), device=device)
-    return np.asarray(compiled(x))
+    program = rune.jit(lambda v: scan(v, axis=axis, reverse=reverse), device=device)
+    return np.asarray(program(x))
 
 
 @each_device
@@ -132,12 +132,12 @@ def test_half_types_are_summed_in_f32_from_end_to_end(device: str):
 
 
 def test_one_plan_serves_every_size():
-    compiled = rune.jit(cumsum, device="reference:0", dims={"n": (1, 1 << 16)})
+    program = rune.jit(cumsum, device="reference:0", dims={"n": (1, 1 << 16)})
 
     for size in (5, 2000):
         x = np.arange(size, dtype=np.int32)
-        np.testing.assert_array_equal(np.cumsum(x), compiled(x))
-    assert compiled.cache_size() == 1
+        np.testing.assert_array_equal(np.cumsum(x), program(x))
+    assert program.cache_size() == 1
 
 
 def test_what_reads_a_scan_is_computed_with_its_last_step():

@@ -94,15 +94,15 @@ def test_code_in_the_targets_dtypes_is_returned_as_it_is():
 # --- every primitive --------------------------------------------------------------------------
 
 
-def program_of_all(chosen: list[Sample]) -> Program:
-    counts = [len(s.operands) for s in chosen]
+def program_of_all(candidates: list[Sample]) -> Program:
+    counts = [len(s.operands) for s in candidates]
 
     def everything(*flat: Any) -> list[Any]:
         remaining = iter(flat)
         operands = [[next(remaining) for _ in range(n)] for n in counts]
-        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, operands, strict=True)]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(candidates, operands, strict=True)]
 
-    return program_of(everything, *(t for s in chosen for t in s.types))
+    return program_of(everything, *(t for s in candidates for t in s.types))
 
 
 def run(program: Program, target: Target, args: list[np.ndarray]) -> list[np.ndarray]:
@@ -117,9 +117,9 @@ def is_narrow(sample: Sample) -> bool:
 
 @each_primitive
 def test_a_primitive_computes_the_same_bits_without_narrow_dtypes(primitive: Primitive):
-    chosen = [s for s in samples(primitive) if is_narrow(s)]
-    program = program_of_all(chosen)
-    args = [a for s in chosen for a in s.draw()]
+    narrow_samples = [s for s in samples(primitive) if is_narrow(s)]
+    program = program_of_all(narrow_samples)
+    args = [a for s in narrow_samples for a in s.draw()]
 
     outputs = run(program, WIDE_ONLY, args)
 
@@ -135,10 +135,10 @@ def both(text: str, **buffers: np.ndarray) -> None:
     expected, outputs = ([b.copy() for b in buffers.values()] for _ in range(2))
 
     interpret(code, expected, {})
-    held = [b.view(p.dtype) for b, p in zip(outputs, legal(text).params, strict=True)]
-    interpret(legal(text), held, {})
+    stored_outputs = [b.view(p.dtype) for b, p in zip(outputs, legal(text).params, strict=True)]
+    interpret(legal(text), stored_outputs, {})
 
-    same(expected, [h.view(e.dtype) for h, e in zip(held, expected, strict=True)])
+    same(expected, [h.view(e.dtype) for h, e in zip(stored_outputs, expected, strict=True)])
 
 
 EVERY = np.arange(256, dtype=np.uint8)

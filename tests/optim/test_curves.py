@@ -96,8 +96,8 @@ def lamb(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
 
 def lars(t: int, g: np.ndarray, w: np.ndarray, memory: dict) -> np.ndarray:
     g = g + 0.1 * w
-    scaled = -0.5 * g * 0.1 * np.linalg.norm(w) / np.linalg.norm(g)
-    memory["m"] = scaled + 0.9 * memory.get("m", 0)
+    step = -0.5 * g * 0.1 * np.linalg.norm(w) / np.linalg.norm(g)
+    memory["m"] = step + 0.9 * memory.get("m", 0)
     return memory["m"]
 
 

@@ -68,9 +68,9 @@ def test_a_state_keeps_its_dtypes_whatever_the_dtypes_of_gradients_are(name: str
 @pytest.mark.parametrize("name", [k for k in EVERY if k not in ("rprop", "noisy")])
 def test_a_complex_leaf_moves_like_a_rotated_real_leaf(name: str):
     params, grads = leaf(1.0), leaf(0.3)
-    turned = [rnp.asarray(np.asarray(x) * PHASE, "c64") for x in (grads, params)]
+    rotations = [rnp.asarray(np.asarray(x) * PHASE, "c64") for x in (grads, params)]
 
-    after, updates = two_steps(EVERY[name], *turned)
+    after, updates = two_steps(EVERY[name], *rotations)
 
     near(
         np.asarray(two_steps(EVERY[name], grads, params)[1]) * PHASE,

@@ -282,12 +282,12 @@ def test_the_file_has_the_fields_of_the_format(trace: dict[str, Any]):
 
 
 def test_every_row_of_the_file_is_named(trace: dict[str, Any]):
-    named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events(trace, "M") if e["name"] == "thread_name"}
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events(trace, "M") if e["name"] == "thread_name"}
     groups = {e["pid"] for e in events(trace, "M") if e["name"] == "process_name"}
     for event in events(trace, "X"):
-        assert (event["pid"], event["tid"]) in named
+        assert (event["pid"], event["tid"]) in names
         assert event["pid"] in groups
-    assert {"cpu:0", threading.current_thread().name} <= set(named.values())
+    assert {"cpu:0", threading.current_thread().name} <= set(names.values())
 
 
 def test_events_of_a_row_are_nested_or_apart(trace: dict[str, Any]):

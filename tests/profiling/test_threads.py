@@ -121,9 +121,9 @@ def test_the_pieces_of_the_main_thread_are_the_time_of_the_profile():
                 f(rnp.ones(7) + number)
             time.sleep(0.002)
     name = threading.current_thread().name
-    mine = [t for t in p.threads if t.thread == name]
-    assert {t.kind for t in mine} >= {Kind.PYTHON, Kind.PROGRAM, Kind.EAGER, Kind.TRACE, Kind.COMPILE}
-    assert math.isclose(sum(t.seconds for t in mine), p.seconds, abs_tol=1e-6)
+    times = [t for t in p.threads if t.thread == name]
+    assert {t.kind for t in times} >= {Kind.PYTHON, Kind.PROGRAM, Kind.EAGER, Kind.TRACE, Kind.COMPILE}
+    assert math.isclose(sum(t.seconds for t in times), p.seconds, abs_tol=1e-6)
 
 
 def test_a_sleep_between_calls_is_python_that_waits():
@@ -174,8 +174,10 @@ def test_time_in_a_callback_is_not_that_of_the_program():
     f = rune.jit(lambda x: rune.pure_callback(sleepy, x, x) + 1)
     with rune.debug.profile() as p:
         f(rnp.ones(5))
-    spent = {t.kind: t.seconds for t in p.threads}
-    assert math.isclose(spent[Kind.PROGRAM] + spent[Kind.CALLBACK] + spent[Kind.WAIT], p.plans[0].seconds, abs_tol=1e-6)
+    seconds = {t.kind: t.seconds for t in p.threads}
+    assert math.isclose(
+        seconds[Kind.PROGRAM] + seconds[Kind.CALLBACK] + seconds[Kind.WAIT], p.plans[0].seconds, abs_tol=1e-6
+    )
 
 
 def test_a_callback_tells_how_long_it_waited_for_the_interpreter(busy_interpreter: None):

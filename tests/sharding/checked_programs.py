@@ -47,8 +47,8 @@ def weights_that_meet_data_late(lib: Library) -> list[Any]:
 
     def loss(w: Any, v: Any, x: Any) -> Any:
         alike = lib.np.sin(w @ v)
-        mixed = alike + x.sum(axis=0)
-        return (mixed * alike).sum() + (alike * v).sum() + lib.lax.psum(mixed @ v, "a") * v[1]
+        sums = alike + x.sum(axis=0)
+        return (sums * alike).sum() + (alike * v).sum() + lib.lax.psum(sums @ v, "a") * v[1]
 
     return _gradients(lib, loss)
 
@@ -66,14 +66,14 @@ def exchanged(lib: Library) -> list[Any]:
 
     def loss(w: Any, v: Any, x: Any) -> Any:
         y = lib.np.sin(x @ w)
-        gathered = lib.lax.all_gather(y * v, "a")
-        scattered = lib.lax.psum_scatter(lib.np.outer(numbers(8), y.sum(axis=0)), "a")
-        turned = lib.lax.all_to_all(lib.np.outer(numbers(8), y[0]), "a", 0, 0)
+        rows = lib.lax.all_gather(y * v, "a")
+        parts = lib.lax.psum_scatter(lib.np.outer(numbers(8), y.sum(axis=0)), "a")
+        exchange = lib.lax.all_to_all(lib.np.outer(numbers(8), y[0]), "a", 0, 0)
         return (
-            (gathered * numbers(8, 2, 3)).sum()
-            + (scattered * v).sum()
+            (rows * numbers(8, 2, 3)).sum()
+            + (parts * v).sum()
             + (lib.lax.ppermute(y, "a", ring) * y).sum()
-            + (turned**2).sum()
+            + (exchange**2).sum()
         )
 
     return _gradients(lib, loss)
@@ -185,9 +185,9 @@ def lanes_in_the_body(lib: Library) -> list[Any]:
     """vmap of a gradient, and the gradient of a vmap, in the body."""
 
     def body(w: Any, v: Any, x: Any) -> Any:
-        each = lib.vmap(lib.grad(lambda v, r: lib.np.tanh(r @ w @ v)), (None, 0))(v, x)
+        of_lanes = lib.vmap(lib.grad(lambda v, r: lib.np.tanh(r @ w @ v)), (None, 0))(v, x)
         total = lib.grad(lambda v: lib.vmap(lambda r: lib.np.tanh(r @ w @ v))(x).sum())(v)
-        return each, total
+        return of_lanes, total
 
     return _on_eight(lib, body, (lib.P("a"), lib.P()))
 

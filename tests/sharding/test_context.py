@@ -75,10 +75,10 @@ def test_an_axis_that_a_constraint_leaves_to_others_is_whole():
     x, open_end = rnp.ones((2, 3)), P("data", P.UNCONSTRAINED)
 
     with set_mesh(ROWS.mesh):
-        constrained = rune.lax.with_sharding_constraint(x, open_end)
-        placed = rune.device_put(x, NamedSharding(ROWS.mesh, open_end))
+        result = rune.lax.with_sharding_constraint(x, open_end)
+        copy = rune.device_put(x, NamedSharding(ROWS.mesh, open_end))
 
-    assert constrained.sharding == placed.sharding == NamedSharding(ROWS.mesh, P("data", None))
+    assert result.sharding == copy.sharding == NamedSharding(ROWS.mesh, P("data", None))
     assert open_end != P("data", None)
     assert repr(open_end) == "P('data', UNCONSTRAINED)"
     assert pickle.loads(pickle.dumps(open_end)) == open_end
@@ -129,10 +129,10 @@ def test_a_traced_function_is_traced_again_under_another_mesh():
 
 
 def test_without_a_mesh_the_error_says_how_to_set_one():
-    with pytest.raises(ArgumentError, match="by P\\('data'\\) alone") as raised:
+    with pytest.raises(ArgumentError, match="by P\\('data'\\) alone") as error:
         rune.device_put(rnp.ones(2), P("data"))
 
-    assert "set_mesh" in str(raised.value)
+    assert "set_mesh" in str(error.value)
 
 
 def test_the_mesh_in_force_is_seen_without_its_devices():

@@ -49,8 +49,8 @@ def test_beyond_the_largest_group_waits_grow_with_the_logarithm():
 def test_devices_that_compute_together_are_slowed_by_what_they_share_at_each_amount():
     record = measurements(("cpu:0", "cpu:1"))
     (group,) = record.groups
-    shared = Curve(tuple((amount, 3 * s if amount > 1e6 else s) for amount, s in group.streams.points))
-    busy = replace(record, groups=(replace(group, products=2.0, streams=shared),)).speed_among("cpu:0", 2)
+    slow_streams = Curve(tuple((amount, 3 * s if amount > 1e6 else s) for amount, s in group.streams.points))
+    busy = replace(record, groups=(replace(group, products=2.0, streams=slow_streams),)).speed_among("cpu:0", 2)
     alone = record.speed("cpu:0")
 
     assert busy.streams.seconds(1e3) == alone.streams.seconds(1e3)

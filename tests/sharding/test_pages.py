@@ -21,9 +21,11 @@ def test_every_snippet_of_the_page_on_placement_prints_what_it_shows():
     program = "from tests.test_readme import PLACEMENT, require_true; require_true(PLACEMENT)"
     environment = {name: value for name, value in os.environ.items() if name != "RUNE_CPU_DEVICES"}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    process = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
 
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize(("data", "model"), [(8, 1), (1, 8), (1024, 1), (128, 8)])

@@ -241,9 +241,9 @@ def test_a_wrong_kernel_shows_its_numbered_source(monkeypatch):
     broken = Rendering("define void @f() {\n  oops\n}", {})
     monkeypatch.setattr("rune.backends.cpu.plan.render_plan", lambda plan, host, kernels: broken)
 
-    with pytest.raises(CompileError, match="cpu: cannot compile add_one") as caught:
+    with pytest.raises(CompileError, match="cpu: cannot compile add_one") as error:
         BACKEND.record(symbolic())
-    assert ">   2    oops\n    3  }" in str(caught.value)
+    assert ">   2    oops\n    3  }" in str(error.value)
 
 
 def test_sources_and_assembly_are_there_to_read():
@@ -312,8 +312,8 @@ def test_large_blocks_are_aligned_and_used_again():
 
 
 def test_the_free_list_is_bounded():
-    held = [host_memory.empty((host_memory.KEPT_BYTES // 4,), np.dtype("u1")) for _ in range(8)]
-    del held
+    arrays = [host_memory.empty((host_memory.KEPT_BYTES // 4,), np.dtype("u1")) for _ in range(8)]
+    del arrays
 
     assert host_memory.kept_bytes() <= host_memory.KEPT_BYTES
     host_memory.clear()
@@ -321,19 +321,19 @@ def test_the_free_list_is_bounded():
 
 
 def test_out_of_memory_says_asked_used_and_limit():
-    asked = 1 << 60
+    elements = 1 << 60
 
-    with pytest.raises(OutOfMemory, match=f"cannot allocate {asked * 4} B .* free .* limit"):
-        BACKEND.alloc(ArrayType((asked,), f32))
+    with pytest.raises(OutOfMemory, match=f"cannot allocate {elements * 4} B .* free .* limit"):
+        BACKEND.alloc(ArrayType((elements,), f32))
 
 
 def test_out_of_memory_names_the_largest_live_arrays_and_who_made_them():
-    held = BACKEND.alloc(ArrayType((3, 1 << 26), f32))
+    buffer = BACKEND.alloc(ArrayType((3, 1 << 26), f32))
 
-    listed = r"largest live buffers: f32\[3,67108864\] \(805306368 B, "
-    with pytest.raises(OutOfMemory, match=listed):
+    listing = r"largest live buffers: f32\[3,67108864\] \(805306368 B, "
+    with pytest.raises(OutOfMemory, match=listing):
         BACKEND.alloc(ArrayType((1 << 60,), f32))
-    del held
+    del buffer
 
 
 def test_a_dropped_executable_frees_its_code():

@@ -27,9 +27,9 @@ def printed(program: str, count: int = 3) -> list[str]:
     environment = {**os.environ, "RUNE_CPU_DEVICES": str(count)}
     begin = "import numpy as np, rune, rune.numpy as rnp\n"
     command = [sys.executable, "-c", begin + program]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @given(COUNTS, COUNTS)
@@ -38,9 +38,9 @@ def test_every_core_belongs_to_one_device_and_shares_differ_by_one_at_most(devic
         return
     shares = [Share(k, devices, cores) for k in range(devices)]
 
-    dealt = [core for share in shares for core in share.of(range(cores))]
+    cores_of_shares = [core for share in shares for core in share.of(range(cores))]
 
-    assert dealt == list(range(cores))
+    assert cores_of_shares == list(range(cores))
     assert max(s.cores for s in shares) - min(s.cores for s in shares) <= 1
 
 
@@ -140,12 +140,12 @@ print([d.name for d in rune.devices() if d.target.backend == "cpu"][-1], rnp.one
 
 
 def test_another_number_is_refused_once_the_cpu_is_in_use():
-    there = sum(d.target.backend == "cpu" for d in rune.devices())
+    count = sum(d.target.backend == "cpu" for d in rune.devices())
 
-    with pytest.raises(DeviceError, match=rf"cannot make {there + 1} devices of the CPU \(it is in use as {there}\)"):
-        rune.configure(cpu_devices=there + 1)
+    with pytest.raises(DeviceError, match=rf"cannot make {count + 1} devices of the CPU \(it is in use as {count}\)"):
+        rune.configure(cpu_devices=count + 1)
 
-    rune.configure(cpu_devices=there)
+    rune.configure(cpu_devices=count)
 
 
 def test_there_is_one_device_at_least():

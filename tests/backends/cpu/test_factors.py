@@ -95,8 +95,8 @@ def test_an_lu_factorisation_multiplies_to_the_permuted_matrix(n: int, dtype: ty
 
     for a, (factors, _, order) in zip(matrices, results, strict=True):
         lower, upper = pieces(np.asarray(factors))
-        permuted = np.take_along_axis(a, np.asarray(order)[..., None], -2)
-        assert distance(lower @ upper, permuted) < 3 * ERRORS[dtype] * n**0.5
+        rows = np.take_along_axis(a, np.asarray(order)[..., None], -2)
+        assert distance(lower @ upper, rows) < 3 * ERRORS[dtype] * n**0.5
         assert np.max(np.abs(lower)) <= 1
 
 
@@ -267,10 +267,10 @@ def test_a_gaussian_process_calls_no_python():
         factor = rnp.linalg.cholesky(a)
         return y @ rune.scipy.linalg.cho_solve((factor, True), y) + rnp.sum(rnp.log(rnp.diag(factor)))
 
-    called = routines(rune.grad(likelihood), definite(50, (), np.float32), drawn((50,), np.float32))
+    calls = routines(rune.grad(likelihood), definite(50, (), np.float32), drawn((50,), np.float32))
 
-    assert "callback" not in called
-    assert called.count("cholesky") == 1
+    assert "callback" not in calls
+    assert calls.count("cholesky") == 1
 
 
 SHAPES_OF_QR = [(5, 5), (6, 5), (5, 9), (1, 7), (7, 1), (16, 17), (33, 32), (32, 33), (65, 65), (7, 100), (257, 100)]
@@ -346,9 +346,9 @@ def test_least_squares_are_those_of_numpy_also_where_columns_depend(rank: int, d
 
 
 def test_least_squares_decompose_their_matrix_once():
-    called = routines(lambda a, b: tuple(rnp.linalg.lstsq(a, b)), drawn((90, 12), np.float32), drawn((90,), np.float32))
+    calls = routines(lambda a, b: tuple(rnp.linalg.lstsq(a, b)), drawn((90, 12), np.float32), drawn((90,), np.float32))
 
-    assert called == ["geqrf", "callback", "reflections_product"]
+    assert calls == ["geqrf", "callback", "reflections_product"]
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)], ids=str)

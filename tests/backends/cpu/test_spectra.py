@@ -189,9 +189,9 @@ def test_a_matrix_that_is_not_finite_is_answered_with_nan_and_leaves_the_others_
 
 def shared(function: Callable[..., Any], a: np.ndarray, cores: int) -> list[np.ndarray]:
     """What the function's plan gives for a device of so many cores, however many there are."""
-    explained = rune.explain(function)(rnp.asarray(a, a.dtype))
+    explanation = rune.explain(function)(rnp.asarray(a, a.dtype))
     targets, _ = cpu.probe()
-    executable = cpu.open_device(replace(targets[0], cores=cores)).record(explained.plan)
+    executable = cpu.open_device(replace(targets[0], cores=cores)).record(explanation.plan)
     return [np.array(x) for x in executable([np.ascontiguousarray(a)])]
 
 

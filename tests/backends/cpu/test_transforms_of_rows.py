@@ -26,8 +26,8 @@ LENGTHS = [LIMIT - 1, LIMIT, LIMIT + 1, 1031, 1080, 1250, 2048, 3**7, 5**5, 4096
 
 
 def is_by_the_routine(n: int, dtype: type = np.complex64, **params: object) -> bool:
-    described = {"kind": "fft", "axes": (0,), "odd": False, **params}
-    run = meanings.meaning_of(fft, (ArrayType((n,), np.dtype(dtype)),), described)
+    options = {"kind": "fft", "axes": (0,), "odd": False, **params}
+    run = meanings.meaning_of(fft, (ArrayType((n,), np.dtype(dtype)),), options)
     return getattr(run, "func", None) is rows.transformed
 
 
@@ -115,8 +115,8 @@ def test_code_that_two_threads_make_at_once_is_kept_for_both():
 
 def test_threads_that_begin_together_transform_lengths_that_none_has_met():
     xs = [drawn((n,), np.complex64) for n in (1024, 1125, 2187, 3125, 6000, 16_384)]
-    for cached in (rows._stage_code, rows.length_of, rows._entry, rows._code):
-        cached.cache_clear()
+    for function in (rows._stage_code, rows.length_of, rows._entry, rows._code):
+        function.cache_clear()
     start = threading.Barrier(6)
 
     def transformed(_: int) -> list[np.ndarray]:

@@ -90,13 +90,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ROUTINES)
-def test_a_long_routine_asks_between_pieces_of_its_work(name: str, asked: list[int]):
+def test_a_long_routine_asks_between_pieces_of_its_work(name: str, questions: list[int]):
     function, oracle, x, least = ROUTINES[name]
 
     y = rune.jit(lambda x: function(x), device="cpu")(x)
 
     np.testing.assert_allclose(y, oracle(x), rtol=2e-3, atol=2e-3)
-    assert len(asked) >= least
+    assert len(questions) >= least
 
 
 def test_nobody_is_asked_in_short_routines(monkeypatch: pytest.MonkeyPatch):
@@ -153,12 +153,12 @@ def test_a_product_that_is_over_computes_no_further_block():
     pieces = library("host", dtypes.f32).shape
     m, n, k = 331, 3 * pieces.width, 2 * blocks.DEPTH + 7
 
-    _, none = multiplied(m, n, k, [])
-    _, some = multiplied(m, n, k, [False] * 4)  # the matrix, and all of its first columns
+    _, no_block = multiplied(m, n, k, [])
+    _, first_block = multiplied(m, n, k, [False] * 4)  # the matrix, and all of its first columns
 
-    assert np.isnan(none).all()
-    assert (some[:, : pieces.width] == k).all()
-    assert np.isnan(some[:, pieces.width :]).all()
+    assert np.isnan(no_block).all()
+    assert (first_block[:, : pieces.width] == k).all()
+    assert np.isnan(first_block[:, pieces.width :]).all()
 
 
 def test_a_short_product_asks_nobody():

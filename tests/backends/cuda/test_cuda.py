@@ -327,10 +327,10 @@ def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.Monkey
 
 
 def test_the_kernels_of_the_executor_are_those_that_graphs_name():
-    named = {"rune_copy", "rune_store", "rune_advance", "rune_swap"}
+    steps = {"rune_copy", "rune_store", "rune_advance", "rune_swap"}
     conditions = {"rune_goes_on", "rune_is_odd", "rune_chosen"}
 
-    assert all(f"void {name}(" in STEPS for name in named)
+    assert all(f"void {name}(" in STEPS for name in steps)
     assert all(f"void {name}(" in CONDITIONS for name in conditions)
 
 
@@ -339,15 +339,15 @@ def test_the_kernels_of_the_executor_are_those_that_graphs_name():
 
 def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(device: Any, fake: FakeCuda):
     program = program_of(lambda x: rnp.cumsum(rnp.cumsum(x) * 0.5), f32(64))
-    lowered = stages(program, cuda_fake.TARGET)
-    device.record(lowered.plan)  # which lets the driver know its kernels
+    lowering = stages(program, cuda_fake.TARGET)
+    device.record(lowering.plan)  # which lets the driver know its kernels
     with rune.configure(cache_dir=""):
-        timed = device.record_timed(lowered.plan, StepMeter(lowered, "cuda:0"))
+        executable = device.record_timed(lowering.plan, StepMeter(lowering, "cuda:0"))
 
     with rune.debug.profile() as profile:
-        (result,) = timed([device.copy_in(np.ones(64, np.float32))])
-    wanted = np.cumsum(np.cumsum(np.ones(64)) * 0.5).astype(np.float32)
-    near(wanted, device.copy_out(result, f32(64)), relative=1e-6, why="sums of halves")
+        (result,) = executable([device.copy_in(np.ones(64, np.float32))])
+    sums = np.cumsum(np.cumsum(np.ones(64)) * 0.5).astype(np.float32)
+    near(sums, device.copy_out(result, f32(64)), relative=1e-6, why="sums of halves")
     assert "cuGraphLaunch" not in fake.log
     steps = profile.plans[0].steps
     assert sum(s.calls for s in steps) == 2
@@ -377,7 +377,7 @@ def test_events_go_where_the_context_is_current_in_any_thread(device: Any, fake:
     thread.start()
     thread.join()
     assert device.work_stats().in_flight == 0
-    assert fake.leaked == 0
+    assert fake.leak_count == 0
 
 
 def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
@@ -397,5 +397,5 @@ def test_pinned_memory_is_a_pool_of_its_own(device: Any, fake: FakeCuda):
     assert (pending.live_bytes, pending.cached_bytes) == (SIZES[0], 0)
 
     device.synchronize()
-    done = device.memory_stats().pools["pinned"]
-    assert (done.live_bytes, done.cached_bytes, done.allocations) == (0, SIZES[0], 1)
+    idle = device.memory_stats().pools["pinned"]
+    assert (idle.live_bytes, idle.cached_bytes, idle.allocations) == (0, SIZES[0], 1)

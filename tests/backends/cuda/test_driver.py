@@ -25,14 +25,14 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     return fake
 
 
-def load(monkeypatch: pytest.MonkeyPatch, *installed: str) -> Any:
+def load(monkeypatch: pytest.MonkeyPatch, *packages: str) -> Any:
     """The driver where some modules are installed."""
     module = SimpleNamespace(init=lambda: None)
-    monkeypatch.setattr(devices, "find_spec", lambda name: name if name in installed else None)
+    monkeypatch.setattr(devices, "find_spec", lambda name: name if name in packages else None)
     monkeypatch.setattr(devices, "import_module", lambda name: module if name == "pycuda.driver" else None)
     monkeypatch.setattr(devices, "call", lambda name, *arguments: None)
-    loaded = devices.load.__wrapped__()
-    return "pycuda" if loaded is module else loaded
+    driver = devices.load.__wrapped__()
+    return "pycuda" if driver is module else driver
 
 
 def test_pycuda_serves_where_it_is_installed(monkeypatch: pytest.MonkeyPatch):
@@ -84,11 +84,11 @@ def test_a_full_device_is_a_memory_error_and_full_host_memory_is_not(fake: FakeC
 
 
 def test_events_are_destroyed_when_nobody_holds_them(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
-    destroyed: list[int] = []
-    monkeypatch.setattr(fake.bindings, "cuEventDestroy", lambda handle: destroyed.append(handle) or (0,))
+    handles: list[int] = []
+    monkeypatch.setattr(fake.bindings, "cuEventDestroy", lambda handle: handles.append(handle) or (0,))
 
     event = by_bindings.BindingsDriver().Event()
-    assert destroyed == []
+    assert handles == []
     del event
 
-    assert len(destroyed) == 1
+    assert len(handles) == 1

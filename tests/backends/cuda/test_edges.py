@@ -72,10 +72,10 @@ def test_any_order_that_edges_allow_computes_the_same(seed: int):
 @pytest.mark.parametrize("seed", range(20))
 def test_no_edge_says_what_others_say(seed: int):
     before = waits(drawn(random.Random(seed), 50))
-    reached: list[set[int]] = []
+    ancestors: list[set[int]] = []
     for edges in before:
-        reached.append(set(edges).union(*(reached[k] for k in edges)))
-        assert all(k not in reached[other] for k in edges for other in edges)
+        ancestors.append(set(edges).union(*(ancestors[k] for k in edges)))
+        assert all(k not in ancestors[other] for k in edges for other in edges)
 
 
 def test_steps_that_only_read_alike_wait_for_nothing():

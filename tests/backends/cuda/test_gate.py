@@ -51,11 +51,11 @@ def test_a_gate_goes_on_past_the_largest_number(device: Any, fake: FakeCuda):
 
 
 def test_a_launch_is_measured_behind_a_closed_gate(device: Any, fake: FakeCuda):
-    lowered = stages(program_of(lambda x: x + 1.0, f32(8)), cuda_fake.TARGET)
-    device.record(lowered.plan)  # which lets the driver know its kernels
+    lowering = stages(program_of(lambda x: x + 1.0, f32(8)), cuda_fake.TARGET)
+    device.record(lowering.plan)  # which lets the driver know its kernels
     with rune.configure(cache_dir=""):
-        timed = device.record_timed(lowered.plan, StepMeter(lowered, "cuda:0"))
+        executable = device.record_timed(lowering.plan, StepMeter(lowering, "cuda:0"))
     with rune.debug.profile():
-        timed([device.copy_in(np.ones(8, np.float32))])
+        executable([device.copy_in(np.ones(8, np.float32))])
 
     assert len(fake.gates) == 1

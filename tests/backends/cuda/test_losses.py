@@ -61,7 +61,7 @@ def lose(machine: Machine, number: int) -> None:
 
 
 def test_a_call_that_nccl_refuses_is_an_error_and_the_next_one_works(parts: Parts):
-    parts.nccl.refused["ncclAllReduce"] = UNHANDLED
+    parts.nccl.refusals["ncclAllReduce"] = UNHANDLED
     with pytest.raises(CollectiveError, match=r"psum over 'a': cannot go on .*ncclAllReduce: unhandled cuda error"):
         parts.sum()
 
@@ -70,7 +70,7 @@ def test_a_call_that_nccl_refuses_is_an_error_and_the_next_one_works(parts: Part
 
 
 def test_a_group_that_starts_on_some_devices_only_is_ended_on_them(parts: Parts):
-    parts.nccl.started = 1
+    parts.nccl.start_limit = 1
     with pytest.raises(CollectiveError, match="ncclGroupEnd: unhandled cuda error"):
         parts.sum()
 
@@ -80,7 +80,7 @@ def test_a_group_that_starts_on_some_devices_only_is_ended_on_them(parts: Parts)
 def test_results_of_earlier_runs_survive_a_refusal(parts: Parts):
     parts.pause()
     earlier = parts.sum()
-    parts.nccl.started = 2  # time goes by again from that error on
+    parts.nccl.start_limit = 2  # time goes by again from that error on
     with pytest.raises(CollectiveError):
         parts.sum(X + 1)
 
@@ -88,7 +88,7 @@ def test_results_of_earlier_runs_survive_a_refusal(parts: Parts):
 
 
 def test_communicators_that_cannot_be_made_are_an_error_and_are_tried_again(parts: Parts):
-    parts.nccl.refused["ncclCommInitAll"] = UNHANDLED
+    parts.nccl.refusals["ncclCommInitAll"] = UNHANDLED
     with pytest.raises(CollectiveError, match="ncclCommInitAll: unhandled cuda error"):
         parts.sum()
 

@@ -100,22 +100,22 @@ def test_an_array_larger_than_the_pinned_pieces_is_fetched_in_pieces(fake: FakeC
 def test_a_thread_that_waits_for_the_device_keeps_nobody_from_sending(device: Any, fake: FakeCuda):
     x = device.copy_in(np.arange(6, dtype=np.float32))
     finish = device.start_copy_out(x, x.type)
-    sent: list[Any] = []
+    buffers: list[Any] = []
 
     def settle() -> None:
-        sent.append(device.copy_in(np.ones(3, np.float32)))
+        buffers.append(device.copy_in(np.ones(3, np.float32)))
 
     device.staging._settle = settle
     finish()
-    assert len(sent) == 1
+    assert len(buffers) == 1
 
 
 def test_out_of_memory_names_the_largest_live_buffers(device: Any):
     big = device.copy_in(np.zeros(1 << 24, np.uint8))
 
-    with pytest.raises(OutOfMemory, match=r"cannot allocate 67108864 B on cuda:0 \(used") as caught:
+    with pytest.raises(OutOfMemory, match=r"cannot allocate 67108864 B on cuda:0 \(used") as error:
         device.alloc(ArrayType((1 << 24,), dtypes.f32))
-    assert "largest live buffers: u8[16777216]" in str(caught.value)
+    assert "largest live buffers: u8[16777216]" in str(error.value)
     assert big.shape == (1 << 24,)
 
 
@@ -161,6 +161,6 @@ def test_another_patch_of_the_compiler_finds_nothing_of_the_cache(
         monkeypatch.setattr(cuda, "compile_source", lambda source, name, arch: b"1: compiled again")
         device.build("code", "f", "sm_90")
         monkeypatch.setattr(cuda, "full_version", lambda: "13.5.38")
-        again = device.build("code", "f", "sm_90")
+        executable = device.build("code", "f", "sm_90")
 
-    assert again.image == b"1: compiled again"
+    assert executable.image == b"1: compiled again"

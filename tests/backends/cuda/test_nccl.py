@@ -37,21 +37,21 @@ def there() -> Iterator[tuple[Machine, list[Device], FakeNccl]]:
 
 
 @pytest.fixture
-def machine(there: tuple[Machine, list[Device], FakeNccl]) -> Machine:
-    return there[0]
+def machine(setting: tuple[Machine, list[Device], FakeNccl]) -> Machine:
+    return setting[0]
 
 
 @pytest.fixture
-def devices(there: tuple[Machine, list[Device], FakeNccl]) -> list[Device]:
-    return there[1]
+def devices(setting: tuple[Machine, list[Device], FakeNccl]) -> list[Device]:
+    return setting[1]
 
 
 @pytest.fixture
-def nccl(there: tuple[Machine, list[Device], FakeNccl]) -> Iterator[FakeNccl]:
-    del there[2].log[:]
-    yield there[2]
-    assert there[2].problems == []
-    assert there[0].depths() == [0] * 4
+def nccl(setting: tuple[Machine, list[Device], FakeNccl]) -> Iterator[FakeNccl]:
+    del setting[2].log[:]
+    yield setting[2]
+    assert setting[2].problems == []
+    assert setting[0].depths() == [0] * 4
 
 
 def on_devices(devices: Sequence[Device], body: Any, shape: Any = None, names: Any = ("a",)) -> Any:
@@ -92,8 +92,8 @@ def test_collectives_need_no_host(nccl: FakeNccl, devices: list[Device], machine
 def test_sums_of_any_number_of_devices_are_sums(nccl: FakeNccl, devices: list[Device], count: int):
     x = DRAW.normal(size=(count, 7)).astype("f")
 
-    summed = each(devices[:count], lambda v: lax.psum(v, "a"), x)
-    np.testing.assert_allclose(summed, np.broadcast_to(x.sum(0), x.shape), rtol=1e-5, atol=1e-5)
+    sums = each(devices[:count], lambda v: lax.psum(v, "a"), x)
+    np.testing.assert_allclose(sums, np.broadcast_to(x.sum(0), x.shape), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.u8, dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64])
@@ -115,9 +115,9 @@ def test_sums_of_floats_and_complex_numbers_are_sums(nccl: FakeNccl, devices: li
     )
 
     with rune.configure(x64=True):
-        summed = each(devices, lambda v: lax.psum(v, "a"), x)
-    wanted = np.broadcast_to(x.astype("c16").sum(0), x.shape)
-    np.testing.assert_allclose(summed.astype("c16"), wanted, rtol=0.1 if dtype in ("f2", "bf16") else 1e-5, atol=0.05)
+        sums = each(devices, lambda v: lax.psum(v, "a"), x)
+    reference = np.broadcast_to(x.astype("c16").sum(0), x.shape)
+    np.testing.assert_allclose(sums.astype("c16"), reference, rtol=0.1 if dtype in ("f2", "bf16") else 1e-5, atol=0.05)
     assert "ncclAllReduce" in nccl.log
 
 
@@ -127,15 +127,15 @@ def test_blocks_that_move_arrive_whole(nccl: FakeNccl, devices: list[Device], dt
     senders = {3: 0, 1: 3, 2: 2}
 
     for axis in range(3):
-        gathered = each(devices, lambda v, axis=axis: lax.all_gather(v, "a", axis=axis), x)
-        np.testing.assert_array_equal(gathered, np.broadcast_to(np.stack([*x], axis), gathered.shape))
+        rows = each(devices, lambda v, axis=axis: lax.all_gather(v, "a", axis=axis), x)
+        np.testing.assert_array_equal(rows, np.broadcast_to(np.stack([*x], axis), rows.shape))
     for concat in range(3):
-        exchanged = each(devices, lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat), x)
-        np.testing.assert_array_equal(exchanged, [np.stack([*x[:, n]], concat) for n in range(4)])
+        exchange = each(devices, lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat), x)
+        np.testing.assert_array_equal(exchange, [np.stack([*x[:, n]], concat) for n in range(4)])
     back = each(devices, lambda v: lax.all_to_all(rnp.moveaxis(v, 0, 2), "a", 2, 1), x)
     np.testing.assert_array_equal(back, [np.stack([*x[:, n]], 1) for n in range(4)])
-    permuted = each(devices, lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]), x)
-    np.testing.assert_array_equal(permuted, [x[senders[n]] if n in senders else 0 * x[n] for n in range(4)])
+    permutation = each(devices, lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]), x)
+    np.testing.assert_array_equal(permutation, [x[senders[n]] if n in senders else 0 * x[n] for n in range(4)])
     assert {"ncclAllGather", "ncclSend", "ncclRecv"} <= set(nccl.log)
     assert "ncclAllReduce" not in nccl.log
 
@@ -145,19 +145,19 @@ def test_scattered_sums_are_the_parts_of_the_sum(nccl: FakeNccl, devices: list[D
     x = DRAW.normal(size=(4, 3, 4, 5)).astype("f")
     x = np.moveaxis(x, 2, 1 + axis)
 
-    scattered = each(devices, lambda v: lax.psum_scatter(v, "a", scatter_dimension=axis), np.ascontiguousarray(x))
-    np.testing.assert_allclose(scattered, np.moveaxis(x.sum(0), axis, 0), rtol=1e-5, atol=1e-5)
+    parts = each(devices, lambda v: lax.psum_scatter(v, "a", scatter_dimension=axis), np.ascontiguousarray(x))
+    np.testing.assert_allclose(parts, np.moveaxis(x.sum(0), axis, 0), rtol=1e-5, atol=1e-5)
     assert "ncclReduceScatter" in nccl.log
 
 
 def test_groups_of_an_axis_have_communicators_of_their_own(nccl: FakeNccl, devices: list[Device]):
     x = DRAW.normal(size=(4, 6)).astype("f")
 
-    summed = each(devices, lambda v: lax.psum(v, "a", axis_index_groups=GROUPS), x)
-    gathered = each(devices, lambda v: lax.all_gather(v, "a", axis=1, axis_index_groups=GROUPS), x)
+    sums = each(devices, lambda v: lax.psum(v, "a", axis_index_groups=GROUPS), x)
+    rows = each(devices, lambda v: lax.all_gather(v, "a", axis=1, axis_index_groups=GROUPS), x)
     for group in GROUPS:
-        np.testing.assert_allclose(summed[group], np.broadcast_to(x[group].sum(0), (2, 6)), rtol=1e-5, atol=1e-5)
-        np.testing.assert_array_equal(gathered[group], np.broadcast_to(x[group].T, (2, 6, 2)))
+        np.testing.assert_allclose(sums[group], np.broadcast_to(x[group].sum(0), (2, 6)), rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(rows[group], np.broadcast_to(x[group].T, (2, 6, 2)))
     assert nccl.log.count("ncclCommInitAll") == 2
 
 
@@ -167,9 +167,9 @@ def test_both_axes_of_a_mesh_meet(nccl: FakeNccl, devices: list[Device]):
 
     x = DRAW.normal(size=(4, 3)).astype("f")
     grid = x.reshape(2, 2, 3)
-    wanted = 10 * grid.sum(0, keepdims=True) + grid[:, ::-1] + grid.sum((0, 1))
+    reference = 10 * grid.sum(0, keepdims=True) + grid[:, ::-1] + grid.sum((0, 1))
     result = np.asarray(on_devices(devices, body, (2, 2), ("a", "b"))(x))
-    np.testing.assert_allclose(result, wanted.reshape(4, 3), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(result, reference.reshape(4, 3), rtol=1e-5, atol=1e-5)
 
 
 def test_several_operands_are_one_group_of_calls(nccl: FakeNccl, devices: list[Device]):
@@ -192,8 +192,8 @@ def test_loops_and_branches_meet_as_often_as_they_run(nccl: FakeNccl, devices: l
 
     x = DRAW.normal(size=(4, 3)).astype("f")
     mean = x.mean(0)
-    wanted = (np.flip(mean) + 1.5) * 2**10
-    np.testing.assert_allclose(each(devices, body, x), np.broadcast_to(wanted, x.shape), rtol=1e-5, atol=1e-5)
+    reference = (np.flip(mean) + 1.5) * 2**10
+    np.testing.assert_allclose(each(devices, body, x), np.broadcast_to(reference, x.shape), rtol=1e-5, atol=1e-5)
 
 
 def test_a_gradient_through_a_collective_is_right(nccl: FakeNccl, devices: list[Device]):
@@ -246,10 +246,10 @@ def test_a_program_that_calls_python_meets_at_the_table(nccl: FakeNccl, devices:
 
 
 def test_devices_of_several_makers_meet_at_the_table(nccl: FakeNccl, devices: list[Device]):
-    mixed = [devices[0], rune.devices()[0], devices[1]]
+    mesh_devices = [devices[0], rune.devices()[0], devices[1]]
     x = np.arange(6, dtype="f").reshape(3, 2)
 
-    np.testing.assert_array_equal(each(mixed, lambda v: lax.psum(v, "a"), x)[1], x.sum(0))
+    np.testing.assert_array_equal(each(mesh_devices, lambda v: lax.psum(v, "a"), x)[1], x.sum(0))
     assert "ncclGroupStart" not in nccl.log
 
 
@@ -286,8 +286,8 @@ def test_threads_may_run_programs_on_overlapping_meshes_at_once(nccl: FakeNccl, 
 
     with ThreadPoolExecutor(4) as pool:
         for d, f in [(d, pool.submit(job)) for _ in range(3) for d, job in zip(meshes, jobs, strict=True)]:
-            wanted = x[: len(d)].sum(0) * sum(range(len(d)))
-            np.testing.assert_array_equal(f.result(120)[0], wanted)
+            reference = x[: len(d)].sum(0) * sum(range(len(d)))
+            np.testing.assert_array_equal(f.result(120)[0], reference)
 
 
 def test_a_context_is_current_only_while_a_device_is_told_something(

@@ -50,8 +50,8 @@ def test_along_the_first_axis_nothing_is_laid_out_anew():
 
 def test_along_another_axis_two_axes_are_swapped_before_or_after():
     assert part(call("all_gather", axis=1, lanes=2), 3, 5) == Part((AllGather(60),), after=Swap(2, 3, 20))
-    scattered = part(call("psum_scatter", scatter_axis=1, lanes=2), 3, 2, 5)
-    assert scattered == Part((ReduceScatter(15, DataType.FLOAT32),), before=Swap(3, 2, 20))
+    scatter = part(call("psum_scatter", scatter_axis=1, lanes=2), 3, 2, 5)
+    assert scatter == Part((ReduceScatter(15, DataType.FLOAT32),), before=Swap(3, 2, 20))
     exchange = part(call("all_to_all", split_axis=2, concat_axis=1, lanes=2), 3, 5, 2)
     assert (exchange.before, exchange.after) == (Swap(15, 2, 4), Swap(2, 3, 20))
 
@@ -98,10 +98,10 @@ def test_sums_that_nccl_has_not_or_rounds_otherwise_are_not_known(dtype: np.dtyp
 
 
 def test_a_refusal_has_the_name_of_the_function_and_nccls_words():
-    there = Library({"ncclGroupStart": lambda: 3}, lambda code: b"internal error", "")
+    library = Library({"ncclGroupStart": lambda: 3}, lambda code: b"internal error", "")
 
     with pytest.raises(Refused, match="ncclGroupStart: internal error"):
-        there.call("ncclGroupStart")
+        library.call("ncclGroupStart")
 
 
 def test_a_group_is_left_when_a_call_in_it_fails():

@@ -49,8 +49,8 @@ def test_a_context_that_cannot_be_left_is_the_drivers_error(fake: FakeCuda, monk
         raise Error("invalid context")
 
     backend = opened(monkeypatch, fake)
-    with pytest.raises(Error, match="invalid context"), monkeypatch.context() as patched, backend.in_context:
-        patched.setattr(backend.context, "pop", refuse)
+    with pytest.raises(Error, match="invalid context"), monkeypatch.context() as patch, backend.in_context:
+        patch.setattr(backend.context, "pop", refuse)
     fake.context.pop()
 
 

@@ -192,8 +192,8 @@ def test_a_device_without_memory_for_it_is_out_of_memory_and_works_on(device: An
     def refuses(*args: Any) -> None:
         raise device.cl.MemoryError("clEnqueueWriteBuffer failed: MEM_OBJECT_ALLOCATION_FAILURE")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(device.aside._staging, "_send", refuses)
+    with monkeypatch.context() as patch:
+        patch.setattr(device.aside._staging, "_send", refuses)
         with pytest.raises(OutOfMemory, match="cannot allocate 4000 B"):
             device.copy_in_aside(X)
     buffer, join = device.copy_in_aside(X)
@@ -204,9 +204,9 @@ def test_a_device_without_memory_for_it_is_out_of_memory_and_works_on(device: An
 
 def test_a_copy_that_has_failed_is_an_error_where_it_is_joined(device: Any, copies: Gate):
     _, join = device.copy_in_aside(X)
-    lost = device.cl.UserEvent(device.context)
-    lost.set_status(-5)
-    failing = Join(partial(device.aside._join, lost))
+    event = device.cl.UserEvent(device.context)
+    event.set_status(-5)
+    failing = Join(partial(device.aside._join, event))
 
     with pytest.raises(DeviceError, match=r"opencl:0: cannot copy an array to it \(OpenCL says OUT_OF_RESOURCES"):
         failing()

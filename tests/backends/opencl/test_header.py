@@ -54,9 +54,9 @@ def test_a_declared_function_without_code_is_refused(backend):
 
 def test_what_rounds_exactly_is_declared_for_both_floats():
     names = {call.split("(")[0] for call in exact_calls(is_finite="isfinite({0})").values()}
-    declared = re.findall(r"(\w+)\((?:float|double)\b", DECLARED.text)
+    declarations = re.findall(r"(\w+)\((?:float|double)\b", DECLARED.text)
 
-    assert {name for name, count in Counter(declared).items() if count == 2} >= names
+    assert {name for name, count in Counter(declarations).items() if count == 2} >= names
 
 
 ONE_INSTRUCTION = "floor ceil trunc sqrt fabs rint copysign fma vload4 vstore4".split()

@@ -93,13 +93,13 @@ def test_memory_that_a_pending_call_reads_is_written_behind_it(device: Any, end:
     executable = device.record(lower(program, device.target))
     arguments = [at_once(lambda: device.copy_in(np.ones(1000, np.float32)))]
     memory = arguments[0].memory.handle
-    (doubled,) = at_once(lambda: executable(arguments))
+    (twos,) = at_once(lambda: executable(arguments))
     arguments.clear()
     threes = at_once(lambda: device.copy_in(np.full(1000, 3, np.float32)))
     assert threes.memory.handle is memory  # from the pool, though a pending kernel reads it
     end()
 
-    same(np.full(1000, 2, np.float32), device.copy_out(doubled, doubled.type))
+    same(np.full(1000, 2, np.float32), device.copy_out(twos, twos.type))
     same(np.full(1000, 3, np.float32), device.copy_out(threes, threes.type))
 
 

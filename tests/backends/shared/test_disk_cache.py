@@ -336,21 +336,21 @@ KEEPING = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl
 @pytest.mark.parametrize("device", KEEPING)
 def test_the_next_process_compiles_nothing_and_computes_the_same(tmp_path, device):
     def run() -> list[str]:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", CALLS, device],
             capture_output=True,
             text=True,
             env={**os.environ, "RUNE_CACHE_DIR": str(tmp_path)},
             cwd=ROOT,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        assert process.returncode == 0, process.stderr
+        return process.stdout.split()
 
-    (first, compiled, loaded), (second, missed, loaded_again) = run(), run()
-    assert (second, missed) == (first, "0")
+    (first, compiles, loads), (second, misses, loads_again) = run(), run()
+    assert (second, misses) == (first, "0")
     # The CPU asks by the program first, and then not for the code of its plan.
-    assert 0 < int(loaded_again) <= int(compiled)
-    assert loaded == "0"
+    assert 0 < int(loads_again) <= int(compiles)
+    assert loads == "0"
 
 
 def test_native_code_binds_each_module_to_addresses_of_its_own():

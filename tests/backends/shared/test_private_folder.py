@@ -227,7 +227,7 @@ print(report.splitlines()[-1])
 
 def run(**environment: str) -> list[str]:
     """The warnings of a process with this environment alone, then the doctor's last line."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=ROOT,
         capture_output=True,
@@ -235,8 +235,8 @@ def run(**environment: str) -> list[str]:
         timeout=600,
         env={"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **environment},
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -285,13 +285,13 @@ def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds
 def test_an_interrupt_while_a_folder_is_opened_closes_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ):
-    closed: list[int] = []
+    descriptors: list[int] = []
     close = os.close
 
     def interrupted(descriptor: int) -> None:
-        closed.append(descriptor)
+        descriptors.append(descriptor)
         close(descriptor)  # an error if it was closed before
-        if len(closed) == number + 1:
+        if len(descriptors) == number + 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "close", interrupted)
@@ -303,4 +303,4 @@ def test_an_interrupt_while_a_folder_is_opened_closes_nothing_twice(
         pass
     monkeypatch.undo()
 
-    assert len(set(closed)) == len(closed) > number
+    assert len(set(descriptors)) == len(descriptors) > number

@@ -46,12 +46,12 @@ def gradients(w1, w2, x, y):
 
 
 def test_softmax_is_numpys():
-    shifted = np.exp(X - X.max(axis=1, keepdims=True))
+    weights = np.exp(X - X.max(axis=1, keepdims=True))
 
     probabilities = rune.jit(rune.nn.softmax, device="pyloops")(X)
 
     assert probabilities.device.name == "pyloops:0"
-    near(shifted / shifted.sum(axis=1, keepdims=True), probabilities, relative=1e-6, why="f32 sums")
+    near(weights / weights.sum(axis=1, keepdims=True), probabilities, relative=1e-6, why="f32 sums")
 
 
 def test_a_matrix_product_is_numpys():

@@ -65,12 +65,12 @@ def opened(memory: str | None = None) -> Iterator[vulkan.VulkanBackend]:
 
 def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[str]:
     """The driver's functions as they are called from here on."""
-    called: list[str] = []
+    calls: list[str] = []
     functions = backend.session().device.vk
 
     def listed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            called.append(name)
+            calls.append(name)
             return function(*args)
 
         return call
@@ -82,10 +82,10 @@ def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[st
     kinds = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p
     submit = ctypes.CFUNCTYPE(*kinds)
     original = submit(device.submit_address)
-    noted = submit(lambda *args: (called.append("vkQueueSubmit"), original(*args))[1])
-    device.held = noted  # type: ignore[attr-defined]
-    patch.setattr(device, "submit_address", ctypes.cast(noted, ctypes.c_void_p).value)
-    return called
+    wrapper = submit(lambda *args: (calls.append("vkQueueSubmit"), original(*args))[1])
+    device.held = wrapper  # type: ignore[attr-defined]
+    patch.setattr(device, "submit_address", ctypes.cast(wrapper, ctypes.c_void_p).value)
+    return calls
 
 
 # --- plans ------------------------------------------------------------------------------------

@@ -74,8 +74,8 @@ def test_the_best_memory_for_each_end_is_chosen(name: str):
 
     choice = choose([MemoryType(n, flags, heap) for n, (flags, heap) in enumerate(types)])
 
-    chosen = choice.arrays[0].number, choice.staging[0].number, choice.tables[0].number
-    assert (chosen, choice.is_shared) == (numbers, is_shared)
+    chosen_numbers = choice.arrays[0].number, choice.staging[0].number, choice.tables[0].number
+    assert (chosen_numbers, choice.is_shared) == (numbers, is_shared)
 
 
 def test_only_without_a_window_tables_are_in_the_hosts_memory():
@@ -111,10 +111,10 @@ def test_without_such_memory_the_table_is_copied_at_the_head_of_each_call(monkey
         executable, x = backend.record(chain(3)), backend.copy_in(np.ones(5, np.float32))
         calls = counted(backend, monkeypatch)
         executable([x])
-        replayed = recording(executable)
+        replay = recording(executable)
 
         assert calls.index("vkCmdCopyBuffer") < calls.index("vkCmdDispatch")
-        assert replayed.near is not replayed.table
+        assert replay.near is not replay.table
         assert calls.count("vkQueueSubmit") == 1
 
 
@@ -181,9 +181,9 @@ def test_a_flushed_range_is_whole_atoms_or_ends_with_the_memory(at: int, nbytes:
         block = memory.pool.take(1000)
         block.handle.bytes, block.offset = 1200, 0
 
-        spanned: Any = memory._range(block, at, nbytes)
+        flush_range: Any = memory._range(block, at, nbytes)
 
-        assert (spanned.offset, spanned.size) == (first, size)
+        assert (flush_range.offset, flush_range.size) == (first, size)
 
 
 # --- how many allocations there may be --------------------------------------------------------

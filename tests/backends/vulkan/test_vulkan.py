@@ -63,14 +63,14 @@ def test_a_copy_moves_every_byte_wherever_it_lies(device):
 
 
 def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(backend, monkeypatch):
-    refused = driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
+    refusal = driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
     functions = backend.session().device.vk
-    monkeypatch.setattr(functions, "vkCreateComputePipelines", lambda *args: refused)
+    monkeypatch.setattr(functions, "vkCreateComputePipelines", lambda *args: refusal)
 
-    with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as caught:
+    with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as error:
         backend.record(chain(1))
 
-    assert "store y[i]" in caught.value.source
+    assert "store y[i]" in error.value.source
 
 
 def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
@@ -131,10 +131,10 @@ def test_memory_that_host_and_device_share_is_one_pool():
 
 
 def test_a_driver_without_memory_is_out_of_memory_and_works_on(backend, monkeypatch):
-    refused = driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
+    refusal = driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
     functions = backend.session().device.vk
-    with monkeypatch.context() as patched:
-        patched.setattr(functions, "vkAllocateMemory", lambda *args: refused)
+    with monkeypatch.context() as patch:
+        patch.setattr(functions, "vkAllocateMemory", lambda *args: refusal)
         with pytest.raises(OutOfMemory, match="cannot allocate 400000000 B"):
             backend.alloc(ArrayType((100_000_000,), dtypes.f32))
 
@@ -180,11 +180,11 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(bac
 
 
 def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(backend, monkeypatch):
-    executable, lost = backend.record(chain(2)), backend.session()
+    executable, session = backend.record(chain(2)), backend.session()
     old = backend.copy_in(np.ones(3, np.float32))
     code = driver.api().VK_ERROR_DEVICE_LOST
     refuse = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *args: code)
-    monkeypatch.setattr(lost.device, "submit_address", ctypes.cast(refuse, ctypes.c_void_p).value)
+    monkeypatch.setattr(session.device, "submit_address", ctypes.cast(refuse, ctypes.c_void_p).value)
 
     with pytest.raises(DeviceError, match="vulkan:0 cannot go on"):
         executable([old])
@@ -196,7 +196,7 @@ def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(backend, mo
     new = backend.copy_in(np.ones(3, np.float32))
     result, _ = executable([new])
     same(np.full(3, 4, np.float32), backend.copy_out(result, result.type))
-    lost.device.close()
+    session.device.close()
 
 
 def test_closing_destroys_all_that_was_made(backend):
@@ -223,9 +223,9 @@ steps(np.ones(100, np.float32))
 threading.Thread(target=lambda: np.asarray(steps(np.ones(3, np.float32))), daemon=True).start()
 time.sleep(0.05)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=600)
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=600)
 
-    assert done.returncode == 0
+    assert process.returncode == 0
 
 
 # --- the validation layer ---------------------------------------------------------------------
@@ -273,9 +273,9 @@ needs_layer = pytest.mark.skipif(
 
 @needs_layer
 def test_the_validation_layer_says_nothing_about_plans_loops_and_copies():
-    done = validated(PROGRAMS)
+    process = validated(PROGRAMS)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 @needs_layer
@@ -288,10 +288,10 @@ device = backend.session().device
 device.vk.vkCmdDispatch(device.command_buffers(1)[0], 1, 1, 1)
 backend.synchronize()
 """
-    done = validated(program)
+    process = validated(program)
 
-    assert "DeviceError: vulkan: the validation layer objects" in done.stderr
-    assert "vkCmdDispatch" in done.stderr
+    assert "DeviceError: vulkan: the validation layer objects" in process.stderr
+    assert "vkCmdDispatch" in process.stderr
 
 
 # --- float controls ---------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_a_barrier_waits_for_fetches_where_there_are_some():
 
 
 @pytest.mark.parametrize("dialect", [HIP, OPENCL_C])
-@pytest.mark.parametrize(("changes", "what"), [({}, "a fetch"), ({"fetches": ""}, "a product of matrices")])
-def test_languages_without_the_instructions_refuse_them(dialect, changes: dict[str, str], what: str):
-    with pytest.raises(CompileError, match=f"cannot render {what}"):
+@pytest.mark.parametrize(("changes", "instruction"), [({}, "a fetch"), ({"fetches": ""}, "a product of matrices")])
+def test_languages_without_the_instructions_refuse_them(dialect, changes: dict[str, str], instruction: str):
+    with pytest.raises(CompileError, match=f"cannot render {instruction}"):
         render(parse(kernel(**changes)), dialect)  # type: ignore[arg-type]

@@ -33,8 +33,8 @@ N = dims.symbol("n", 0, 200)
 
 def guarded(length: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Elements between guard bytes, and all the bytes."""
-    held = np.full(GUARD + length * dtype.itemsize + GUARD, MARK, np.uint8)
-    return held[GUARD:-GUARD].view(dtype), held
+    memory = np.full(GUARD + length * dtype.itemsize + GUARD, MARK, np.uint8)
+    return memory[GUARD:-GUARD].view(dtype), memory
 
 
 def converted(source: np.dtype, target: np.dtype, length: Size) -> KernelCode:
@@ -111,20 +111,20 @@ def test_a_branch_that_one_lane_takes_writes_that_lane(lane):
             }}
           }}
         }}""")
-    y, held = guarded(32, dtypes.i8)
+    y, memory = guarded(32, dtypes.i8)
 
     run(code, [np.arange(32, dtype=np.int32) + 0x01010101, y], MACHINES["wide"])
 
     expected = np.full(32, MARK, np.uint8).view(np.int8)
     expected[[lane, lane + 16]] = [lane + 1, lane + 17]
     assert y.tobytes() == expected.tobytes()
-    assert (held[-GUARD:] == MARK).all()
+    assert (memory[-GUARD:] == MARK).all()
 
 
-def long_body(dtype: np.dtype, guarded: bool, combine: str | None) -> KernelCode:
+def long_body(dtype: np.dtype, has_guard: bool, combine: str | None) -> KernelCode:
     """y[i] = x[i] - 1 - ... - 1, forty times: one copy of it, whose last round is not whole."""
     i, size = dims.symbol("i", 0, N - 1), N
-    guard = op("lt", Index(i % 3, dtypes.i64), const(2, dtypes.i64)) if guarded else None
+    guard = op("lt", Index(i % 3, dtypes.i64), const(2, dtypes.i64)) if has_guard else None
     value: Expr = Load("x", (i,), dtype, guard)
     for _ in range(40):
         value = op("sub", value, const(1, dtype))
@@ -143,22 +143,22 @@ def test_a_long_body_writes_its_elements_and_no_byte_beside_them(machine, dtype,
 
     for length in (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129):
         x = (np.arange(length) % 101).astype(dtype)
-        y, held = guarded(length, dtype)
+        y, memory = guarded(length, dtype)
         y[:] = 3
         run(code, [x, y], MACHINES[machine], None, n=length)
 
         read = np.where(np.arange(length) % 3 < 2, x, x.dtype.type(0)) if guarded_load else x
         expected = (read - x.dtype.type(40) + x.dtype.type(0 if combine is None else 3)).astype(dtype)
         assert y.tobytes() == expected.tobytes(), length
-        assert (held[:GUARD] == MARK).all()
-        assert (held[GUARD + length * dtype.itemsize :] == MARK).all()
+        assert (memory[:GUARD] == MARK).all()
+        assert (memory[GUARD + length * dtype.itemsize :] == MARK).all()
 
 
 @pytest.mark.parametrize("span", [(0, 130), (3, 20), (5, 21), (16, 16), (100, 131)])
 def test_a_long_body_over_a_part_of_its_range_leaves_the_others_alone(span):
     x, y = np.arange(131, dtype=np.float32), np.zeros(131, np.float32)
 
-    run(long_body(dtypes.f32, guarded=False, combine=None), [x, y], None, span, n=131)
+    run(long_body(dtypes.f32, has_guard=False, combine=None), [x, y], None, span, n=131)
 
     expected = np.zeros(131, np.float32)
     expected[slice(*span)] = x[slice(*span)] - 40

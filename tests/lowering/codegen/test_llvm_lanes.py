@@ -19,8 +19,8 @@ def loops(code: KernelCode) -> dict[str, For]:
 
 def chosen(text: str) -> set[str]:
     code = parse(text)
-    picked = choose(code.body, 16).loops
-    return {name for name, loop in loops(code).items() if id(loop) in picked}
+    vector_loops = choose(code.body, 16).loops
+    return {name for name, loop in loops(code).items() if id(loop) in vector_loops}
 
 
 def serial(*statements: str) -> For:

@@ -222,10 +222,10 @@ def test_narrow_floats_are_loaded_rounded_and_stored_as_bits(expect):
 
 
 def test_launch_extents_follow_the_grid():
-    rendered = render(example("four_axes"), OPENCL_C)
+    source_of_kernel = render(example("four_axes"), OPENCL_C)
 
-    assert rendered.grid == (10, 4, 3)
-    assert rendered.workgroup == ()
+    assert source_of_kernel.grid == (10, 4, 3)
+    assert source_of_kernel.workgroup == ()
     assert render(example("workgroup"), OPENCL_C).workgroup == (8,)
     assert [str(s) for s in render(example("softmax"), OPENCL_C).grid] == ["n"]
     assert render(example("scatter"), OPENCL_C).grid == ()
@@ -250,12 +250,12 @@ def test_names_that_mean_something_in_c_are_changed():
         store y[sqrt] = v_sqrt
       }
     }"""
-    rendered = kernel(text)
+    c_code = kernel(text)
 
-    assert "run_half(" in rendered
-    assert "v_float = v_float_base" in rendered
-    assert "const float _u1e8b" not in rendered
-    assert rendered.count("v_sqrt_ ") >= 1
+    assert "run_half(" in c_code
+    assert "v_float = v_float_base" in c_code
+    assert "const float _u1e8b" not in c_code
+    assert c_code.count("v_sqrt_ ") >= 1
 
 
 def test_an_alias_is_not_restrict():
@@ -304,10 +304,10 @@ def test_division_is_plain_where_bounds_allow_and_moves_up_elsewhere():
         for j in 9 serial { store y[i//2 + j] = x[(i - j + 9)//2 + (i - j)//3 + 4] }
       }
     }"""
-    rendered = kernel(text)
+    c_code = kernel(text)
 
-    assert "(i / 2)" in rendered
-    assert "((i - j + 9) / 2 - 4) + ((i - j + 9) / 3 - 3) + 8" in rendered
+    assert "(i / 2)" in c_code
+    assert "((i - j + 9) / 2 - 4) + ((i - j + 9) / 3 - 3) + 8" in c_code
 
 
 def test_division_floors_where_no_bound_is_known():
@@ -321,9 +321,9 @@ def test_division_floors_where_no_bound_is_known():
 
 def test_a_helper_comes_after_those_it_uses():
     text = "code f(y: write bf16[1]) { store y[0] = nextafter(1.0_bf16, 2.0_bf16) }"
-    rendered = source(text)
+    c_code = source(text)
 
-    definitions = [rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter_bf16")]
+    definitions = [c_code.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter_bf16")]
     assert definitions == sorted(definitions)
 
 

@@ -390,8 +390,8 @@ def test_what_is_only_read_says_so_and_what_may_be_the_same_too():
     }"""
     lines = [line for line in shown(code).splitlines() if line.endswith("Pointer")]
 
-    said = {line.split()[0]: line.split("# ")[1] for line in lines}
-    assert said == {"%x": "AliasedPointer", "%w": "RestrictPointer", "%y": "AliasedPointer"}
+    decorations = {line.split()[0]: line.split("# ")[1] for line in lines}
+    assert decorations == {"%x": "AliasedPointer", "%w": "RestrictPointer", "%y": "AliasedPointer"}
 
 
 @pytest.mark.parametrize(

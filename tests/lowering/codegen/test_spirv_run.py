@@ -94,8 +94,8 @@ EDGES = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -2.5, 3e38])
 def of_floats(dtype: np.dtype) -> list[Op]:
     """What compares floats or moves their bits."""
     names = {"lt", "le", "gt", "ge", "eq", "ne", "max", "min", "sign", "neg", "abs", "copysign"}
-    every = operations(dtype)
-    return [e for e in every if isinstance(e, Op) and e.name in names | {"is_finite", "nextafter"}]
+    candidates = operations(dtype)
+    return [e for e in candidates if isinstance(e, Op) and e.name in names | {"is_finite", "nextafter"}]
 
 
 @on_each
@@ -108,10 +108,10 @@ def test_comparisons_are_right_where_the_driver_is_told_nothing(dtype: np.dtype,
         a, b = EDGES.astype(dtype), np.roll(EDGES, shift).astype(dtype)
         for expr in of_floats(dtype):
             code = kernel_of(expr, dtype)
-            wanted, out = expected(code, a, b, b), found(backend, code, a, b, b)
+            reference, out = expected(code, a, b, b), found(backend, code, a, b, b)
             # max(0.0, -0.0) may be either zero.
             zero = np.zeros((), out.dtype)
-            same(wanted + zero, out + zero) if expr.name in ("max", "min") else same(wanted, out)
+            same(reference + zero, out + zero) if expr.name in ("max", "min") else same(reference, out)
 
 
 @on_each

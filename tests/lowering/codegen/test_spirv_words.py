@@ -99,9 +99,9 @@ def test_a_type_is_declared_once(kinds: list[str]):
 
     ids = {kind: {module.type(kind) for _ in range(2)} for kind in kinds}
 
-    declared = Counter(op for op, _ in split(module.declarations))
+    declarations = Counter(op for op, _ in split(module.declarations))
     assert all(len(ids_of_type) == 1 for ids_of_type in ids.values())
-    assert sum(declared.values()) == len(set(kinds))
+    assert sum(declarations.values()) == len(set(kinds))
 
 
 @given(st.integers(0, 2**64 - 1), st.sampled_from(["i8", "i16", "i32", "i64", "f32", "f64"]))
@@ -184,6 +184,6 @@ _NEEDS = {
 def test_a_capability_stands_where_its_type_does_and_nowhere_else(dtype: np.dtype):
     for expr in operations(dtype):
         module_instructions = instructions(render(kernel_of(expr, dtype), TARGET).words)
-        declared = {o[0] for op, o in module_instructions if op == Op.Capability}
+        capabilities = {o[0] for op, o in module_instructions if op == Op.Capability}
         types = {(op, *o[1:2]) for op, o in module_instructions if op in (Op.TypeInt, Op.TypeFloat)}
-        assert {c for c, type in _NEEDS.items() if type in types} == declared & set(_NEEDS), expr
+        assert {c for c, type in _NEEDS.items() if type in types} == capabilities & set(_NEEDS), expr

@@ -268,9 +268,9 @@ def test_all_grid_loops_are_one_number_of_points():
 
 
 def test_a_workgroup_takes_one_point_where_the_kernel_has_threads():
-    rendered = render(example("workgroup"))
+    source = render(example("workgroup"))
 
-    assert (rendered.points, rendered.threads, rendered.grouped) == (4, 8, True)
+    assert (source.points, source.threads, source.grouped) == (4, 8, True)
 
 
 def test_what_must_fit_32_bits_is_known_to_the_launch():
@@ -292,11 +292,11 @@ def test_names_that_mean_something_in_wgsl_are_changed():
         store y[select] = v_select
       }
     }"""
-    rendered = function(text)
+    source = function(text)
 
-    assert "args.at_v_var + v_select]" in rendered
-    assert "let v_rune_x = " in rendered
-    assert "let v_select_ = " in rendered
+    assert "args.at_v_var + v_select]" in source
+    assert "let v_rune_x = " in source
+    assert "let v_select_ = " in source
 
 
 @pytest.mark.parametrize(
@@ -379,10 +379,10 @@ def test_truth_values_of_a_group_are_words():
       }
     }"""
 
-    shown = render(parse(text)).text
+    source = render(parse(text)).text
 
-    assert "var<workgroup> is_one: array<u32, 64>;" in shown
-    assert "(is_one[7] != 0u)" in shown
+    assert "var<workgroup> is_one: array<u32, 64>;" in source
+    assert "(is_one[7] != 0u)" in source
 
 
 def test_an_index_is_32_bit_and_a_counter_two_words():
@@ -412,12 +412,12 @@ def test_arithmetic_that_needs_64_bits_is_refused():
     x = Local("x", dtypes.u64)
     names = Expressions({"x": "x"}, {})
 
-    for expr, what in (
+    for expr, operation in (
         (Op("div", (x, x), dtypes.u64), "div of u64"),
         (Cast(x, dtypes.f32), "a conversion of u64 to f32"),
         (const(2**40, dtypes.i64), "1099511627776 of i64"),
     ):
-        with pytest.raises(DtypeError, match=f"render: cannot use {what} in WGSL"):
+        with pytest.raises(DtypeError, match=f"render: cannot use {operation} in WGSL"):
             names.expr(expr)
 
 
@@ -432,9 +432,9 @@ def device() -> wgpu.WgpuBackend:
     return wgpu.open_device(TARGETS[0])
 
 
-def accepted(device: wgpu.WgpuBackend, rendered: Rendered) -> bool:
+def accepted(device: wgpu.WgpuBackend, source: Rendered) -> bool:
     """Whether naga takes the module; it raises where not."""
-    return device.pipeline(rendered) is not None
+    return device.pipeline(source) is not None
 
 
 def operations(dtype: np.dtype, i: Size) -> KernelCode:

@@ -341,10 +341,10 @@ def test_sums_for_which_a_processor_has_no_registers_are_read_and_written():
     def requests(sums: int) -> float:
         names = [f"s{k}" for k in range(sums)]
         first = " ".join(f"var {name}: f32 = 0.0_f32" for name in names)
-        added = " ".join(f"{name} add= contract x[k] * x[k]" for name in names)
+        additions = " ".join(f"{name} add= contract x[k] * x[k]" for name in names)
         last = " ".join(f"store y[{sums}*i + {k}] = {name}" for k, name in enumerate(names))
         params = f"x: read f32[512], y: write f32[{64 * sums}]"
-        code = kernel(f"for i in 64 grid {{ {first} for k in 512 serial {{ {added} }} {last} }}", params)
+        code = kernel(f"for i in 64 grid {{ {first} for k in 512 serial {{ {additions} }} {last} }}", params)
         return cost(code, target("llvm", vector_bytes=64)).parts["requests"] / sums
 
     assert requests(24) <= requests(12)

@@ -20,11 +20,11 @@ def test_memory_serves_between_10_gigabytes_and_10_terabytes_a_second(record: De
 
 @pytest.mark.parametrize("record", NAMED)
 def test_caches_grow_and_slow_down_on_the_way_to_memory(record: DeviceRecord):
-    shared = [c.capacity_bytes if c.is_shared else c.capacity_bytes * record.units for c in record.caches]
+    capacities = [c.capacity_bytes if c.is_shared else c.capacity_bytes * record.units for c in record.caches]
     rates = [*(c.rate for c in record.caches), record.memory_rate]
     latencies = [*(c.latency_cycles for c in record.caches), record.memory_latency_cycles]
 
-    assert shared == sorted(shared)
+    assert capacities == sorted(capacities)
     assert rates == sorted(rates, reverse=True)
     assert latencies == sorted(latencies)
 

@@ -14,8 +14,8 @@ from tests.support.close import near
 
 def sectors(read: str, dtype: str = "f32") -> float:
     """Sectors of a load, where the store is coalesced."""
-    stored = {"f16": 2, "f32": 4, "f64": 8}[dtype]
-    return 2 * copy(read, dtype=dtype).sectors - stored
+    of_stores = {"f16": 2, "f32": 4, "f64": 8}[dtype]
+    return 2 * copy(read, dtype=dtype).sectors - of_stores
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,12 @@ def test_wgsl_makes_what_is_changed_atomically_of_atomic_words():
 
 
 def test_only_some_dtypes_have_atomic_changes():
-    accepted = []
+    names = []
     for dtype in sorted(dtypes.NUMERIC, key=dtypes.short):
         try:
             check(parse(changing(dtypes.short(dtype), "add", f"{dtypes.short(dtype)}(1_i32)")))
         except CheckError:
             continue
-        accepted.append(dtypes.short(dtype))
+        names.append(dtypes.short(dtype))
 
-    assert accepted == ["f32", "f64", "i32", "i64", "u32", "u64"]
+    assert names == ["f32", "f64", "i32", "i64", "u32", "u64"]

@@ -24,9 +24,9 @@ HEAD = "code f(x: read f32[8], y: write f32[8]) sizes n in 1..8"
 
 
 def refused(body: str) -> str:
-    with pytest.raises(CheckError, match="check: cannot accept kernel f") as caught:
+    with pytest.raises(CheckError, match="check: cannot accept kernel f") as error:
         check(parse(f"{HEAD} {{ {body} }}"))
-    return str(caught.value)
+    return str(error.value)
 
 
 @given(st.integers(0, 10**6))
@@ -98,10 +98,10 @@ def in_kernel(*exprs: Expr) -> KernelCode:
     ],
 )
 def test_a_wrong_expression_is_named(expr, reason):
-    with pytest.raises(CheckError) as caught:
+    with pytest.raises(CheckError) as error:
         check(in_kernel(expr))
 
-    assert reason in str(caught.value)
+    assert reason in str(error.value)
 
 
 def test_a_loop_symbol_must_have_the_bounds_of_its_loop():
@@ -164,6 +164,6 @@ def test_the_identity_of_a_reduction_changes_nothing(name):
         x = np.array([0, 1, 3, 5]).astype(dtype)
         identity = combine.identity(dtype).value
 
-        combined = SCALAR_MEANING[name](np.full(4, identity, dtype), x)
+        result = SCALAR_MEANING[name](np.full(4, identity, dtype), x)
 
-        assert (combined == x).all(), dtype
+        assert (result == x).all(), dtype

@@ -166,9 +166,9 @@ HEAD = "code f(x: read f32[8], y: write f32[8]) sizes n in 1..100"
 
 def fault(body: str, head: str = HEAD, n: int = 8) -> str:
     x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
-    with pytest.raises(CheckError, match="interpret: cannot") as caught:
+    with pytest.raises(CheckError, match="interpret: cannot") as error:
         interpret(parse(f"{head} {{ {body} }}"), [x, y], {"n": n})
-    return str(caught.value).splitlines()[0]
+    return str(error.value).splitlines()[0]
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,9 @@ def test_a_wrong_access_is_seen_by_the_interpreter(changes: dict[str, str], why:
 
 
 def refused(text: str) -> str:
-    with pytest.raises(CheckError, match="check: cannot accept kernel f") as caught:
+    with pytest.raises(CheckError, match="check: cannot accept kernel f") as error:
         check(parse(text))
-    return str(caught.value)
+    return str(error.value)
 
 
 @pytest.mark.parametrize(

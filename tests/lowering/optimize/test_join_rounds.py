@@ -153,10 +153,10 @@ def test_other_devices_keep_their_loops():
 def test_every_round_is_done_once_and_in_order(length: int, stride: int):
     code = rows(str(length), str(stride), "s = (s * 0.5_f32) + x[{stride}*i + j]")
     x = np.random.default_rng(length).standard_normal(4096).astype(np.float32)
-    y, joined = np.zeros(8, np.float32), JOIN.run(code)
+    y, result = np.zeros(8, np.float32), JOIN.run(code)
 
-    check(joined)
-    interpret(joined, [x, y], {"n": 1})
+    check(result)
+    interpret(result, [x, y], {"n": 1})
 
     expected = np.zeros(8, np.float32)
     for j in range(length):

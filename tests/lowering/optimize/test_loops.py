@@ -176,9 +176,9 @@ def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect
     ],
 )
 def test_what_does_not_lose_digits_is_summed_as_it_was(body: str):
-    unchanged = parse(f"{OPEN}{{ {body} }}")
+    original = parse(f"{OPEN}{{ {body} }}")
 
-    assert sum_in_blocks.PASS.run(unchanged) is unchanged
+    assert sum_in_blocks.PASS.run(original) is original
 
 
 # --- vectorize --------------------------------------------------------------------------------
@@ -214,6 +214,6 @@ def test_on_a_cpu_the_innermost_of_several_grid_axes_becomes_a_vector():
 
 def test_a_loop_with_an_alias_that_it_reads_elsewhere_is_no_vector():
     text = "code f(x: read f32[64], y: write f32[64]) aliases x = y { for j in 63 serial { store y[j] = x[j + 1] } }"
-    unchanged = parse(text)
+    original = parse(text)
 
-    assert vectorize(TARGET).run(unchanged) is unchanged
+    assert vectorize(TARGET).run(original) is original

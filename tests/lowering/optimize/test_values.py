@@ -32,9 +32,9 @@ def test_a_guard_that_never_holds_gives_zero(expect):
 
 
 def test_a_guard_that_depends_on_the_point_stays():
-    unchanged = code("for i in 8 serial { store y[i] = x[i if index(i) < index(n)] }")
+    original = code("for i in 8 serial { store y[i] = x[i if index(i) < index(n)] }")
 
-    assert simplify_index.PASS.run(unchanged) is unchanged
+    assert simplify_index.PASS.run(original) is original
 
 
 def test_a_branch_on_bounds_gives_way_to_its_side(expect):
@@ -135,9 +135,9 @@ def test_a_value_moves_out_of_every_loop_it_does_not_depend_on(expect):
     ],
 )
 def test_what_varies_or_might_fault_stays(body):
-    unchanged = code(body)
+    original = code(body)
 
-    assert hoist_invariant.PASS.run(unchanged) is unchanged
+    assert hoist_invariant.PASS.run(original) is original
 
 
 def test_a_load_in_bounds_moves_out_of_a_loop_that_may_not_run():
@@ -213,8 +213,8 @@ def test_a_load_after_a_store_and_a_read_after_an_assign_are_other_values(betwee
     b: f32 = y[1] + v
     store y[2] = a - b"""
 
-    again = after(eliminate_common.PASS, body).split("b: f32 = ")[1]
-    assert again.startswith("common + v" if between.startswith("v") else "y[1] + v")
+    second_read = after(eliminate_common.PASS, body).split("b: f32 = ")[1]
+    assert second_read.startswith("common + v" if between.startswith("v") else "y[1] + v")
 
 
 def test_what_a_branch_computes_does_not_serve_after_it():
@@ -255,6 +255,6 @@ def test_what_nothing_reads_goes_with_all_that_fed_it(expect):
 
 def test_a_var_read_in_the_next_iteration_stays():
     body = "var v: f32 = 1.0_f32 for j in 8 serial { store y[j] = v v = x[j] }"
-    unchanged = code(body)
+    original = code(body)
 
-    assert eliminate_dead.PASS.run(unchanged) is unchanged
+    assert eliminate_dead.PASS.run(original) is original

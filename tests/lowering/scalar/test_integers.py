@@ -153,10 +153,12 @@ def test_many_powers_of_signed_and_of_unsigned_numbers_stand_in_one_kernel(devic
     def powers(x: rune.Array) -> list[rune.Array]:
         return [lax.pow(x, x & np.array(mask, np.int32).astype(x.dtype)) for mask in masks]
 
-    signed, unsigned = rune.jit(lambda x: (powers(x), powers(lax.bitcast_convert_type(x, "uint32"))), device=device)(x)
+    of_integers, of_words = rune.jit(
+        lambda x: (powers(x), powers(lax.bitcast_convert_type(x, "uint32"))), device=device
+    )(x)
 
-    for mask, actual in zip(masks, signed, strict=True):
+    for mask, actual in zip(masks, of_integers, strict=True):
         assert np.asarray(actual).tolist() == wrapped([power(v, v & mask, 32) for v in x.tolist()], np.dtype("int32"))
     words = x.view(np.uint32).tolist()
-    for mask, actual in zip(masks, unsigned, strict=True):
+    for mask, actual in zip(masks, of_words, strict=True):
         assert np.asarray(actual).tolist() == [power(v, v & mask % 2**32, 32) for v in words]

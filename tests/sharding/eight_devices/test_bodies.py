@@ -163,13 +163,13 @@ def test_an_array_is_not_laid_out_by_a_spec_or_a_mesh_alone(where: Any):
 # --- checks -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("jitted", [rune.jit, lambda f: f])
-def test_a_nan_on_one_device_is_found_with_the_line_and_the_device(jitted: Any):
+@pytest.mark.parametrize("transformation", [rune.jit, lambda f: f])
+def test_a_nan_on_one_device_is_found_with_the_line_and_the_device(transformation: Any):
     def body(x: Any) -> Any:
         y = rnp.log(x + 0.8)
         return lax.psum(y, "a")
 
-    f = jitted(on_eight(body, P()))
+    f = transformation(on_eight(body, P()))
     with rune.debug.checks(nans=True), pytest.raises(NaNError) as error:
         f(X)
 

@@ -23,11 +23,11 @@ def sharded(spec: P, mesh: Any = FOUR_BY_TWO) -> Any:
     return rune.device_put(X, NamedSharding(mesh, spec))
 
 
-@pytest.mark.parametrize("saved", [P(), P("a"), P("b", "a"), P(("a", "b")), P(None, "b")])
-@pytest.mark.parametrize("loaded", [P(), P("a"), P(("b", "a"), None), P("b", "a")])
-def test_a_checkpoint_loads_onto_any_sharding(tmp_path: Path, saved: P, loaded: P):
-    save_checkpoint(tmp_path, {"x": sharded(saved)})
-    target = NamedSharding(FOUR_BY_TWO, loaded)
+@pytest.mark.parametrize("old_spec", [P(), P("a"), P("b", "a"), P(("a", "b")), P(None, "b")])
+@pytest.mark.parametrize("new_spec", [P(), P("a"), P(("b", "a"), None), P("b", "a")])
+def test_a_checkpoint_loads_onto_any_sharding(tmp_path: Path, old_spec: P, new_spec: P):
+    save_checkpoint(tmp_path, {"x": sharded(old_spec)})
+    target = NamedSharding(FOUR_BY_TWO, new_spec)
 
     x: Any = load_checkpoint(tmp_path, {"x": rune.ShapeDtypeStruct(X.shape, "f4")}, target)["x"]
 
@@ -69,21 +69,21 @@ def test_every_dtype_comes_back_as_it_was(tmp_path: Path):
         "tuple": (rnp.arange(3), [rnp.arange(2)]),
     }
     save_checkpoint(tmp_path, values)
-    loaded = load_checkpoint(tmp_path, values)
+    copies = load_checkpoint(tmp_path, values)
 
-    for ours, theirs in zip(rune.tree.leaves(loaded), rune.tree.leaves(values), strict=True):
-        assert ours.dtype == theirs.dtype
-        assert ours.numpy().tobytes() == theirs.numpy().tobytes()
+    for copy, original in zip(rune.tree.leaves(copies), rune.tree.leaves(values), strict=True):
+        assert copy.dtype == original.dtype
+        assert copy.numpy().tobytes() == original.numpy().tobytes()
 
 
 def test_sixty_four_bits_stay_sixty_four_on_a_mesh(tmp_path: Path):
     x = rune.device_put(rnp.asarray(X.astype("f8") / 3, "float64"), NamedSharding(EIGHT, P("a")))
     save_checkpoint(tmp_path, x)
 
-    loaded = load_checkpoint(tmp_path, x)
+    copy = load_checkpoint(tmp_path, x)
 
-    assert loaded.dtype == "float64"
-    np.testing.assert_array_equal(loaded, x)
+    assert copy.dtype == "float64"
+    np.testing.assert_array_equal(copy, x)
 
 
 class Cut(Exception):
@@ -162,9 +162,9 @@ def test_whatever_ends_a_save_is_told_to_the_other_processes(
     messages: list[bytes] = []
     converse = checkpoints.converse
 
-    def listening(what: str, topic: str, message: bytes) -> Any:
+    def listening(verb: str, topic: str, message: bytes) -> Any:
         messages.append(message)
-        return converse(what, topic, message)
+        return converse(verb, topic, message)
 
     def fail(*_: object) -> None:
         raise error

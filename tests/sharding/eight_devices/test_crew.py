@@ -116,24 +116,24 @@ def test_blocks_that_move_arrive_whole(length: int):
         return np.asarray(on_devices(lambda v: collective(v[0])[None])(x))
 
     for axis in range(3):
-        gathered = moved(lambda v, axis=axis: lax.all_gather(v, "a", axis=axis))
-        np.testing.assert_array_equal(gathered, np.broadcast_to(np.stack([*x], axis), gathered.shape))
+        rows = moved(lambda v, axis=axis: lax.all_gather(v, "a", axis=axis))
+        np.testing.assert_array_equal(rows, np.broadcast_to(np.stack([*x], axis), rows.shape))
     for concat in range(3):
-        exchanged = moved(lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat))
-        np.testing.assert_array_equal(exchanged, [np.stack([*x[:, n]], concat) for n in range(8)])
+        exchange = moved(lambda v, concat=concat: lax.all_to_all(v, "a", 0, concat))
+        np.testing.assert_array_equal(exchange, [np.stack([*x[:, n]], concat) for n in range(8)])
     back = moved(lambda v: lax.all_to_all(rnp.moveaxis(v, 0, 2), "a", 2, 0))
     np.testing.assert_array_equal(back, [x[:, n] for n in range(8)])
     np.testing.assert_array_equal(
         moved(lambda v: lax.psum_scatter(v, "a")), [in_tree(np.add, x[:, n]) for n in range(8)]
     )
-    permuted = moved(lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]))
-    np.testing.assert_array_equal(permuted, [x[senders[n]] if n in senders else 0 * x[n] for n in range(8)])
+    permutation = moved(lambda v: lax.ppermute(v, "a", [(s, r) for r, s in senders.items()]))
+    np.testing.assert_array_equal(permutation, [x[senders[n]] if n in senders else 0 * x[n] for n in range(8)])
 
 
 def test_keys_and_booleans_and_nothing_at_all_move_too():
     keys = rune.random.split(rune.random.key(0), 8)
-    sent = on_devices(lambda k: lax.ppermute(k, "a", [(n, 7 - n) for n in range(8)]))(keys)
-    np.testing.assert_array_equal(rune.random.key_data(sent), np.asarray(rune.random.key_data(keys))[::-1])
+    reverse = on_devices(lambda k: lax.ppermute(k, "a", [(n, 7 - n) for n in range(8)]))(keys)
+    np.testing.assert_array_equal(rune.random.key_data(reverse), np.asarray(rune.random.key_data(keys))[::-1])
     masks = DRAW.normal(size=(8, 5)) > 0
     np.testing.assert_array_equal(on_devices(lambda m: lax.all_gather(m[0], "a")[None])(masks)[3], masks)
     assert on_devices(lambda v: lax.psum(v, "a"))(np.zeros((8, 0), "f")).shape == (8, 0)
@@ -231,8 +231,8 @@ def test_work_of_every_device_is_counted():
 
 def test_calls_of_python_among_collectives_still_work():
     def body(v: Any) -> Any:
-        doubled = rune.pure_callback(lambda x: 2 * x, rune.ShapeDtypeStruct(v.shape, v.dtype), lax.psum(v, "a"))
-        return lax.psum(doubled, "a")
+        double = rune.pure_callback(lambda x: 2 * x, rune.ShapeDtypeStruct(v.shape, v.dtype), lax.psum(v, "a"))
+        return lax.psum(double, "a")
 
     np.testing.assert_array_equal(on_devices(body)(np.ones(8, "f")), np.full(8, 128.0))
 

@@ -82,10 +82,10 @@ def test_a_step_of_descent_whose_weights_are_donated_learns_what_it_learns_witho
         return w - 0.1 * rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w)
 
     x = laid_out(P("data")) / 48
-    donated, alone = rune.jit(step, donate_argnums=0), rune.jit(step)
+    in_place, alone = rune.jit(step, donate_argnums=0), rune.jit(step)
     a, b = (rune.device_put(np.ones((6, 4), "f"), NamedSharding(MESH, P(None, "model"))) for _ in range(2))
     for _ in range(5):
-        a, b = donated(a, x), alone(b, x)
+        a, b = in_place(a, x), alone(b, x)
 
     np.testing.assert_array_equal(a, b)
 

@@ -61,7 +61,7 @@ def test_where_devices_are_missing_the_error_says_which_and_what_to_do(tmp_path:
     file = tmp_path / "x.pickle"
     file.write_bytes(pickle.dumps(rune.device_put(HOST, NamedSharding(MESH, P("data")))))
     program = f"import pickle; pickle.loads(open({str(file)!r}, 'rb').read())"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "RUNE_CPU_DEVICES": "2"},
         capture_output=True,
@@ -69,5 +69,7 @@ def test_where_devices_are_missing_the_error_says_which_and_what_to_do(tmp_path:
         check=False,
     )
 
-    assert "DeviceError: unpickle: cannot lay out f32[8,8] by P('data') as it was (cannot find 'cpu:2'" in done.stderr
-    assert "hint: RUNE_CPU_DEVICES makes devices of the CPU; or pickle np.asarray(x)" in done.stderr
+    assert (
+        "DeviceError: unpickle: cannot lay out f32[8,8] by P('data') as it was (cannot find 'cpu:2'" in process.stderr
+    )
+    assert "hint: RUNE_CPU_DEVICES makes devices of the CPU; or pickle np.asarray(x)" in process.stderr

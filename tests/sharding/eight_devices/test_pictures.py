@@ -87,12 +87,12 @@ def test_a_notebook_shows_each_shard_in_its_place():
         if len(shape) not in (1, 2):
             assert x._repr_html_() is None
             continue
-        shown = cells(x._repr_html_() or "")
+        cell_texts = cells(x._repr_html_() or "")
         for shard in x.addressable_shards:
             parts = ["{}:{}".format(*part.indices(n)) for part, n in zip(shard.index, shape, strict=True)]
             row, column = ["", *parts][-2:]
             number = shard.device.name.removeprefix("cpu:")
-            assert number in shown[row, column].removeprefix("cpu:").split(",")
+            assert number in cell_texts[row, column].removeprefix("cpu:").split(",")
 
 
 def test_a_notebook_shows_the_contents_and_the_sharding_too():
@@ -105,11 +105,11 @@ def test_a_notebook_shows_the_contents_and_the_sharding_too():
 
 
 def test_an_array_on_one_device_is_shown_as_text():
-    deleted = rune.device_put(np.zeros(8, "f"), sharding((4, 2), P("a")))
-    deleted.delete()
+    array = rune.device_put(np.zeros(8, "f"), sharding((4, 2), P("a")))
+    array.delete()
 
     assert rnp.ones((2, 3))._repr_html_() is None
-    assert deleted._repr_html_() is None
+    assert array._repr_html_() is None
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {

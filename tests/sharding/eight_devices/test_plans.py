@@ -107,8 +107,8 @@ def test_what_jit_computes_by_a_plan_is_what_one_device_computes(tmp_path: Path,
     with stored(measurements(names(FOUR)), FOUR, tmp_path):
         plan = rune.plan_sharding(step, *args, devices=FOUR)
 
-    planned, alone = rune.jit(step, in_shardings=plan.in_shardings)(*args), rune.jit(step)(*args)
-    rune.tree.map(lambda a, b: np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-6), planned, alone)
+    by_plan, alone = rune.jit(step, in_shardings=plan.in_shardings)(*args), rune.jit(step)(*args)
+    rune.tree.map(lambda a, b: np.testing.assert_allclose(np.asarray(a), b, rtol=1e-4, atol=1e-6), by_plan, alone)
 
 
 def test_the_time_of_a_plan_is_what_explain_predicts(tmp_path: Path):

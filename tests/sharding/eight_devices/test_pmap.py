@@ -89,10 +89,10 @@ def test_a_backend_names_the_devices():
 
 
 def test_devices_are_those_of_a_backend_that_is_named_too():
-    chosen = rune.pmap(lambda x: x + 1, devices=["cpu:5", "cpu:3"], backend="cpu")(X[:2])
+    result = rune.pmap(lambda x: x + 1, devices=["cpu:5", "cpu:3"], backend="cpu")(X[:2])
 
-    assert {d.name for d in chosen.devices()} == {"cpu:3", "cpu:5"}
-    np.testing.assert_array_equal(chosen, X[:2] + 1)
+    assert {d.name for d in result.devices()} == {"cpu:3", "cpu:5"}
+    np.testing.assert_array_equal(result, X[:2] + 1)
     with pytest.raises(ArgumentError, match=r"cannot use reference:0 \(not a device of backend='cpu'"):
         rune.pmap(lambda x: x, devices=["reference:0"], backend="cpu")
 

@@ -106,13 +106,13 @@ def test_without_a_declaration_each_size_is_traced(function: Callable[..., Any])
 
 @pytest.mark.parametrize("function", [centred, by_shard_map], ids=["sharded array", "shard_map"])
 def test_automatic_sizes_fall_back_to_a_trace_for_each_and_say_so_once(function: Callable[..., Any]):
-    with rune.configure(symbolic="auto"), warnings.catch_warnings(record=True) as caught:
+    with rune.configure(symbolic="auto"), warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         f = rune.jit(function)
         for rows in SIZES:
             agree(f, batch(rows), exact(centred))
 
-    messages = [str(w.message) for w in caught if "symbolic" in str(w.message)]
+    messages = [str(w.message) for w in records if "symbolic" in str(w.message)]
     assert len(messages) == 1
     assert "cannot make axis 0 of argument[0]" in messages[0]
 

@@ -128,8 +128,8 @@ def require_gradient(loss: Any, rtol: float = 2e-5) -> None:
 
     expected = around(W, X)
     for gradients in (inside(W, X), rune.jit(inside)(W, X)):
-        for ours, theirs in zip(gradients, expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=1e-5)
+        for ours, reference in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(ours, reference, rtol=rtol, atol=1e-5)
 
 
 def test_a_branch_that_each_device_chooses_sums_cotangents_behind_it():
@@ -205,8 +205,8 @@ def test_an_equation_of_each_device_sums_what_weights_add_to_its_gradient():
 
     def loss(w: Any, x: Any) -> Any:
         path = odeint(lambda y, t, w: -y * w * w.sum(), x[0], times, w)
-        shared = odeint(lambda y, t: -y * w, w, times)
-        return (path**2).sum() + (shared * x[1]).sum()
+        common_path = odeint(lambda y, t: -y * w, w, times)
+        return (path**2).sum() + (common_path * x[1]).sum()
 
     require_gradient(loss, rtol=1e-3)
 

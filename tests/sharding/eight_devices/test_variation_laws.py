@@ -83,5 +83,5 @@ def test_a_gradient_in_a_body_is_that_of_the_sum_of_all_losses(seed: int):
     of_lanes = rune.vmap(loss, in_axes=(None, 0), axis_name="a")
     around = rune.grad(lambda w, x: of_lanes(w, x).sum(), (0, 1))
 
-    for ours, theirs in zip(rune.jit(inside)(w, x), rune.jit(around)(w, x), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+    for ours, reference in zip(rune.jit(inside)(w, x), rune.jit(around)(w, x), strict=True):
+        np.testing.assert_allclose(ours, reference, rtol=1e-9, atol=1e-9)

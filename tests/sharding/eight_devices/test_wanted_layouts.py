@@ -35,8 +35,8 @@ def local(function: Callable[..., Any], specs: tuple[P, ...], outs: tuple[P, ...
 
 def largest(program: Program) -> int:
     """The elements of the largest result of an operation."""
-    here = [math.prod(map(int, v.type.shape)) for e in program.equations for v in e.results]
-    return max([*here, *(largest(p) for e in program.equations for p in subprograms(e))], default=0)
+    sizes = [math.prod(map(int, v.type.shape)) for e in program.equations for v in e.results]
+    return max([*sizes, *(largest(p) for e in program.equations for p in subprograms(e))], default=0)
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -124,33 +124,33 @@ W, X = numbers(8, 6), numbers(16, 8) / 4
 @pytest.mark.parametrize("spec", [P("a"), P(("a", "b")), P("b", "a")], ids=repr)
 def test_a_gradient_of_a_weight_that_is_cut_is_scattered_along_all_axes_that_cut_it(spec: P):
     w, x = W.repeat(2, axis=1)[:, :8], X
-    placed = rune.device_put(w, NamedSharding(mesh(), spec)), rune.device_put(x, NamedSharding(mesh(), P(("a", "b"))))
-    sent = partitioned_traffic(gradient_step, mesh(), [spec, P(("a", "b"))], [spec], w, x)
+    operands = rune.device_put(w, NamedSharding(mesh(), spec)), rune.device_put(x, NamedSharding(mesh(), P(("a", "b"))))
+    messages = partitioned_traffic(gradient_step, mesh(), [spec, P(("a", "b"))], [spec], w, x)
 
     names = spec.all_names()
-    assert sent["psum_scatter"][0] == len(names)
-    assert sent.get("psum") == (None if len(names) == 2 else (1, w.nbytes // 4))  # over b, of the part
-    result = rune.jit(gradient_step)(*placed)
+    assert messages["psum_scatter"][0] == len(names)
+    assert messages.get("psum") == (None if len(names) == 2 else (1, w.nbytes // 4))  # over b, of the part
+    result = rune.jit(gradient_step)(*operands)
     assert result.sharding.spec == spec
     np.testing.assert_allclose(result, step_in_numpy(w, x), rtol=1e-4, atol=1e-5)
 
 
 def test_a_step_with_cut_weights_gathers_them_and_scatters_their_gradient_once():
-    sent = partitioned_traffic(gradient_step, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    messages = partitioned_traffic(gradient_step, mesh(), [P("a"), P("a")], [P("a")], W, X)
 
-    assert sent == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
+    assert messages == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
 
 
 def test_so_does_every_step_of_a_loop_of_them():
     def train(w: Any, x: Any) -> Any:
         return lax.fori_loop(0, 3, lambda _, w: gradient_step(w, x), w)
 
-    placed = rune.device_put((W, X), NamedSharding(mesh(), P("a")))
-    sent = partitioned_traffic(train, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    operands = rune.device_put((W, X), NamedSharding(mesh(), P("a")))
+    messages = partitioned_traffic(train, mesh(), [P("a"), P("a")], [P("a")], W, X)
     expected = step_in_numpy(step_in_numpy(step_in_numpy(W, X), X), X)
 
-    assert sent == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
-    np.testing.assert_allclose(rune.jit(train)(*placed), expected, rtol=1e-4, atol=1e-5)
+    assert messages == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
+    np.testing.assert_allclose(rune.jit(train)(*operands), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_sum_that_is_read_whole_too_is_one_sum():
@@ -158,5 +158,5 @@ def test_a_sum_that_is_read_whole_too_is_one_sum():
         g = rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w)
         return w - g / (1 + (g**2).sum())
 
-    sent = partitioned_traffic(clipped, mesh(), [P("a"), P("a")], [P("a")], W, X)
-    assert sent == {"all_gather": (1, W.nbytes // 4), "psum": (1, W.nbytes)}
+    messages = partitioned_traffic(clipped, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    assert messages == {"all_gather": (1, W.nbytes // 4), "psum": (1, W.nbytes)}

@@ -119,10 +119,10 @@ def test_rows_of_the_left_side_walk_as_well(on):
 def test_steps_back_and_batches_that_share_an_operand():
     address = address_of("host", dtypes.f32)
     columns, inner = image(3, 11, 3, 1)
-    flipped = tuple((size, -step) for size, step in inner)
+    reverse = tuple((size, -step) for size, step in inner)
 
     check(address, (((4, 0),), ((7, 27),), ((27, -1),), ((4, 363),), columns, inner))
-    check(address, (((2, 0), (2, 189)), ((7, 27),), ((27, 1),), ((4, 363),), columns, flipped))
+    check(address, (((2, 0), (2, 189)), ((7, 27),), ((27, 1),), ((4, 363),), columns, reverse))
 
 
 @pytest.mark.parametrize("on", MACHINES)

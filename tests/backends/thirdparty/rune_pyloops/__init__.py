@@ -81,8 +81,8 @@ def _function(name: str, text: str) -> Callable[..., None]:
     try:
         exec(compile(text, f"<kernel {name}>", "exec"), scope)
     except SyntaxError as error:
-        numbered = "\n".join(f"{n:4d}  {line}" for n, line in enumerate(text.splitlines(), 1))
-        raise CompileError(f"compile: cannot build {name} ({error})\n{numbered}") from error
+        listing = "\n".join(f"{n:4d}  {line}" for n, line in enumerate(text.splitlines(), 1))
+        raise CompileError(f"compile: cannot build {name} ({error})\n{listing}") from error
     return scope[name]
 
 
