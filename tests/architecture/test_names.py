@@ -23,6 +23,7 @@ CLEARED = (
     *("rune/lowering", "rune/lowering/build", "rune/lowering/kernelize"),
     *("rune/lowering/optimize", "rune/lowering/simplify"),
     *("rune/ops", "rune/optim", "rune/sparse", "rune/scipy", "rune/numpy", "rune/nn"),
+    "tests",
 )
 
 # Names that users write, or LAPACK's: trees beside the first one, vectors that multiply from the

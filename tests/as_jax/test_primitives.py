@@ -65,8 +65,8 @@ def rotation_primitive() -> Primitive:
         return [c * x - s * y, s * x + c * y]
 
     def transpose(cts, x, y, *, angle):
-        filled = [ad.instantiate_zeros(ct) for ct in cts]
-        outs = rotate_p.bind(*filled, angle=-angle)
+        cotangents = [ad.instantiate_zeros(ct) for ct in cts]
+        outs = rotate_p.bind(*cotangents, angle=-angle)
         return [o if ad.is_undefined_primal(v) else None for o, v in zip(outs, (x, y), strict=True)]
 
     def batch(values, dims, *, angle):
@@ -272,10 +272,10 @@ def test_operands_of_a_primitive_stand_in_the_order_of_jax(name: str):
 
 
 def test_a_shift_without_sign_is_written_in_others():
-    shifted = primitives.shift_right_logical_p.bind(*INTEGERS)
+    result = primitives.shift_right_logical_p.bind(*INTEGERS)
     names = {e.primitive.name for e in jax.make_jaxpr(primitives.shift_right_logical_p.bind)(*INTEGERS).eqns}
 
-    np.testing.assert_array_equal(shifted, jax.lax.shift_right_logical(*INTEGERS))
+    np.testing.assert_array_equal(result, jax.lax.shift_right_logical(*INTEGERS))
     assert names
     assert "shift_right_logical" not in names
 
@@ -321,13 +321,13 @@ def test_what_is_known_is_computed_and_the_rest_is_written_down():
     unknown = partial_eval.PartialVal.unknown(jax.core.ShapedArray((3,), "float32"))
     known = partial_eval.PartialVal.known(jnp.float32(2))
 
-    program, (double, shifted), _ = partial_eval.trace_to_jaxpr_nounits(
+    program, (double, total), _ = partial_eval.trace_to_jaxpr_nounits(
         wrap_init(lambda x, y: (2 * y, x + y)), [unknown, known]
     )
 
     assert double.get_known() == 4
-    assert not shifted.is_known()
-    assert shifted.get_aval().shape == (3,)
+    assert not total.is_known()
+    assert total.get_aval().shape == (3,)
     assert len(program.equations) == 1
 
 
@@ -337,12 +337,12 @@ def test_functions_are_traced_and_their_dead_code_is_dropped():
     aval = jax.core.ShapedArray((3,), "float32")
 
     jaxpr, out_avals, consts = partial_eval.trace_to_jaxpr_dynamic(function, [aval, aval])
-    smaller, used = partial_eval.dce_jaxpr(jaxpr, [False, True, False])
+    smaller, uses = partial_eval.dce_jaxpr(jaxpr, [False, True, False])
     same_inputs, _ = partial_eval.dce_jaxpr(jaxpr, [False, True, False], instantiate=True)
 
     assert out_avals == [aval, aval, aval]
     np.testing.assert_array_equal(jax.core.eval_jaxpr(jaxpr, consts, X, X)[0], X * X)
-    assert used == [False, True]
+    assert uses == [False, True]
     assert (len(smaller.constvars), len(smaller.invars), len(smaller.eqns)) == (0, 1, 1)
     assert len(same_inputs.invars) == 2
 

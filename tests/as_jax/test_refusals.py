@@ -23,10 +23,10 @@ MODULES = {
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_of_jax_that_is_not_there_says_why(name: str):
-    with pytest.raises(ModuleNotFoundError, match=MODULES[name]) as raised:
+    with pytest.raises(ModuleNotFoundError, match=MODULES[name]) as error:
         import_module(name)
 
-    assert raised.value.name == name
+    assert error.value.name == name
 
 
 def test_a_module_that_nobody_has_is_named_as_ever():
@@ -47,9 +47,9 @@ IMPORTED_AND_REFUSED = {
 def test_what_a_module_of_accelerators_has_says_why_when_it_is_called(name: str):
     module = import_module(name)
 
-    with pytest.raises(ArgumentError, match=f"{name}.make: cannot be called under rune.as_jax") as raised:
+    with pytest.raises(ArgumentError, match=f"{name}.make: cannot be called under rune.as_jax") as error:
         module.make(3)
-    assert IMPORTED_AND_REFUSED[name] in str(raised.value)
+    assert IMPORTED_AND_REFUSED[name] in str(error.value)
     with pytest.raises(ArgumentError, match=f"{name}.kernels.make: cannot be called"):
         module.kernels.make()
 
@@ -68,11 +68,11 @@ def test_text_of_mlir_is_refused_where_it_would_be_read():
 
 
 def test_a_program_has_no_text_of_mlir():
-    lowered = jax.jit(lambda x: 2 * x).lower(1.0)
+    lowering = jax.jit(lambda x: 2 * x).lower(1.0)
 
-    assert "stablehlo" not in lowered.as_text()
+    assert "stablehlo" not in lowering.as_text()
     with pytest.raises(ArgumentError, match="compiler_ir: "):
-        lowered.compiler_ir("stablehlo")
+        lowering.compiler_ir("stablehlo")
 
 
 def test_an_interpreter_of_jaxs_is_refused_when_it_is_made():

@@ -48,11 +48,11 @@ def test_a_refused_module_lists_no_names_after_one_beneath_it_was_imported():
 
 def test_private_modules_are_there_by_attribute_alone():
     code = "import jax; print(jax._src.pjit.jit_p, jax._src.core.Var.__name__)"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", f"import rune.as_jax; {code}"], capture_output=True, text=True, timeout=120, check=True
     )
 
-    assert done.stdout.split() == ["jit", "Var"]
+    assert process.stdout.split() == ["jit", "Var"]
 
 
 @pytest.mark.parametrize("package", ["jax", "jaxlib"])
@@ -83,8 +83,8 @@ def test_operands_meet_in_their_common_dtype_each_in_its_shape(promote, kinds):
 
     assert [r.dtype.name for r, _ in results] == kinds
     assert [(r.shape, o.shape) for r, o in results] == [((3,), ())] * 4
-    for (_, got), other in zip(results, others, strict=True):
-        np.testing.assert_array_equal(got, np.asarray(other))
+    for (_, operand), other in zip(results, others, strict=True):
+        np.testing.assert_array_equal(operand, np.asarray(other))
 
 
 def test_bools_meet_as_jax_says():

@@ -32,10 +32,10 @@ def _numbered(cases: Iterable[Case]) -> list[Case]:
     """The cases, where a name stands twice with a number behind it: answers are stored by name."""
     times: Counter[str] = Counter()
     cases_with_numbers = []
-    for case in cases:
-        times[case.name] += 1
-        name = case.name if times[case.name] == 1 else f"{case.name} ({times[case.name]})"
-        cases_with_numbers.append(replace(case, name=name))
+    for item in cases:
+        times[item.name] += 1
+        name = item.name if times[item.name] == 1 else f"{item.name} ({times[item.name]})"
+        cases_with_numbers.append(replace(item, name=name))
     return cases_with_numbers
 
 

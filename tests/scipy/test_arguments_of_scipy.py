@@ -102,12 +102,12 @@ def _taken(function: Any) -> set[str] | None:
 
 
 def _not_taken(module: str) -> Iterator[str]:
-    ours, theirs = (import_module(f"{m}.{module}") for m in ("rune.scipy", "scipy"))
-    for name in sorted(set(dir(ours)) & set(dir(theirs))):
-        function, other = getattr(ours, name), getattr(theirs, name)
-        if name.startswith("_") or isinstance(other, np.ufunc) or not callable(other):
+    ours, scipys = (import_module(f"{m}.{module}") for m in ("rune.scipy", "scipy"))
+    for name in sorted(set(dir(ours)) & set(dir(scipys))):
+        function, function_of_scipy = getattr(ours, name), getattr(scipys, name)
+        if name.startswith("_") or isinstance(function_of_scipy, np.ufunc) or not callable(function_of_scipy):
             continue
-        arguments, arguments_of_scipy = _taken(function), _taken(other)
+        arguments, arguments_of_scipy = _taken(function), _taken(function_of_scipy)
         if arguments is not None and arguments_of_scipy is not None:
             yield from (f"{module}.{name}({argument})" for argument in sorted(arguments_of_scipy - arguments))
 

@@ -180,13 +180,13 @@ class _Forwarding:
     type = float
 
     def __init__(self, array: rune.Array):
-        self.held = array
+        self.array = array
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.held, name)
+        return getattr(self.array, name)
 
     def __jax_array__(self) -> Any:
-        return self.held
+        return self.array
 
 
 V: Any = Variable(rnp.array([1.0, 2.0, 3.0]))

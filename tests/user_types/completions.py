@@ -132,9 +132,8 @@ def main() -> None:
     jax_names = json.loads(STORED.read_text())
     for place, offers in names.items():
         lacking = [name for name in jax_names[place] if name not in offers]
-        print(
-            f"{place:12} {len(offers):4} {library}, {len(jax_names[place]):4} jax; lacks {len(lacking)}: {' '.join(lacking)}"
-        )
+        counts = f"{place:12} {len(offers):4} {library}, {len(jax_names[place]):4} jax"
+        print(f"{counts}; lacks {len(lacking)}: {' '.join(lacking)}")
 
 
 if __name__ == "__main__":

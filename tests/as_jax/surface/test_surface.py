@@ -51,9 +51,9 @@ def unlike() -> list[str]:
 
 
 def test_a_parameter_is_taken_or_in_the_table():
-    listed = [p for group in PARAMETERS.values() for p in group]
+    patterns = [p for group in PARAMETERS.values() for p in group]
 
-    assert [line for line in unlike() if not any(fnmatchcase(line, p) for p in listed)] == []
+    assert [line for line in unlike() if not any(fnmatchcase(line, p) for p in patterns)] == []
 
 
 def test_every_parameter_in_the_table_is_not_taken():
@@ -90,15 +90,15 @@ HINTS = {
 }
 
 
-@pytest.mark.parametrize("dotted", HINTS)
-def test_a_missing_name_says_what_to_use(dotted: str):
-    module, _, name = dotted.rpartition(".")
+@pytest.mark.parametrize("path", HINTS)
+def test_a_missing_name_says_what_to_use(path: str):
+    module, _, name = path.rpartition(".")
 
-    with pytest.raises(AttributeError) as raised:
+    with pytest.raises(AttributeError) as error:
         getattr(import_module(module), name)
 
-    assert str(raised.value).startswith(f"module {module!r} has no attribute {name!r}")
-    assert HINTS[dotted] in str(raised.value)
+    assert str(error.value).startswith(f"module {module!r} has no attribute {name!r}")
+    assert HINTS[path] in str(error.value)
 
 
 INTRODUCTION = """\
@@ -108,8 +108,8 @@ name by name. What `import rune as jax` lacks as well is in [the chapter on JAX]
 
 def shown_parameters() -> str:
     items = (f"- *{reason}* {', '.join(f'`{p}`' for p in group)}" for reason, group in PARAMETERS.items())
-    wrapped = (textwrap.fill(i, 100, subsequent_indent="  ", break_on_hyphens=False) for i in items)
-    return "### Parameters\n\n" + "\n".join(wrapped)
+    paragraphs = (textwrap.fill(i, 100, subsequent_indent="  ", break_on_hyphens=False) for i in items)
+    return "### Parameters\n\n" + "\n".join(paragraphs)
 
 
 def test_the_page_tells_the_table(request: pytest.FixtureRequest):

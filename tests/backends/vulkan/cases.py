@@ -83,7 +83,7 @@ def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[st
     submit = ctypes.CFUNCTYPE(*kinds)
     original = submit(device.submit_address)
     wrapper = submit(lambda *args: (calls.append("vkQueueSubmit"), original(*args))[1])
-    device.held = wrapper  # type: ignore[attr-defined]
+    device.callback = wrapper  # type: ignore[attr-defined]
     patch.setattr(device, "submit_address", ctypes.cast(wrapper, ctypes.c_void_p).value)
     return calls
 

@@ -199,7 +199,7 @@ def trial_of(function: Any, *args: Any) -> Trials:
 
 def test_a_schedule_that_disagrees_is_dropped_with_its_name_and_seed(monkeypatch: pytest.MonkeyPatch):
     trial = trial_of(sums, X)
-    monkeypatch.setattr(trials, "agrees", lambda wanted, actual: False)
+    monkeypatch.setattr(trials, "agrees", lambda reference, actual: False)
 
     with pytest.raises(Dropped, match=r"disagrees, y0 by parts\(4\) on arguments of seed 5"):
         trial.prepare(parse("parts(4)"))
