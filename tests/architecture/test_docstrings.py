@@ -114,7 +114,7 @@ HANDLES = (rune.debug.Profile, rune.tree.Partial)
 
 
 @pytest.mark.parametrize("place", ROOMS)
-def test_every_public_name_begins_with_a_line_that_says_what_it_is(place: str):
+def test_every_public_docstring_begins_with_a_summary(place: str):
     summaries = [(n, told(f).split("\n\n")[0]) for n, f in EVERY if n.rpartition(".")[0] == place]
 
     assert [name for name, first in summaries if not first or len(first) > 400 or ">>>" in first] == []
@@ -128,14 +128,14 @@ def test_every_public_name_shows_an_example(place: str):
 
 
 @pytest.mark.parametrize("place", ROOMS)
-def test_every_public_name_that_can_be_called_says_its_errors_or_that_there_are_none(place: str):
+def test_every_public_callable_documents_its_errors(place: str):
     functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
 
     assert [name for name, obj in functions if not re.search(r"[Ee]rrors?\b", told(obj))] == []
 
 
 @pytest.mark.parametrize("place", [room for room in ROOMS if room not in OF_TREES])
-def test_every_public_name_that_takes_or_gives_arrays_says_their_shapes_or_types(place: str):
+def test_every_public_name_that_takes_or_returns_arrays_documents_their_shapes_or_types(place: str):
     functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
     silent = [n for n, f in functions if not re.search(r"\b(Shapes?|Types?):", told(f))]
 
@@ -143,7 +143,7 @@ def test_every_public_name_that_takes_or_gives_arrays_says_their_shapes_or_types
 
 
 @pytest.mark.parametrize("place", ALGORITHMS)
-def test_every_name_of_a_room_of_algorithms_says_its_source(place: str):
+def test_every_public_algorithm_cites_its_source(place: str):
     functions = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
     algorithms = [(n, f) for n, f in functions if n.rpartition(".")[2] not in DEFINITIONS]
 
@@ -173,7 +173,7 @@ def of_text(function: Any) -> BaseException | None:
     [(n, f) for n, f in EVERY if PROMISES in told(f) and callable(f)],
     ids=lambda v: v if isinstance(v, str) else "",
 )
-def test_a_docstring_that_promises_an_error_for_what_is_no_array_keeps_it(name: str, function: Any):
+def test_a_docstring_that_promises_an_error_for_a_text_keeps_its_promise(name: str, function: Any):
     error = of_text(function)
 
     assert isinstance(error, errors.RuneError | TypeError | ValueError), f"{name}: {error!r}"
@@ -191,7 +191,7 @@ def test_every_method_and_attribute_of_an_array_says_what_it_is():
     assert [n for n in METHODS if n not in FIELDS and not told(getattr(Array, n))] == []
 
 
-def test_every_method_of_an_array_that_is_rune_numpys_says_so_and_is_there():
+def test_every_array_method_that_forwards_to_rune_numpy_names_an_existing_function():
     references = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
 
     assert [(n, f) for n, obj in references.items() for f in obj if not hasattr(rnp, f)] == []

@@ -226,14 +226,14 @@ def test_every_message_has_the_form_of_the_grammar_and_leaves_everything_usable(
     works_as_before()
 
 
-def test_a_nan_in_the_data_passes_through_while_nobody_looks():
+def test_a_nan_in_the_data_passes_through_when_checks_are_off():
     x = array([1.0, np.nan, 3.0])
 
     for output in (x * 2.0, rune.jit(lambda v: v * 2.0)(x), rune.grad(lambda v: (v * v).sum())(x)):
         same(np.array([2.0, np.nan, 6.0], np.float32), output)
 
 
-def test_the_nan_check_is_silent_where_there_is_none():
+def test_the_nan_check_is_silent_when_there_is_no_nan():
     x = array([1.0, 2.0])
 
     with rune.configure(check_nans=True):

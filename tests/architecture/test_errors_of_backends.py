@@ -183,21 +183,21 @@ def test_every_message_has_the_form_of_the_grammar(code: str):
 
 
 @pytest.mark.parametrize("title", GUARDS)
-def test_what_rune_never_does_ends_at_a_guard(title: str):
+def test_a_guard_stops_every_misuse_that_rune_itself_never_makes(title: str):
     error, call = GUARDS[title]
 
     with pytest.raises(error):
         call()
 
 
-def test_nothing_else_raises_a_bare_assertion():
+def test_nothing_but_these_guards_raises_a_bare_assertion():
     paths = [p for room in ("backends", "lowering") for p in (ROOT / "rune" / room).rglob("*.py")]
     asserting = {str(p.relative_to(ROOT)) for p in paths if "raise AssertionError" in p.read_text()}
 
     assert asserting == ASSERTING
 
 
-def test_everything_works_after_all_of_them():
+def test_everything_works_after_all_these_errors():
     for _, code in CALLS:
         provoke(code, NAMES)
 

@@ -278,7 +278,7 @@ def test_every_message_has_the_form_of_the_grammar(code: str):
     has_the_form_of_the_grammar(str(provoke(code)))
 
 
-def test_everything_works_after_all_of_them():
+def test_everything_works_after_all_these_errors():
     for _, code in CALLS:
         provoke(code)
 

@@ -37,10 +37,10 @@ def private_imports(source: Source) -> Iterator[str]:
             yield from (a.name for a in node.names if a.asname is None and not a.name.startswith("_"))
 
 
-def test_there_are_doors():
+def test_the_package_has_public_modules():
     assert {s.name for s in DOORS} >= set(ROOMS)
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda s: s.name)
-def test_a_door_exports_what_it_imports(door: Source):
+def test_a_public_module_exports_what_it_imports(door: Source):
     assert list(private_imports(door)) == []

@@ -59,13 +59,13 @@ def texts(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("name", OWNERS)
-def test_a_parameter_that_holds_a_program_is_named_by_its_owners_alone(name: str):
+def test_only_the_owners_of_a_parameter_that_holds_a_program_name_it(name: str):
     files = [str(s) for s in sources() if name in named(s)]
 
     assert [f for f in files if not f.startswith(OWNERS[name])] == []
 
 
-def test_every_way_to_name_a_parameter_is_seen():
+def test_every_way_to_name_a_parameter_is_detected():
     text = """
 params["program"]
 params.get("body")

@@ -130,7 +130,7 @@ def test_no_import_of_the_package_hides_in_a_function():
     assert not offences
 
 
-def test_drivers_are_imported_in_the_backends_alone():
+def test_drivers_are_imported_in_the_backends_only():
     astray = [
         f"{source}:{module.line} imports {module.target}"
         for source, module in every_import()
@@ -164,14 +164,14 @@ def test_modules_import_each_other_without_a_cycle():
         order |= ready
 
 
-def test_the_backends_name_each_other_without_a_circle_even_of_types():
+def test_the_backends_have_no_import_cycle_even_for_types():
     backends = [s for s in sources() if room(s.name) == "rune.backends"]
     graph = {s.name: _named(s) & {b.name for b in backends} for s in backends}
 
     assert not circle(graph)
 
 
-def test_circles_of_types_are_those_of_things_that_speak_of_each_other():
+def test_the_only_cycles_of_types_are_the_listed_ones():
     graph = {s.name: {module_of(i.target, KNOWN) for i in imports(s)} - {s.name, "", "rune"} for s in sources()}
     for_types = {(s.name, module_of(i.target, KNOWN)) for s in sources() for i in imports(s) if i.for_types_only}
     rooms = [{room(m) for m in c} for c in circles(graph, for_types)]
@@ -204,13 +204,13 @@ def _reversed(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     return arrows
 
 
-def test_groups_of_a_circle_are_told_apart():
+def test_separate_cycles_are_told_apart():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
 
     assert circles(graph, {("c", "b"), ("e", "d"), ("f", "a")}) == {frozenset("bc"), frozenset("de")}
 
 
-def test_a_circle_is_seen():
+def test_a_cycle_is_detected():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == {"a", "b", "c"}
 
 
@@ -241,7 +241,7 @@ def test_no_module_is_looked_up_in_sys_modules():
     assert astray <= LOOKED_UP, "import it, from a room below"
 
 
-def test_modules_that_are_loaded_late_by_name_stand_below_too():
+def test_modules_loaded_late_by_name_are_in_lower_layers_too():
     up = []
     for source in sources():
         home = room(source.name)
@@ -253,7 +253,7 @@ def test_modules_that_are_loaded_late_by_name_stand_below_too():
     assert not up
 
 
-def test_modules_are_loaded_late_at_a_few_doors_alone():
+def test_modules_are_loaded_late_in_a_few_places_only():
     # Decision 0008. Within the backends, drivers are loaded late as well.
     late = {str(s) for s in sources() if any(late_loads(s))}
 
@@ -283,7 +283,7 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
 
 
 @pytest.mark.parametrize("code", ['sys.modules["rune"].numpy', 'import_module("rune")', 'locks.load("rune")'])
-def test_a_lookup_among_the_loaded_modules_is_seen(code: str, tmp_path: Path):
+def test_a_lookup_in_sys_modules_is_detected(code: str, tmp_path: Path):
     path = tmp_path / "hidden.py"
     path.write_text(f"def namespace():\n    return {code}\n")
 

@@ -121,7 +121,7 @@ ROOMS = rooms()
         "try: pass\nexcept E as seen: pass",
     ],
 )
-def test_every_way_to_name_a_value_is_seen(code: str):
+def test_every_way_to_name_a_value_is_detected(code: str):
     assert anywhere(frozenset({"seen"})).search(code)
     assert [name for _, name in forbidden(ast.parse(code))] == ["seen"]
 

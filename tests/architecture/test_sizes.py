@@ -67,7 +67,7 @@ def test_a_function_is_measured_beside_the_overloads_of_its_name(tmp_path: Path)
     assert measured(Source(path)).functions == {"f:2": 1, "f:4": 1, "f:5": 2}
 
 
-def test_every_module_says_what_it_is():
+def test_every_module_has_a_docstring():
     silent = [
         str(s) for s in EVERYTHING if not measured(s).docstring and (s.text.strip() or s.path.name != "__init__.py")
     ]
@@ -156,7 +156,7 @@ def test_a_handler_is_short():
 
 
 @pytest.mark.parametrize("name", ["null", "reference", *PACKAGES])
-def test_what_opens_a_device_is_read_in_one_file(name: str):
+def test_a_backend_opens_its_device_in_one_short_file(name: str):
     folder = ROOT / "rune/backends" / name
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     functions = {n.name for n in Source(file).tree.body if isinstance(n, ast.FunctionDef)}

@@ -51,5 +51,5 @@ def executed(function: str, calls: int) -> int:
 
 
 @pytest.mark.parametrize(("function", "calls"), [("plain", 3), ("rune.jit(plain)", 5)])
-def test_a_derivative_that_was_taken_before_executes_few_lines(function: str, calls: int):
+def test_a_repeated_derivative_executes_few_lines(function: str, calls: int):
     assert 100 < executed(function, calls) <= MOST_LINES

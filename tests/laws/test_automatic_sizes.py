@@ -89,7 +89,7 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", DERIVED)
-def test_derivatives_and_lanes_of_it_compile_for_all_sizes(name: str):
+def test_its_derivatives_and_lanes_compile_for_all_sizes(name: str):
     def function(x: Any) -> Any:
         return rnp.sum(rnp.sin(rnp.concatenate([x, x[1:]])) * x.shape[0])
 

@@ -134,7 +134,7 @@ def test_rounding_is_to_nearest_even_beside_every_midpoint(dtype: np.dtype, run:
 
 @everywhere
 @pytest.mark.parametrize("dtype", FORMATS, ids=dtypes.short)
-def test_what_f64_holds_beside_a_midpoint_rounds_as_numpy_says(dtype: np.dtype, run: Run):
+def test_an_f64_next_to_a_midpoint_rounds_as_in_numpy(dtype: np.dtype, run: Run):
     if dtypes.f64 not in run.takes:
         pytest.skip("no f64 there")
     values = patterns(dtype).astype(np.float64)

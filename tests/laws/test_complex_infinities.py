@@ -135,14 +135,14 @@ def differences(names: tuple[str, ...] | list[str], way: str, is_loose: Plane, *
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
-def test_functions_of_hard_parts_are_numpys(way: str, kind: str):
+def test_functions_of_hard_parts_agree_with_numpy(way: str, kind: str):
     z = grid((*PLAIN, *ends(kind)), kind)
 
     assert differences([n for n in UNARY if n != "square"], way, is_open(z), z) == []
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
-def test_quotients_and_sums_of_hard_parts_are_numpys(way: str, kind: str):
+def test_quotients_and_sums_of_hard_parts_agree_with_numpy(way: str, kind: str):
     z = grid((*PLAIN, *ends(kind)), kind)
     x, y = np.repeat(z, len(z)), np.tile(z, len(z))
 
@@ -150,7 +150,7 @@ def test_quotients_and_sums_of_hard_parts_are_numpys(way: str, kind: str):
 
 
 @pytest.mark.parametrize(("way", "kind"), CASES)
-def test_products_and_powers_are_the_definition_where_terms_overflow(way: str, kind: str):
+def test_products_and_powers_follow_the_definition_where_terms_overflow(way: str, kind: str):
     most = float(np.finfo(kind).max)
     z = grid((*PLAIN, *ends(kind), most, -most, math.sqrt(most), -1.5 * math.sqrt(most)), kind)
     x, y = np.repeat(z, len(z)), np.tile(z, len(z))

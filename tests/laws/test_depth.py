@@ -34,7 +34,7 @@ def nest(wrap: Wrap, depth: int) -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize("name", WRAPS)
-def test_a_hundred_stand_inside_one_another(name: str):
+def test_a_hundred_transformations_can_be_nested(name: str):
     wrap, expected = WRAPS[name]
 
     assert float(nest(wrap, DEPTH)(1.0)) == expected
@@ -62,7 +62,7 @@ def test_a_jitted_function_that_calls_itself_without_end_is_refused(is_elsewhere
     assert calls
 
 
-def test_a_recursion_of_the_users_own_is_pythons_error():
+def test_endless_recursion_in_the_users_function_raises_pythons_error():
     def f(x: Any) -> Any:
         return f(x)
 

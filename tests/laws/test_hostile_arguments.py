@@ -105,7 +105,7 @@ def leaks(place: str, name: str, function: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("room", sorted({place for place, _, _ in CALLED}))
-def test_arguments_that_cannot_be_used_are_refused_in_words(room: str):
+def test_unusable_arguments_raise_errors_that_explain_themselves(room: str):
     raw_errors: list[str] = []
     for place, name, function in CALLED:
         with contextlib.suppress(ValueError):  # no signature

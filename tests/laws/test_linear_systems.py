@@ -68,7 +68,7 @@ def test_a_system_is_solved_and_its_determinant_known(n: int, device: str):
 
 
 @on_every_executor
-def test_lanes_are_factored_alone(device: str):
+def test_each_lane_is_factored_separately(device: str):
     a = np.stack([positive(40), -positive(40), positive(40)])
 
     factor = np.asarray(rune.jit(rnp.linalg.cholesky, device=device)(a))

@@ -49,7 +49,7 @@ def changed(function: Any, rows: np.ndarray, places: np.ndarray, updates: np.nda
 @each_device
 @pytest.mark.parametrize("mode", ["drop", "clip"])
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
-def test_a_scatter_changes_what_computed_places_say(dtype: Any, mode: str, device: Any):
+def test_a_scatter_writes_at_computed_places(dtype: Any, mode: str, device: Any):
     rows, places = np.arange(37, dtype=dtype), places_of(1009, 37)
     run = rune.jit(lambda x, i, u: x.at[i + 1].add(rnp.abs(u), mode=mode), device=device.name)
     updates = np.arange(1009).astype(dtype) % 7 - 3
@@ -102,7 +102,7 @@ def test_no_updates_change_nothing(device: Any):
 
 
 @each_device
-def test_rows_may_be_what_their_places_are_made_of(device: Any):
+def test_places_may_be_computed_from_the_rows_themselves(device: Any):
     if not has_atomic(device.target, "add", np.dtype(np.int32)):
         pytest.skip("no such operation of the device")
 
@@ -129,7 +129,7 @@ def test_computed_keys_are_sorted(device: Any):
 
 
 @each_with_groups
-def test_running_sums_of_what_is_computed_are_numpys(device: Any):
+def test_running_sums_of_computed_values_agree_with_numpy(device: Any):
     x = np.random.default_rng(0).integers(-3, 4, (3, TILE + 1, 2)).astype(np.int32)
 
     scan = partial(scan_by_groups, axis=1, combine="add", reverse=False)
@@ -139,7 +139,7 @@ def test_running_sums_of_what_is_computed_are_numpys(device: Any):
 
 
 @each_with_groups
-def test_the_largest_of_what_is_computed_is_the_first(device: Any):
+def test_the_largest_of_computed_values_is_the_first_one(device: Any):
     x = np.random.default_rng(0).integers(0, 9, (3, 5004)).astype(np.float32)
     x[1, 4099] = np.nan
 

@@ -62,7 +62,7 @@ SIZES = [(7, 5, 1), (64, 129, 17), (3, 1, 2), (1, 4, 3), (0, 3, 2), (5, 0, 2)]
 
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), SIZES)
-def test_a_product_with_rows_that_repeat_is_numpys(rows: int, inner: int, columns: int):
+def test_a_product_with_repeated_rows_agrees_with_numpy(rows: int, inner: int, columns: int):
     row, b = drawn(inner), drawn(inner, columns)
 
     product = rune.jit(lambda row, b: rnp.broadcast_to(row, (rows, inner)) @ b)(
@@ -73,7 +73,7 @@ def test_a_product_with_rows_that_repeat_is_numpys(rows: int, inner: int, column
 
 
 @pytest.mark.parametrize("special", [np.inf, np.nan])
-def test_what_is_not_finite_reaches_the_results_that_it_reaches_in_the_whole_product(special: float):
+def test_a_factor_that_is_not_finite_reaches_the_same_results_as_in_the_whole_product(special: float):
     row, b = np.array([1.0, 0.0, -2.0]), drawn(3, 4)
     b[1, 2] = special  # times zero
 

@@ -47,7 +47,7 @@ def compiled(function: Callable[[Any, Any], Any], device: str) -> Any:
 
 @on_every_executor
 @pytest.mark.parametrize("name", AS_FLOATS)
-def test_a_size_beside_floats_is_a_float(name: str, device: str):
+def test_a_size_combined_with_floats_is_a_float(name: str, device: str):
     function, expected = AS_FLOATS[name]
     f = compiled(function, device)
 

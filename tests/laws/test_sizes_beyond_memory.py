@@ -117,7 +117,7 @@ OF_A_SIZE: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.parametrize("size", [2**70, 2**63, 2**40])
 @pytest.mark.parametrize("name", OF_A_SIZE)
-def test_what_has_no_room_is_out_of_memory(name: str, size: int):
+def test_an_array_larger_than_memory_raises_out_of_memory(name: str, size: int):
     (parameter, *_) = signature(OF_A_SIZE[name])
 
     error = called(OF_A_SIZE[name], {parameter.name: size})

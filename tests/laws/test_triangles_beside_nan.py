@@ -86,7 +86,7 @@ def require_agreement(actual: object, expected: np.ndarray, kind: str) -> None:
 @kinds
 @in_every_way
 @pytest.mark.parametrize("n", SIZES)
-def test_a_number_that_is_not_finite_spoils_what_depends_on_it(n: int, way: str, kind: str):
+def test_a_number_that_is_not_finite_affects_only_what_depends_on_it(n: int, way: str, kind: str):
     rng, a = np.random.default_rng(n), triangle(n, kind)
 
     for lower, is_transposed, unit in forms(n, way):

@@ -137,7 +137,7 @@ def _scaled(c: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", CAPTURING.values(), ids=CAPTURING)
-def test_what_a_map_has_captured_does_not_change(make: Callable[[Any, Any], Any]):
+def test_values_that_a_linear_map_captured_do_not_change(make: Callable[[Any, Any], Any]):
     x, c, one = np.full((2, 2), 3, np.float32), np.full((2, 2), 5, np.float32), rnp.ones((2, 2))
     linear = make(x, c)
     before = tree.map(np.copy, linear(one))

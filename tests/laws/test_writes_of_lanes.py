@@ -116,7 +116,7 @@ def operands(lanes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @COMPILING
 @given(writes(), st.integers(1, 5), st.integers(0, 1000))
-def test_lanes_write_as_each_does_alone(body: list[Write], lanes: int, seed: int):
+def test_each_lane_writes_as_it_does_alone(body: list[Write], lanes: int, seed: int):
     xs, steps = operands(lanes, seed)
 
     result = rune.jit(rune.vmap(lambda x, n: run(body, x, n)))(xs, steps)
@@ -128,7 +128,7 @@ ALL = [Write(kind, 1, 1, 2) for kind in KINDS]
 
 
 @pytest.mark.parametrize("device", EXECUTORS)
-def test_on_an_executor_lanes_write_as_each_does_alone(device: str):
+def test_each_lane_writes_on_an_executor_as_it_does_alone(device: str):
     xs, steps = operands(3, 7)
     for body in (ALL[:2], ALL[2:5], ALL[5:]):
         result = rune.jit(rune.vmap(lambda x, n, body=body: run(body, x, n)), device=device)(xs, steps)

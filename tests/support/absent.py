@@ -1,7 +1,7 @@
 """Tables of names that another library has and rune lacks, with the reasons, and their page.
 
-A table is a dict: a reason and the names that it is given for, in one string. The page has a
-chapter for each library, with a section for each table; the test of a library compares it.
+A table is a dict from a reason to the names it applies to, in one string. The page has a chapter
+for each library, with a section for each table; the test of a library compares it.
 """
 
 from __future__ import annotations

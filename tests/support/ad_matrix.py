@@ -1,10 +1,10 @@
 """The AD matrix: every primitive of the table, and which of its rules a trial reaches.
 
-A primitive of rune/ops is tried on its samples (tests/ops/samples.py); one that holds programs or
-functions, or that needs lanes with a name, on the functions of CALLS. A trial holds the derivative
-forwards against differences, the derivative backwards against that forwards, and lanes against
-the loop over them, and notes which rules ran. So a rule that nothing tries is seen, and so is a
-primitive that nothing calls.
+A primitive of rune/ops is tried on its samples (tests/ops/samples.py); a primitive that holds
+programs or functions, or needs a named axis, is tried on the functions of CALLS. A trial compares
+the forward derivative with differences, the reverse derivative with the forward one, and vmap with
+the loop over lanes, and records which rules ran. So a rule that no trial reaches is reported, and
+so is a primitive that nothing calls.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _twice(x: Any) -> Any:
 
 
 def _linear(of: Function) -> Function:
-    """A function with a rule that applies it to the tangent: so it is among what is transposed."""
+    """A function whose rule applies it to the tangent, so that it is transposed."""
 
     def call(x: Any) -> Any:
         function = rune.custom_jvp(of)
@@ -123,7 +123,7 @@ def _solve(x: Any) -> Any:
 
 
 def _solve_by_two(x: Any) -> Any:
-    """A system of a constant matrix, linear in what is given."""
+    """A system with a constant matrix, linear in its right-hand side."""
     return rune.lax.custom_linear_solve(lambda v: 2.0 * v, x, lambda mv, b: b / mv(rnp.ones_like(b)), symmetric=True)
 
 
@@ -140,7 +140,7 @@ def _linear_part_of_while(x: Any) -> Any:
 
 
 def _counted(x: Any) -> Any:
-    """A loop that is linear in its carry, transposed: jit keeps it as it is."""
+    """The transpose of a loop that is linear in its carry; jit leaves the loop as it is."""
 
     def double(v: Any) -> Any:
         return rune.fori_loop(rnp.asarray(0), rnp.asarray(3), lambda i, u: u * 2.0, v)
@@ -243,7 +243,7 @@ MORE: Mapping[str, Sequence[Function]] = {
 
 
 def calls_of(primitive: Primitive) -> Iterator[tuple[Function, list[Any]]]:
-    """Functions that call the primitive, and where to differentiate them."""
+    """Functions that call the primitive, each with the point to differentiate it at."""
     if primitive in LIBRARY:
         yield from (u.of_reals() for u in uses(primitive) if u.smooth)
         yield from ((function, [X]) for function in MORE.get(primitive.name, ()))
@@ -257,7 +257,7 @@ def calls_of(primitive: Primitive) -> Iterator[tuple[Function, list[Any]]]:
 
 
 def has_calls(primitive: Primitive) -> bool:
-    """Whether functions call it, and not samples."""
+    """Whether functions call the primitive, rather than samples."""
     return primitive in LIBRARY or primitive.name in CALLS
 
 
@@ -278,7 +278,7 @@ def _of_active(sample: Sample) -> tuple[Function, list[Any]]:
 
 
 def required(primitive: Primitive) -> set[str]:
-    """The rules that a primitive must have, and so those that must be tried."""
+    """The rules that a primitive must have, and that a trial must reach."""
     if primitive.name == "custom_lin":
         return {"transpose"}  # its other rules refuse
     rules = set()
@@ -304,9 +304,9 @@ def complete(primitive: Primitive) -> None:
 
 
 def tried(primitive: Primitive) -> set[str]:
-    """The rules that ran in a trial of the primitive, in which everything was right.
+    """The rules that ran in a trial of the primitive whose results were all right.
 
-    Errors: AssertionError where something was wrong.
+    Errors: AssertionError if a result is wrong.
     """
     complete(primitive)
     with recording(primitive) as ran:
@@ -412,7 +412,7 @@ def all_primitives() -> dict[str, Primitive]:
 
 
 def untried(table: Mapping[str, Primitive] = TABLE) -> list[str]:
-    """What is wrong with a table: primitives and rules that no trial reaches."""
+    """The gaps of a table: primitives and rules that no trial reaches."""
     messages = []
     for primitive in table.values():
         if primitive.name in OF_PASSES | OF_ALL_LANES:

@@ -1,4 +1,4 @@
-"""Derivatives held against differences: directional, central, in f64."""
+"""Directional derivatives by central differences in f64, to compare derivatives with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden text, inline: the expected text stands in the test and is rewritten by --accept.
+"""Golden text, inline: the test holds the expected text, and --accept rewrites it.
 
     expect(program, '''
         program f(%0: f32[3]) {
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write down what was accepted."""
+    """Write the accepted texts into the tests."""
     for file, changes in _new_texts.items():
         path = Path(file)
         path.write_text(rewritten(path.read_text(), changes))

@@ -1,6 +1,6 @@
-"""The guards of this run, as RUNE_TEST_GUARDS says: canaries, after, before, or none.
+"""The guards of this run, which RUNE_TEST_GUARDS chooses: canaries, after, before, or none.
 
-One run of the tests of the CPU with pages behind all that is read or written:
+This runs tests of the CPU with an inaccessible page after every array:
 
     RUNE_TEST_GUARDS=after ./scripts/test tests/lowering tests/laws
 """
@@ -14,7 +14,7 @@ from tests.support.guarded_memory import GuardedMemory, Guards
 
 
 class _Guard:
-    """What was put in place, and whether it held."""
+    """The guards in place, and whether they were damaged."""
 
     def __init__(self, guards: Guards):
         self.guards = guards
@@ -25,7 +25,7 @@ class _Guard:
             guard_arenas(guards, self.arenas)
 
     def damage(self) -> list[str]:
-        """What was written beside since the last look."""
+        """What was written out of bounds since the last call."""
         if self.memory is None:
             return []
         arenas = [f"bytes {a} to {b} of an arena" for w in self.arenas for a, b in w.damaged()]

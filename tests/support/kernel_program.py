@@ -62,7 +62,7 @@ Plain = Let | Reduce | Fill | Write | Scan
 
 
 class _Point:
-    """The points of one kernel, all at once."""
+    """All points of one kernel at once."""
 
     def __init__(self, kernel: Kernel, buffers: dict[str, np.ndarray], sizes: Mapping[str, int]):
         self.kernel, self.buffers = kernel, buffers
@@ -179,7 +179,7 @@ class _Point:
                 self.store(output, indices, convert(out, self.buffers[output].dtype), env, None)
 
     def stream(self, stream: Stream) -> None:
-        """In two passes: the largest score of all, then every sum from the scores again."""
+        """Two passes: one for the largest score, one for all the sums."""
         first = len(self.extents)
         env, inner = self.inside(self.env, stream.axes, first)
         at = tuple(range(first, first + len(inner)))
@@ -243,7 +243,7 @@ class _Point:
         self.written[name].reshape(-1)[flat] = True
 
     def ordered(self, w: Write, env: dict[str, Any], extents: list[int]) -> None:
-        """Inner points one after the other; the domain's all at once."""
+        """Inner points one after the other, all points of the domain at once."""
         for point in itertools.product(*map(range, extents)):
             scope = dict(env)
             for axis, p in zip(w.axes, point):
@@ -293,7 +293,7 @@ def run_dot(inputs: Sequence[np.ndarray], shape: tuple[int, ...], parameters: Ma
 def run_kernel_program(
     program: KernelProgram, args: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
 ) -> list[np.ndarray]:
-    """The results of a kernel program; memory starts out as garbage."""
+    """The results of a kernel program whose memory starts out as garbage."""
     sizes = sizes or {}
     memory = dict(zip((v.number for v in program.inputs), args, strict=True))
 

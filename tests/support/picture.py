@@ -1,8 +1,8 @@
-"""Pictures of notebook views: HTML is really laid out and drawn, then compared with a stored PNG.
+"""Pictures of notebook views: HTML is laid out and drawn, then compared with a stored PNG.
 
 The fonts are matplotlib's own, so that a picture looks alike on every machine. Two pictures agree
-if their brightness does, averaged over small blocks, but for a few blocks: that forgives another
-rounding of edges and letters, and nothing that one would see. `--accept` stores the new picture.
+if their brightness, averaged over small blocks, agrees in all but a few blocks: this tolerates
+other rounding of edges and letters, but no visible change. `--accept` stores the new picture.
 """
 
 from __future__ import annotations

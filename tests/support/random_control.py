@@ -1,4 +1,4 @@
-"""Random functions with control flow, each of which also runs without.
+"""Random functions with control flow, which also run without rune's control flow.
 
 A function takes a state, two arrays in f64 (or f32), to a state of the same types. It is a tree of
 nodes:
@@ -47,7 +47,7 @@ class Straight:
         return f"Straight({steps})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What Hypothesis shows: it would take the dataclasses of the program apart."""
+        """What Hypothesis prints; by default it would print every dataclass of the program."""
         printer.text(repr(self))
 
 
@@ -61,7 +61,7 @@ class Then:
 
 @dataclass(frozen=True)
 class Scan:
-    """A body applied to rows that are made of the state; `numbered`, it also counts its steps."""
+    """A body applied to rows made from the state; it counts its steps if `numbered`."""
 
     body: Node
     length: int
@@ -81,14 +81,14 @@ class While:
 
 @dataclass(frozen=True)
 class Cond:
-    """A branch that the data choose."""
+    """One of several branches; the data choose which."""
 
     branches: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A body behind one more transformation, which changes no value and no derivative."""
+    """A body inside one more transformation, which changes no value and no derivative."""
 
     body: Node
     kind: str
@@ -164,7 +164,7 @@ def _total(x: Any) -> Any:
 
 
 def _rows(state: State, length: int) -> Any:
-    """Rows like the first array: it, scaled by the number of the row."""
+    """Rows like the first array, each scaled by its number."""
     dtype = type_of(state[0]).dtype
     factors = ops.add(ops.iota(shape=(length,), axis=0, dtype=dtype), _like(state[0], 0.5))
     x, shape = state[0], (length, *type_of(state[0]).shape)

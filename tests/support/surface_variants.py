@@ -1,9 +1,8 @@
 """Every case again by generation: other sizes, strides, shapes that broadcast, and dtypes.
 
 A variant is a case on other arguments, made from those that the case draws. The library (NumPy,
-SciPy) is the oracle of the value, or of there being none: where it raises, rune must raise an error
-of its own. What the two libraries' contracts say differently stands, with the reason, in
-surface_differences.py.
+SciPy) is the oracle: where it raises, rune must raise an error of its own. Deliberate differences
+are in surface_differences.py, each with its reason.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Variants = Callable[[Case], Iterator[Variant]]
 
 
 def _sensible(law: Variants) -> Variants:
-    """The variants of a law that the case does not go without."""
+    """The variants of a law that the case does not exclude."""
 
     @wraps(law)
     def kept(case: Case) -> Iterator[Variant]:
@@ -56,9 +55,9 @@ def _sensible(law: Variants) -> Variants:
 
 @_sensible
 def sizes(case: Case) -> Iterator[Variant]:
-    """Each distinct size renamed everywhere: to 0, 1 and odd numbers, all and one at a time.
+    """Each distinct size replaced everywhere by 0, 1 and odd numbers: all at once, and one by one.
 
-    Those that the case keeps, because they mean something, stay.
+    Sizes with a meaning of their own, which the case names, stay.
     """
     extents = sorted({d for s in case.specs for d in s.shape} - set(case.keeps))
     for label, to in _renamings(extents):
@@ -206,7 +205,7 @@ def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _error(dtype: np.dtype) -> float:
-    """What a few roundings make of a number of magnitude 1."""
+    """The error of a few roundings at a number of magnitude 1."""
     if dtype in dtypes.COMPLEX:
         return {dtypes.c64: 3e-5, dtypes.c128: 1e-10}[dtype]
     if dtype not in dtypes.FLOATING:

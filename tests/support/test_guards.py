@@ -1,4 +1,4 @@
-"""The guards of a run notice who writes beside an array or a value, and who reads there."""
+"""The guards of a run detect writes and reads outside an array or a value."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def test_a_byte_read_beside_an_array_ends_the_process(guards: str, at: int):
 
 @with_pages
 @pytest.mark.parametrize("guards", ["after", "before"])
-def test_what_belongs_to_an_array_is_read_in_peace(guards: str):
+def test_reading_an_arrays_own_bytes_succeeds(guards: str):
     assert [reading(guards, at) for at in (0, 33)] == [0, 0]

@@ -1,4 +1,4 @@
-"""Samples of tests: what is chosen covers what it should, is the same in every run, and few."""
+"""Samples of tests cover what they should, are the same in every run, and are small."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def grid(sizes: list[int]) -> dict[str, list[str]]:
 
 
 def items(test: str, rows: list[list[str]]) -> list[Any]:
-    """Tests as pytest collects them, of what sampling reads of one."""
+    """Stand-ins for tests as pytest collects them, with what sampling reads."""
     return [SimpleNamespace(nodeid=f"{test}[{'-'.join(r)}]", callspec=SimpleNamespace(_idlist=r)) for r in rows]
 
 
@@ -63,7 +63,7 @@ def test_every_row_of_two_axes_stays():
     assert len(covering(grid([4, 7]))) == 28
 
 
-def test_rows_that_are_left_out_of_a_grid_are_not_asked_for():
+def test_rows_left_out_of_a_grid_need_not_be_covered():
     rows = {name: row for name, row in grid([3, 3, 3]).items() if row[0] != row[1]}
 
     pairs = {pair for name in covering(rows) for pair in combinations(rows[name][:2], 2)}
@@ -86,7 +86,7 @@ def test_tests_of_fewer_than_three_parameters_all_run_and_in_their_order(of_samp
     assert 12 <= len(sample) - 26 < 24
 
 
-def test_a_single_test_that_is_asked_for_runs(of_samples: None):
+def test_a_test_that_is_asked_for_alone_runs(of_samples: None):
     tests = items("many", list(grid([2, 3, 4]).values()))
 
     assert all(pairs_of_values([t]) == [t] for t in tests)
@@ -119,7 +119,7 @@ def test_executors_that_share_kernels_run_every_third_size_and_others_run_all(of
 
 
 @pytest.mark.parametrize(("count", "last"), [(1, "00"), (2, "00"), (3, "22")])
-def test_of_few_values_every_executor_has_one_and_every_value_an_executor(count: int, last: str, of_samples: None):
+def test_with_few_values_every_executor_has_one_and_every_value_an_executor(count: int, last: str, of_samples: None):
     sizes = sizes_of(each_in_turn(in_four_languages("law", count), GROUP))
 
     assert sizes["opencl"] == last
@@ -153,7 +153,7 @@ def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: Non
     assert {names_of_values(t)[0] for t in sample if "wgpu" in t.nodeid} == set("01234")
 
 
-def test_all_run_where_the_whole_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+def test_all_tests_run_when_the_whole_suite_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sampling, "IS_WHOLE", True)
     tests = items("many", list(grid([2, 3, 4]).values()))
 
