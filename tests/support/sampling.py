@@ -11,9 +11,8 @@ Transactions on Software Engineering 30, 2004).
 OpenCL, Vulkan and wgpu on a processor share the kernels of groups of threads, and differ by the
 language that rune writes and the driver that compiles it, which takes most of their time. The size
 of an array changes the kernels only: if a test says so (`in_turn`), each of the three executors
-runs every third size, with all dtypes and all ways of computing. With fewer values than executors, each
-executor runs one.
-"""
+runs every third size, with all dtypes and all ways of computing. With fewer values than executors,
+each executor runs one."""
 
 from __future__ import annotations
 
@@ -76,7 +75,8 @@ def sharing_kernels() -> list[str]:
 
 
 def is_in_turn(place: int, count: int, name: str, group: Sequence[str]) -> bool:
-    """Whether an executor runs the value at this place of so many; outside the group it always does."""
+    """Whether an executor runs the value at this place of so many; outside the group it always
+    does."""
     return name not in group or place % len(group) == group.index(name) % count
 
 

@@ -11,8 +11,8 @@ A room gives its table of cases, and the share of them that is compiled:
         cases, sample = CASES, 8
 
 The name of a law's argument decides which cases it takes (`_CHOICES`). Samples are the same in
-every run, and complete with RUNE_TEST_WHOLE=1. surface_variants.py tries other sizes, strides and dtypes.
-"""
+every run, and complete with RUNE_TEST_WHOLE=1. surface_variants.py tries other sizes, strides and
+dtypes."""
 
 from __future__ import annotations
 
