@@ -70,7 +70,7 @@ def test_every_name_of_the_tables_has_its_reason():
                     assert text[3:] in reason.replace("`", "")
 
 
-def test_a_missing_name_is_not_there():
+def test_hasattr_and_getattr_treat_a_missing_name_as_absent():
     assert not hasattr(rune, "debug_key_reuse")
     assert getattr(rnp, "putmask", None) is None
     assert str(copy.copy(MissingName("rune", "gard"))).endswith("did you mean rune.grad?")

@@ -37,14 +37,14 @@ def test_the_address_is_that_of_the_first_element():
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "f2", "f4", "f8"])
-def test_swapped_bytes_are_numpys(dtype: str):
+def test_byteswap_agrees_with_numpy(dtype: str):
     data = np.random.default_rng(0).integers(-100, 100, (3, 5)).astype(dtype)
 
     for swap in (lambda x: x.byteswap(), rune.jit(lambda x: x.byteswap())):
         assert np.asarray(swap(rnp.asarray(data, data.dtype))).tobytes() == data.byteswap().tobytes()
 
 
-def test_at_tells_its_array_and_its_index():
+def test_at_has_the_attributes_array_and_index():
     x = rnp.arange(3)
 
     assert x.at.array is x.at[1].array is x

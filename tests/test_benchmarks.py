@@ -52,7 +52,7 @@ def test_every_row_has_a_time_for_rune_and_numpy_where_it_competes(printed):
         assert bool(lines[case.title][3].strip()) == ("numpy" in case.peers)
 
 
-def test_a_missing_peer_is_said_loudly(printed):
+def test_a_missing_peer_is_announced_loudly(printed):
     missing = [n for n in ("jax", "torch") if importlib.util.find_spec(n) is None]
 
     assert [n for n in missing if f"NOT INSTALLED: {n}" not in printed] == []
@@ -76,7 +76,7 @@ def test_the_ratio_pairs_the_bursts_of_a_round():
     assert run.Row(cases.CASES[0], rounds).ratio("jax") == 0.75
 
 
-def test_a_bar_says_when_it_is_broken():
+def test_a_bar_tells_whether_a_ratio_holds_it():
     bar = cases.Bar(1.3, "jax")
 
     assert bar.holds(1.3, 1.0)

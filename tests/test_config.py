@@ -86,7 +86,7 @@ def test_the_last_statement_is_in_force():
     assert len(config._process.statements) <= 2  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_statement_whose_result_is_kept_acts_when_its_thread_goes_on():
+def test_a_statement_whose_result_is_kept_takes_effect_in_all_threads():
     statement = rune.enable_x64()
 
     assert is_wide()
@@ -121,13 +121,13 @@ def test_a_statement_inside_a_block_shows_after_it():
 # --- blocks -----------------------------------------------------------------------------------
 
 
-def test_a_block_is_seen_by_no_other_thread():
+def test_a_block_does_not_affect_other_threads():
     with rune.enable_x64():
         assert is_wide()
         assert not in_a_thread(is_wide)
 
 
-def test_a_call_that_may_yet_be_a_block_is_seen_by_no_other_thread():
+def test_a_call_that_may_become_a_block_does_not_affect_other_threads():
     waiting = rune.enable_x64()
 
     assert not in_a_thread(is_wide)
@@ -137,7 +137,7 @@ def test_a_call_that_may_yet_be_a_block_is_seen_by_no_other_thread():
     assert not is_wide()
 
 
-def test_a_block_left_by_an_error_leaves_all_as_it_was():
+def test_a_block_left_by_an_error_restores_everything():
     with pytest.raises(ZeroDivisionError), rune.enable_x64():
         raise ZeroDivisionError
 
@@ -193,7 +193,7 @@ def test_a_block_lies_over_what_another_thread_sets_meanwhile():
     assert config.current().promotion == "strict"
 
 
-def test_a_generator_that_ends_first_closes_its_own_block_alone():
+def test_a_generator_that_ends_first_closes_only_its_own_block():
     def wide() -> Iterator[None]:
         with rune.enable_x64():
             yield

@@ -176,7 +176,7 @@ def test_the_order_of_a_sum_does_not_depend_on_how_it_was_made():
 
 
 @pytest.mark.parametrize("text", ["n +", "k", "n / 2", "n ** 2", "f(n)", ""])
-def test_parse_refuses_what_is_no_dimension(text: str):
+def test_parse_refuses_text_that_is_not_a_dimension(text: str):
     with pytest.raises(DimensionError, match="parse: cannot read"):
         dims.parse(text, {"n": N})
 
@@ -463,7 +463,7 @@ def test_reshape_index_maps_are_right_for_every_element(rows: int, columns: int,
         assert expected == (dims.evaluate(flat // split, values), dims.evaluate(flat % split, values))
 
 
-def test_text_that_python_refuses_by_another_error_is_refused_alike(monkeypatch: pytest.MonkeyPatch):
+def test_text_that_python_refuses_by_another_error_is_refused_in_the_same_way(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object, **__: object) -> None:  # as Python 3.11.3 and older
         raise ValueError("source code string cannot contain null bytes")
 

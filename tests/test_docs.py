@@ -77,7 +77,7 @@ def test_every_page_is_reached_from_the_first(site: Path):
     assert _pages(site) - pages == set()
 
 
-def test_every_page_of_the_guide_is_there(site: Path):
+def test_every_page_of_the_guide_exists(site: Path):
     for page in pages():
         place = page.relative_to(HERE).with_suffix("")
         folder = place.parent if place.name in ("README", "index") else place
@@ -157,7 +157,7 @@ def test_lines_that_are_indented_stay_lines():
     ]
 
 
-def test_the_first_paragraph_is_no_entry():
+def test_the_first_paragraph_is_not_an_entry():
     assert parts("rune.nn: networks.") == [Paragraph("rune.nn: networks.")]
 
 

@@ -63,7 +63,7 @@ def test_truncation_is_a_warning_at_the_line_that_asks():
 
 
 @pytest.mark.parametrize("wide", NARROW)
-def test_truncation_is_told_once_by_each_function_that_makes_an_array(wide: str):
+def test_each_function_that_makes_an_array_warns_once_of_truncation(wide: str):
     with rune.configure(wide_dtypes="truncated"):
         for name, make in MAKERS.items():
             with warnings.catch_warnings(record=True) as records:
@@ -72,7 +72,7 @@ def test_truncation_is_told_once_by_each_function_that_makes_an_array(wide: str)
             assert len(records) == (name != "frombuffer"), name  # whose bytes arrive from NumPy
 
 
-def test_the_defaults_and_what_arrives_from_numpy_are_truncated_without_a_word():
+def test_default_dtypes_and_numpy_arrays_are_truncated_silently():
     with rune.configure(wide_dtypes="truncated"):
         arrays = (
             rnp.zeros(2, float),
@@ -171,7 +171,7 @@ def test_a_canonical_dtype_has_32_bits_unless_64_are_the_default():
         assert [dtypes.canonicalize_dtype(w) for w in NARROW] == [np.dtype(w) for w in NARROW]
 
 
-def test_keys_are_canonical_where_they_are_asked_for():
+def test_keys_are_canonical_on_request():
     keys = rune.random.key(0).dtype
 
     assert dtypes.canonicalize_dtype(keys, allow_extended_dtype=True) == keys
@@ -218,7 +218,7 @@ IN_NUMPY = sorted(d.name for d in dtypes.ANY if d.isbuiltin == 1)
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", IN_NUMPY)
-def test_a_type_has_the_one_object_for_its_dtype_whatever_came_first(name: str, other: str):
+def test_a_type_has_one_object_per_dtype_in_any_order_of_creation(name: str, other: str):
     contents = OTHERS[other](np.zeros((3, 1, len(other), 41), name))  # a shape of this test alone
 
     assert contents.dtype is not np.dtype(name)

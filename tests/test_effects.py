@@ -55,7 +55,7 @@ def test_the_innermost_handler_answers():
         assert perform(Number()) == 1
 
 
-def test_a_handler_answers_effects_of_its_kind_alone():
+def test_a_handler_answers_only_effects_of_its_kind():
     class OtherAnswers(Answers):
         kind = Other
 
@@ -174,7 +174,7 @@ class Counter(Handler):
         return self.count
 
 
-def test_every_lane_has_an_answer_of_its_own():
+def test_every_lane_has_its_own_answer():
     with Counter(10), Each(lambda: 100):
         assert [perform(Next()), perform(Next())] == [110, 111]
 
@@ -200,7 +200,7 @@ def test_a_recorder_answers_from_its_inputs_and_asks_once():
     assert counter.count == 1, "the recorder tells nothing by itself"
 
 
-def test_the_needs_of_a_program_are_asked_for_and_told_at_every_run():
+def test_the_needs_of_a_program_are_collected_and_met_at_every_run():
     with Counter(10), Recorder(Inputs(lambda v: v)) as recorder:
         perform(Next())
         perform(Next())
@@ -300,7 +300,7 @@ def test_an_unhandled_effect_in_a_jitted_function_is_the_same_error():
         program(1.0)
 
 
-def test_every_lane_of_a_jitted_function_has_an_answer_of_its_own():
+def test_every_lane_of_a_jitted_function_has_its_own_answer():
     program = rune.jit(lambda x: x + perform(Next()))
 
     with Counter(array(10)):
@@ -309,7 +309,7 @@ def test_every_lane_of_a_jitted_function_has_an_answer_of_its_own():
     assert lanes.tolist() == [10.0, 11.0, 12.0]
 
 
-def test_a_handler_has_to_say_its_answer():
+def test_a_handler_must_define_its_answer():
     class Silent(Handler):
         kind = Number
 

@@ -122,5 +122,5 @@ def _example(output: str) -> str:
     return match.group()
 
 
-def test_the_laws_that_are_tried_are_there():
+def test_the_laws_in_the_sample_exist():
     assert all((ROOT / path).is_file() for path in LAWS)

@@ -92,7 +92,7 @@ def test_lanes_that_take_no_part_touch_nothing():
 
 
 @needs_gxx
-def test_shared_memory_is_no_traffic():
+def test_shared_memory_does_not_count_as_traffic():
     assert traced("__shared__ float part[128]; part[threadIdx.x] = 1; y[i] = part[127 - threadIdx.x];").requests == 1
 
 

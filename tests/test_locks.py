@@ -211,7 +211,7 @@ def test_a_child_compiles_though_a_thread_of_its_parent_was_loading_the_compiler
     assert run(BEGIN + FIRST) == ["{0}"]
 
 
-def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
+def test_the_lock_of_llvmlite_guards_its_calls():
     library = llvm_binding.library()
     answers: list[bool] = []
 

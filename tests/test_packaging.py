@@ -51,13 +51,13 @@ def test_the_licence_is_the_whole_apache_text():
     assert PROJECT["license"] == "Apache-2.0"
 
 
-def test_extras_for_each_kind_of_device_are_there():
+def test_the_package_has_an_extra_for_each_kind_of_device():
     extras = set(PROJECT["optional-dependencies"])
 
     assert {"opencl", "vulkan", "wgpu", "cuda", "notebook", "distributed", "test"} <= extras
 
 
-def test_the_extra_for_cuda_is_of_wheels_alone():
+def test_the_extra_for_cuda_needs_only_wheels():
     assert PROJECT["optional-dependencies"]["cuda"] == ["cuda-bindings", "nvidia-cuda-nvrtc"]
 
 

@@ -108,7 +108,7 @@ def test_signatures_are_those_of_the_standard_library(pairs: list[tuple[type, ty
         ]
 
 
-def test_instances_are_shown_compared_and_hashed_alike(pairs: list[tuple[type, type]]) -> None:
+def test_instances_have_the_same_repr_equality_and_hash(pairs: list[tuple[type, type]]) -> None:
     for late, standard in pairs:
         a, b = instances(late), instances(standard)
         if type(b[0]).__repr__ is not object.__repr__:
@@ -131,7 +131,7 @@ def test_wrong_arguments_are_refused_in_the_same_words(
         assert answers[0] == answers[1]
 
 
-def test_assignments_are_refused_or_made_alike(pairs: list[tuple[type, type]]) -> None:
+def test_assignments_are_refused_or_made_in_the_same_way(pairs: list[tuple[type, type]]) -> None:
     for late, standard in pairs:
         for name in (dataclasses.fields(late)[0].name, "other"):
             a, b = late(1.0), standard(1.0)
@@ -197,7 +197,7 @@ def test_an_instance_that_was_never_initialised_cannot_be_assigned_to() -> None:
         object.__new__(Stored).a = 1  # pyright: ignore
 
 
-def test_the_decorator_may_stand_without_arguments() -> None:
+def test_the_decorator_may_be_used_without_arguments() -> None:
     cls = records.dataclass(type("Plain", (), {"__annotations__": {"x": "int"}, "__doc__": "One number."}))
     assert repr(cls(3)) == "Plain(x=3)"
 

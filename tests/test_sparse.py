@@ -185,7 +185,7 @@ def test_random_elements_have_their_number():
     assert (m.nse, int((np.asarray(m.todense()) != 0).sum())) == (21, 21)
 
 
-def test_it_tells_what_it_is():
+def test_its_repr_describes_it():
     assert repr(batch).startswith("BCOO(f32[3,5,7], nse=")
     assert repr(batch).endswith(", n_batch=1)")
     assert (a.size, a.ndim, a.dtype) == (35, 2, rnp.float32)
@@ -239,7 +239,7 @@ def test_an_array_cannot_index_a_sparse_array():
         _ = a[np.array([0, 1])]  # type: ignore[index]
 
 
-def test_longer_lists_have_to_be_asked_for():
+def test_longer_lists_must_be_requested():
     with pytest.raises(sparse.SparseEfficiencyError, match="without longer lists"):
         a.update_layout(n_batch=1)
 

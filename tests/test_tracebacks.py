@@ -29,7 +29,7 @@ def printed(folder: Path, **environment: str) -> str:
     return process.stderr
 
 
-def test_a_script_that_fails_shows_its_own_lines_alone(tmp_path: Path):
+def test_a_failing_script_shows_only_its_own_lines(tmp_path: Path):
     text = printed(tmp_path)
 
     assert "rune.jit(model)" in text
@@ -49,7 +49,7 @@ def test_a_line_that_python_wrote_for_a_dataclass_is_hidden_as_well():
     assert [f.f_code.co_filename for f, _ in traceback.walk_tb(trace)] == [__file__]
 
 
-def test_all_lines_are_shown_where_that_is_asked_for(tmp_path: Path):
+def test_all_lines_are_shown_if_asked(tmp_path: Path):
     text = printed(tmp_path, RUNE_TRACEBACK="full")
 
     assert 'rune/transforms/compile/jit.py"' in text

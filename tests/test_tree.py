@@ -122,7 +122,7 @@ def test_structures_print_as_jax_prints_them():
 # --- structures -------------------------------------------------------------------------------
 
 
-def test_equal_structures_are_equal_and_hash_alike():
+def test_equal_structures_compare_equal_and_have_equal_hashes():
     one, other = tree.structure({"a": (1, [2])}), tree.structure({"a": ("x", ["y"])})
 
     assert one == other
@@ -194,7 +194,7 @@ def test_meta_data_that_are_equal_but_not_the_same_come_back_as_they_were():
     assert tree.map(str, Layer(1, 2, True)).name is True  # type: ignore[arg-type]
 
 
-def test_so_do_those_inside_of_other_containers():
+def test_instances_inside_of_other_containers_are_flattened_too():
     tree.structure([Layer(1, 2, 1)])  # type: ignore[arg-type]
 
     assert tree.map(str, [Layer(1, 2, True)])[0].name is True  # type: ignore[arg-type]
@@ -368,7 +368,7 @@ def test_transpose_refuses_trees_deeper_than_declared():
 # --- prefixes ---------------------------------------------------------------------------------
 
 
-def test_a_prefix_leaf_stands_for_all_leaves_below():
+def test_a_prefix_leaf_applies_to_all_leaves_below():
     full = ({"a": 1, "b": [2, 3]}, 4)
 
     assert tree.broadcast_prefix((0, 1), full) == [0, 0, 0, 1]

@@ -60,7 +60,7 @@ def test_no_function_is_longer_than_its_limit():
     assert not {f: n for f, n in lengths.items() if n > FUNCTION_LINES}
 
 
-def test_a_function_is_measured_beside_the_overloads_of_its_name(tmp_path: Path):
+def test_a_function_with_overloads_is_measured_by_its_own_length(tmp_path: Path):
     path = tmp_path / "typed.py"
     path.write_text("@overload\ndef f(x: int): ...\n@overload\ndef f(x: str): ...\ndef f(x):\n    return x\n")
 

@@ -87,7 +87,7 @@ def test_blocks_of_different_types_end_in_any_order(order: tuple[int, ...]):
         assert [innermost(kind) is None for kind in kinds] == [n in order[:count] for n in range(3)]
 
 
-def test_a_copy_of_the_context_keeps_what_is_put_there():
+def test_a_copy_of_the_context_keeps_its_entries():
     copy = contextvars.copy_context()
 
     assert copy.run(lambda: (put(Line, Line(3)), innermost(Line))[1]) == 3

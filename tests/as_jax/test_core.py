@@ -81,7 +81,7 @@ def test_traced_values_are_tracers_and_tell_their_type():
     assert not jex.unsafe_am_i_under_a_jit_DO_NOT_USE()
 
 
-def test_the_state_of_a_trace_is_equal_within_it_alone():
+def test_the_state_of_a_trace_is_equal_only_within_it():
     outside = jex.get_opaque_trace_state()
     states: list[Any] = []
 
@@ -157,7 +157,7 @@ def test_devices_are_those_of_the_default_platform():
         jax.devices("tpu")
 
 
-def test_arrays_are_put_where_they_are_asked_for():
+def test_arrays_are_put_on_the_requested_device():
     x = jnp.ones(3)
 
     y = jax.device_put(x, jax.devices("reference")[0], donate=True)
@@ -169,7 +169,7 @@ def test_arrays_are_put_where_they_are_asked_for():
     assert all(copy is not y for y in jax.live_arrays("cpu"))
 
 
-def test_environment_and_effects_are_asked_for_by_jax_names():
+def test_environment_and_effects_are_available_by_jaxs_names():
     assert "Python" in str(jax.print_environment_info(return_string=True))
     assert jax.effects_barrier() is None
     np.testing.assert_array_equal(jax.copy_to_host_async({"a": jnp.ones(2)})["a"], [1, 1])

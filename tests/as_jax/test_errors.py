@@ -111,7 +111,7 @@ def test_processes_with_other_trees_fail_with_both(monkeypatch: pytest.MonkeyPat
         multihost_utils.assert_equal({"step": 4}, "steps differ")
 
 
-def test_the_tables_of_rules_have_none_of_what_is_no_primitive_of_jax():
+def test_the_tables_of_rules_hold_only_primitives_of_jax():
     no_primitive: Any = len
 
     assert no_primitive not in ad.primitive_transposes

@@ -88,7 +88,7 @@ cube_p, rotate_p = cube_primitive(), rotation_primitive()
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
-def test_its_meaning_derivative_and_lanes_are_asked(wrap):
+def test_a_primitive_of_the_user_has_its_meaning_derivatives_and_lanes(wrap):
     np.testing.assert_array_equal(wrap(cube_p.bind)(X), X**3)
     np.testing.assert_array_equal(wrap(jax.vmap(jax.grad(cube_p.bind)))(X), 3 * X**2)
     np.testing.assert_array_equal(wrap(jax.vmap(jax.grad(jax.grad(cube_p.bind))))(X), 6 * X)
@@ -106,7 +106,7 @@ def test_several_results_are_transposed_together(wrap):
     np.testing.assert_allclose(lanes, np.cos(0.5) * X - 2 * np.sin(0.5), rtol=1e-6)
 
 
-def test_it_stands_in_the_program_and_in_loops():
+def test_it_appears_in_programs_and_in_loops():
     program = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: cube_p.bind(c), x))(1.1)
 
     assert "cube" in str(program)
@@ -258,7 +258,7 @@ NOT_COMMUTING: dict[str, tuple[Any, tuple[np.ndarray, ...]]] = {
 
 
 @pytest.mark.parametrize("name", NOT_COMMUTING)
-def test_operands_of_a_primitive_stand_in_the_order_of_jax(name: str):
+def test_operands_of_a_primitive_have_the_order_of_jax(name: str):
     meaning, operands = NOT_COMMUTING[name]
     primitive = getattr(jax.lax, f"{name}_p")
     program = jax.make_jaxpr(primitive.bind)(*operands)

@@ -22,7 +22,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_of_jax_that_is_not_there_says_why(name: str):
+def test_importing_a_missing_module_of_jax_says_why(name: str):
     with pytest.raises(ModuleNotFoundError, match=MODULES[name]) as error:
         import_module(name)
 

@@ -46,7 +46,7 @@ def test_a_refused_module_lists_no_names_after_one_beneath_it_was_imported():
     assert dir(import_module("jax.experimental.colocated_python")) == []
 
 
-def test_private_modules_are_there_by_attribute_alone():
+def test_private_modules_exist_only_as_attributes():
     code = "import jax; print(jax._src.pjit.jit_p, jax._src.core.Var.__name__)"
     process = subprocess.run(
         [sys.executable, "-c", f"import rune.as_jax; {code}"], capture_output=True, text=True, timeout=120, check=True

@@ -176,7 +176,7 @@ def test_one_buffer_may_be_two_arguments_and_then_one(name: str):
 
 
 @devices
-def test_a_result_that_is_an_argument_is_memory_of_its_own(name: str):
+def test_a_result_that_is_an_argument_has_its_own_memory(name: str):
     x = put(name, [1.0, 2.0])
     f = warm(rune.jit(lambda x: (x, x + 1.0)), x)
     first, second = f(x)

@@ -229,7 +229,7 @@ def test_a_callback_may_copy_to_the_device_that_waits_for_it(device: Any):
 # --- memory -----------------------------------------------------------------------------------
 
 
-def test_every_dtype_goes_there_and_back_whatever_the_shape(device: Any):
+def test_every_dtype_makes_the_round_trip_in_any_shape(device: Any):
     for dtype in sorted(device.target.program_dtypes, key=dtypes.short):
         for shape in ((), (0, 3), (2, 3)):
             x = np.ones(shape, dtype)
@@ -248,7 +248,7 @@ def test_a_host_array_may_change_once_it_is_copied(device: Any):
     same(before, device.copy_out(buffer, buffer.type))
 
 
-def test_out_of_memory_says_asked_and_used(device: Any):
+def test_out_of_memory_states_requested_and_used_bytes(device: Any):
     limit = r"(one buffer has at most \d+ B, )?"
     pattern = rf"cannot allocate 4398046511104 B on {device.target.name} \({limit}used"
 
@@ -326,7 +326,7 @@ def test_eight_threads_mix_nothing_up(device: Any):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_driver_is_imported_without_a_warning_and_where_there_is_no_display(name: str):
+def test_the_driver_is_imported_without_a_warning_and_without_a_display(name: str):
     if name == "cuda" and cuda_emulator.SWITCH in os.environ:
         pytest.skip("another process has no emulated device")
     with opened(name):

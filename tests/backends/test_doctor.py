@@ -127,7 +127,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("case", SAID)
-def test_a_command_is_said_once(case: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_command_is_printed_once(case: str, monkeypatch: pytest.MonkeyPatch):
     name, is_installed, why, golden = SAID[case]
     monkeypatch.setattr(doctor, "_version", lambda name: f"{name} 1.0" if is_installed else None)
     monkeypatch.setattr(backends, "missing", lambda: {name: why})
@@ -136,7 +136,7 @@ def test_a_command_is_said_once(case: str, monkeypatch: pytest.MonkeyPatch):
     assert executor == inspect.cleandoc(golden)
 
 
-def test_a_device_that_fails_says_how(monkeypatch: Any):
+def test_a_device_that_fails_reports_how(monkeypatch: Any):
     def broken(self: Any, plan: Any) -> Any:
         raise RuntimeError("the driver is upset\nvery")
 

@@ -21,7 +21,7 @@ in_ci = pytest.mark.skipif("RUNE_TEST_ALL" not in os.environ, reason="executors 
 
 
 @in_ci
-def test_every_executor_that_needs_no_hardware_is_there():
+def test_every_executor_that_needs_no_hardware_is_present():
     present = {device.name.split(":")[0] for device in rune.devices()}
 
     assert present >= EXPECTED, rune.missing()

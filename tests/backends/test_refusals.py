@@ -146,12 +146,12 @@ def refuse() -> None:
 # --- other processes --------------------------------------------------------------------------
 
 
-def test_a_device_of_another_process_cannot_be_opened_here():
+def test_a_device_of_another_process_cannot_be_opened():
     with pytest.raises(DeviceError, match=r"device: cannot use 1/cpu:0 here \(it belongs to another process\)"):
         ELSEWHERE.open_device(named("1/cpu:0"))
 
 
-def test_a_missing_library_of_mpi_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_mpi_library_is_reported_with_its_install_command(monkeypatch: pytest.MonkeyPatch):
     def missing(name: str) -> None:
         raise RuntimeError("cannot load MPI library")
 

@@ -12,7 +12,7 @@ from rune.errors import ArgumentError, OutOfMemory, ShapeError, TransformError
 
 
 @pytest.mark.parametrize("condition", [None, {}, (), [], 1.0, (True,), rnp.ones(2, bool)], ids=str)
-def test_a_condition_that_is_no_bool_is_refused(condition: Any):
+def test_a_condition_that_is_not_a_bool_is_refused(condition: Any):
     with pytest.raises(TransformError, match="while_loop: cannot go on while cond_fun gives"):
         rune.while_loop(lambda x: condition, lambda x: x + 1, 0)
 

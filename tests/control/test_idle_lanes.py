@@ -268,7 +268,7 @@ def test_a_linear_map_of_a_loop_on_lanes_transposes():
     near(expected, cotangents, relative=1e-12, why="f64")
 
 
-def test_lanes_with_steps_of_their_own_are_linearized():
+def test_lanes_with_their_own_numbers_of_steps_are_linearized():
     def run(x: Any) -> Any:
         return rune.while_loop(lambda v: v < 10.0, lambda v: v * v, x)
 

@@ -391,7 +391,7 @@ def chosen(which: int) -> Callable[..., Any]:
     return step
 
 
-def test_loops_whose_bodies_are_written_alike_but_read_other_values_are_two():
+def test_loops_with_equal_bodies_that_read_other_values_differ():
     start = 1.0, 2.0, 3.0
     lasts = [rune.scan(chosen(which), start, None, 1)[0][2] for which in (0, 1)]
 

@@ -96,7 +96,7 @@ def in_cond(f: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("around", [in_scan, in_while, in_cond], ids=lambda f: f.__name__)
-def test_functions_with_rules_of_their_own_keep_them_inside(inner: str, around: Any):
+def test_functions_with_custom_rules_keep_them_inside(inner: str, around: Any):
     f = INNER[inner]
 
     def function(x: Any) -> Any:

@@ -95,7 +95,7 @@ def test_an_equation_names_every_program_that_it_holds_and_operands_of_the_types
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_so_do_the_loops_and_branches_that_lowering_writes(name: str):
+def test_decomposed_loops_and_branches_pass_the_check(name: str):
     if name == "custom_vjp":
         return
     primitives = {e.primitive.name for e in checked(decompose(traced(WRITTEN[name])))}

@@ -94,7 +94,7 @@ def test_effects_are_those_of_the_equations_and_of_programs_in_them():
     assert len(rune.make_jaxpr(function)(1.0).effects) == 1
 
 
-def test_a_text_shows_lines_if_asked():
+def test_a_text_shows_source_lines_if_asked():
     assert "test_jax_names.py" in PROGRAM.pretty_print(source_info=True)
     assert "test_jax_names.py" not in PROGRAM.pretty_print(use_color=False)
     assert "test_jax_names.py" in str(PROGRAM.eqns[0].source_info)
@@ -170,6 +170,6 @@ def test_a_copy_of_parameters_is_changed_by_jax_names():
     assert float(equation.primitive.bind(3.0, **equation.params)[0]) == 6.0
 
 
-def test_a_class_with_the_names_of_a_program_has_to_say_its_text():
+def test_a_class_with_the_names_of_a_program_must_define_its_text():
     with pytest.raises(NotImplementedError):
         ProgramNames().pretty_print()

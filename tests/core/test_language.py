@@ -131,7 +131,7 @@ def test_a_variable_bound_twice_is_found():
         check_program(Program((x,), (Equation(ops.sin, (x,), {}, (x,)),), (x,)))
 
 
-def test_a_result_of_another_type_than_the_rule_says_is_found():
+def test_a_result_whose_type_contradicts_the_rule_is_detected():
     x = Var(VECTOR)
 
     with pytest.raises(CheckError, match=r"sin gives \(f32\[3\]\), not \(f32\[\]\)"):
@@ -258,13 +258,13 @@ def test_a_program_evaluates_to_the_same_each_time():
     same(eval_program(program, [X, X]), eval_program(program, [X, X]))
 
 
-def test_an_interpreter_has_to_say_what_operations_mean():
+def test_an_interpreter_must_define_operations():
     class Silent(Interpreter): ...
 
     with pytest.raises(NotImplementedError, match="Silent"):
         Silent(None).process(ops.sin, [1.0], {})
 
 
-def test_a_tracer_has_to_say_its_type():
+def test_a_tracer_must_define_its_type():
     with pytest.raises(NotImplementedError):
         _ = Tracer().type

@@ -253,7 +253,7 @@ def test_rows_of_arrays_of_other_lengths_are_refused():
         data.arrays({"x": np.zeros((3, 2)), "y": np.zeros(4)})
 
 
-def test_an_element_before_the_first_is_not_there():
+def test_there_is_no_element_before_the_first():
     with pytest.raises(BoundsError, match="element -1"):
         data.sequence("ab")[-1]
 

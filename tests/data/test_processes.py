@@ -95,7 +95,7 @@ def test_an_error_is_raised_here_with_the_line_of_the_worker():
     assert "at element 5 of" in notes
 
 
-def test_an_error_that_pickle_cannot_make_again_is_told_in_words():
+def test_an_error_that_cannot_be_pickled_is_reported_by_its_text():
     with pytest.raises(DataError, match="Unsendable: 0 for a reason"):
         list(data.sequence(range(9)).map(functions.raise_unsendable, workers=FORK))
 
@@ -166,7 +166,7 @@ def test_two_runs_side_by_side_end_apart():
     second.close()
 
 
-def test_they_cannot_have_processes_of_their_own():
+def test_a_worker_process_cannot_start_processes():
     def inner(n: int) -> list[int]:
         return list(data.sequence(range(n)).map(functions.square, workers=FORK))
 

@@ -122,7 +122,7 @@ def test_a_folder_gives_its_files_sorted(tmp_path: Path):
     assert list(texts) == ["a/0.txt", "a/1.txt", "b/2.txt"]
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path):
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path: Path):
     with pytest.raises(ArgumentError, match="it is not a folder"):
         data.folder(tmp_path / "none")
 

@@ -140,7 +140,7 @@ def _strong(original: Answer) -> Answer:
 
 @pytest.mark.skipif(not IS_WHOLE, reason="every answer has to be looked at (RUNE_TEST_WHOLE=1)")
 @pytest.mark.filterwarnings("ignore")
-def test_every_difference_that_is_listed_is_still_there():
+def test_every_listed_difference_still_exists():
     lines = [line for cases in CASES.values() for case in cases for line in _differences(case)]
     assert _unneeded(lines) == []
 

@@ -233,7 +233,7 @@ def test_random_numbers_need_a_key_among_the_arguments():
         rune.export(lambda x: x + rune.random.normal(shape=(7,)))(X)
 
 
-def test_the_line_of_what_is_refused_is_named():
+def test_an_error_names_the_line_of_the_refused_operation():
     def bad(x: Any) -> Any:
         y = rnp.sin(x)
         return rune.pure_callback(np.cos, y, y)  # this line
@@ -270,7 +270,7 @@ def test_its_derivative_in_the_file_is_that_of_its_rule():
         ({"expand": lambda x: x + DOUBLED}, "reads arrays that are not its operands.\nhint: make them operands"),
     ],
 )
-def test_an_operation_without_such_an_expansion_is_refused_with_what_to_do(rules: Any, message: str):
+def test_an_operation_without_such_an_expansion_is_refused_with_advice(rules: Any, message: str):
     operation = rune.extend.primitive("mine", **rules)
 
     with pytest.raises(TypeError, match=f"export: cannot store mine .*{message}"):
@@ -309,7 +309,7 @@ def test_weights_stay_in_the_file_until_they_are_read(tmp_path: Path):
     assert float(copy.call(2.0)) == float(big[3] * 2.0 + big[-1])
 
 
-def test_a_file_that_is_written_anew_leaves_what_was_loaded(tmp_path: Path):
+def test_rewriting_a_file_does_not_change_what_was_loaded_from_it(tmp_path: Path):
     path, copies = tmp_path / "f.rune", []
     for scale in (2.0, 3.0):
         weights_of = rnp.full(999, scale)

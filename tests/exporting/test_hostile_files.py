@@ -175,7 +175,7 @@ def test_weights_of_another_type_are_refused(array: np.ndarray):
         rune.export.load(forged(arrays={"w000000": array}))
 
 
-def test_bytes_that_are_no_value_of_the_dtype_are_refused():
+def test_bytes_that_are_not_a_value_of_the_dtype_are_refused():
     weight = rnp.asarray([False, True, True])
     file = rune.export(lambda i: weight[i])(0).serialize()
     assert rune.export.load(file).call(1) == 1

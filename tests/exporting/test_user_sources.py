@@ -185,7 +185,7 @@ def test_sizes_that_stay_open_are_passed_as_they_are_at_the_call(tmp_path: Path)
 
 
 @needs_cc
-def test_a_function_of_c_stands_in_loops_branches_and_derivatives(tmp_path: Path):
+def test_a_function_of_c_works_in_loops_branches_and_derivatives(tmp_path: Path):
     agreed(built(rune.export.source(in_a_loop_and_a_branch, name="looped")(X, 3), tmp_path / "looped"), 2)
     agreed(built(rune.export.source(slopes, name="slopes")(X), tmp_path / "slopes"), 1)
     agreed(built(rune.export.source(rune.vmap(slopes), name="lanes")(X), tmp_path / "lanes"), 1)
@@ -199,7 +199,7 @@ def test_a_function_that_is_jitted_or_called_within_jit_is_written(tmp_path: Pat
 
 
 @needs_cc
-def test_a_wrong_function_of_c_is_told(tmp_path: Path):
+def test_a_wrong_function_of_c_is_reported(tmp_path: Path):
     folder = rune.export.source(among_kernels, name="tested")(X)
     text = folder.files["tested_source_0.c"]
     assert isinstance(text, str)
@@ -211,7 +211,7 @@ def test_a_wrong_function_of_c_is_told(tmp_path: Path):
 
 
 @needs_cc
-def test_a_text_is_one_file_however_often_and_in_whatever_way_it_is_called():
+def test_a_source_is_one_file_however_it_is_called():
     folder = rune.export.source(in_a_loop_and_a_branch, name="looped")(X, 3)
 
     assert sorted(f for f in folder.files if "source" in f) == ["looped_source_0.c"]
@@ -268,7 +268,7 @@ def test_the_c_of_the_calls_is_without_undefined_behaviour_and_warnings(tmp_path
 
 
 @needs_opencl
-def test_a_kernel_of_opencl_c_stands_in_loops_and_branches(tmp_path: Path):
+def test_a_kernel_of_opencl_c_works_in_loops_and_branches(tmp_path: Path):
     folder = rune.export.source(in_a_loop_and_a_branch, name="looped", target="opencl")(X, 3)
 
     agreed(built(folder, tmp_path), 2)
@@ -293,7 +293,7 @@ def test_a_launch_without_blocks_is_a_failure_of_the_device(tmp_path: Path):
     assert (run.returncode, "the device failed" in run.stdout) == (2, True)
 
 
-def test_each_kernel_of_opencl_c_is_a_program_of_its_own():
+def test_each_kernel_of_opencl_c_is_a_separate_program():
     folder = rune.export.source(in_a_loop_and_a_branch, name="looped", target="opencl")(X, 3)
 
     programs = [text for file, text in folder.files.items() if "_source_" in file]
@@ -309,7 +309,7 @@ def in_cuda(function: Any, *args: Any, name: str = "tested", **sizes: Any) -> Fo
 
 
 @needs_gxx
-def test_a_kernel_of_cuda_c_stands_in_loops_branches_and_derivatives(tmp_path: Path):
+def test_a_kernel_of_cuda_c_works_in_loops_branches_and_derivatives(tmp_path: Path):
     folder = in_cuda(lambda x, k: (*in_a_loop_and_a_branch(x, k), rune.vmap(slopes)(x)), X, 3)
 
     agreed(test_cuda_folder.built(folder, tmp_path), 3)
@@ -354,7 +354,7 @@ def test_kernels_of_one_name_in_two_texts_do_not_meet(tmp_path: Path):
 
 
 @needs_gxx
-def test_a_wrong_kernel_of_cuda_c_is_told(tmp_path: Path):
+def test_a_wrong_kernel_of_cuda_c_is_reported(tmp_path: Path):
     folder = in_cuda(lambda x: scale(x, factor=2.0), X)
     text = str(folder.files["tested_source_0.cu"])
 

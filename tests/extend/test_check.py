@@ -95,7 +95,7 @@ def test_a_wrong_function_of_c_is_named():
         extend.check(wrong, [(operations.X,)])
 
 
-def test_it_says_which_rules_there_are_none_of():
+def test_the_report_names_the_missing_rules():
     bare = extend.primitive("bare", types=lambda x: x, meaning=lambda x: x + 1)
 
     assert extend.check(bare, [(operations.X,)]).missing == ("batch", "jvp", "transpose")

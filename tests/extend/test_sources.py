@@ -118,14 +118,14 @@ def test_a_kernel_runs_on_its_device_in_any_size(device: str, way: Any, count: i
 
 
 @devices
-def test_its_rules_agree(device: str):
+def test_a_primitive_with_sources_passes_the_check_of_its_rules(device: str):
     report = extend.check(scale, [(np.ones(3, np.float32), {"factor": 2.0})], device=device)
 
     assert (report.missing, report.tried["jit"]) == ((), 1)
 
 
 @devices
-def test_it_stands_between_kernels_of_rune_under_grad_and_vmap(device: str):
+def test_it_runs_between_kernels_of_rune_under_grad_and_vmap(device: str):
     x = np.linspace(-1, 1, 21, dtype=np.float32).reshape(3, 7)
 
     def f(row: Any) -> Any:
@@ -233,7 +233,7 @@ BAD = {
 
 @devices
 @pytest.mark.parametrize(("launch", "sizes", "why"), BAD.values(), ids=[*BAD])
-def test_a_launch_that_is_none_is_refused(device: str, launch: Any, sizes: Any, why: str):
+def test_an_invalid_launch_is_refused(device: str, launch: Any, sizes: Any, why: str):
     op = extend.primitive("bad", types=lambda x: x, sources=sources(SCALE, "scale", launch, lambda x: sizes))
 
     with pytest.raises(ArgumentError, match=why):

@@ -116,7 +116,7 @@ def test_torn_files_are_passed_over_with_a_warning(tmp_path: Path):
     assert records[0].filename == __file__
 
 
-def test_a_torn_file_that_is_asked_for_is_an_error(tmp_path: Path):
+def test_requesting_a_torn_file_is_an_error(tmp_path: Path):
     manager = filled(tmp_path, [4])
     os.truncate(manager.path(4), 100)
 
@@ -149,7 +149,7 @@ def test_partial_files_of_processes_that_died_long_ago_are_removed(tmp_path: Pat
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_other_files_of_the_folder_are_left_alone(tmp_path: Path):
+def test_other_files_of_the_folder_stay_untouched(tmp_path: Path):
     (tmp_path / "log.txt").write_text("text")
 
     filled(tmp_path, range(5))

@@ -136,7 +136,7 @@ def test_a_file_that_is_broken_in_any_way_is_refused(tmp_path: Path, sound: byte
             rune.tree.load(path)
 
 
-def test_of_damaged_files_none_is_read_wrongly():
+def test_no_damaged_file_is_read_wrongly():
     assert not +files(300, seed=0)  # ./scripts/stress files: 10,000
 
 

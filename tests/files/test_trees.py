@@ -62,7 +62,7 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit(path: Path, dtype: np.dtyp
     same(array, copy)
 
 
-def test_values_that_are_no_numbers_come_back_bit_for_bit(path: Path):
+def test_nan_infinity_and_denormal_values_come_back_bit_for_bit(path: Path):
     bits = np.arange(1 << 16, dtype=np.uint16)  # every NaN, infinity and denormal number
     halves = [rnp.asarray(bits.view(d), dtype=d) for d in (np.float16, ml_dtypes.bfloat16)]
 
@@ -190,7 +190,9 @@ def test_another_suffix_is_refused(tmp_path: Path):
     ("suffix", "words"), [("pt", "safetensors.torch"), ("h5", "h5py"), ("pkl", "executes"), ("npy", "numpy.load")]
 )
 @pytest.mark.parametrize("use", [rune.tree.load, lambda path: rune.tree.save(path, [1])])
-def test_for_a_file_of_others_it_is_said_how_values_pass(suffix: str, words: str, use: Any, tmp_path: Path):
+def test_errors_about_other_libraries_files_explain_how_to_convert_them(
+    suffix: str, words: str, use: Any, tmp_path: Path
+):
     with pytest.raises(ArgumentError) as error:
         use(tmp_path / f"x.{suffix}")
 
@@ -230,7 +232,7 @@ def test_classes_without_such_a_tree_are_an_error_that_names_them(path: Path):
         saved(path, Layer(1, 2))
 
 
-def test_a_struct_says_enough_of_what_is_read(path: Path):
+def test_a_struct_is_enough_to_load_an_array(path: Path):
     like = [rune.ShapeDtypeStruct((3,), "float32"), rune.ShapeDtypeStruct((), rune.random.key(0).dtype)]
 
     copy = saved(path, [rnp.ones(3), rune.random.key(5)], like=like)
@@ -255,7 +257,7 @@ def test_a_loaded_array_outlives_its_file(path: Path):
     assert int(rnp.sum(copy)) == 499_500
 
 
-def test_a_loaded_array_that_is_donated_leaves_the_file_as_it_was(path: Path):
+def test_donating_a_loaded_array_does_not_change_the_file(path: Path):
     copy = saved(path, [rnp.ones(1000)])
     before = path.read_bytes()
 
@@ -265,7 +267,7 @@ def test_a_loaded_array_that_is_donated_leaves_the_file_as_it_was(path: Path):
     assert path.read_bytes() == before
 
 
-def test_a_file_larger_than_the_memory_is_read_where_it_is_asked_for(tmp_path: Path):
+def test_a_file_larger_than_memory_is_read_only_where_it_is_needed(tmp_path: Path):
     path, count = tmp_path / "large.safetensors", 1 << 38  # a tebibyte, of which the disk has a page
     header = b'{"x": {"dtype": "F32", "shape": [%d], "data_offsets": [0, %d]}}' % (count, 4 * count)
     with open(path, "wb") as file:
@@ -290,7 +292,7 @@ def test_an_array_goes_straight_to_a_device(path: Path, device: str):
     same(tree["w"], copy["w"])
 
 
-def test_an_array_goes_where_that_of_the_tree_is(path: Path):
+def test_an_array_is_loaded_onto_the_device_of_its_counterpart(path: Path):
     like = {"w": rune.device_put(rnp.zeros(3), "reference"), "b": rnp.zeros(2)}
 
     copy = saved(path, {"w": rnp.ones(3), "b": rnp.ones(2)}, like=like)
@@ -308,7 +310,7 @@ def test_devices_are_given_by_a_prefix_of_the_tree(path: Path):
 # --- all or nothing -----------------------------------------------------------------------------
 
 
-def test_a_save_that_fails_leaves_the_old_file_alone(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_save_does_not_change_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch):
     rune.tree.save(path, [1])
 
     def full(_: int) -> None:
@@ -334,7 +336,7 @@ def test_a_link_leads_to_the_new_file(path: Path):
     assert (rune.tree.load(path), path.stat().st_mode & 0o777) == ([2], 0o640)
 
 
-def test_a_file_that_is_not_there_is_said_to_be_missing(path: Path):
+def test_a_missing_file_is_reported_as_missing(path: Path):
     with pytest.raises(FileNotFoundError):
         rune.tree.load(path)
 

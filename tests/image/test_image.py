@@ -27,7 +27,7 @@ def test_an_image_is_resized_as_by_jax(name: str):
     near(STORED[name], actual, relative=1e-5, why="sums of weights in another order")
 
 
-def test_every_stored_answer_is_asked_for():
+def test_every_stored_answer_is_used():
     assert set(STORED) == set(CALLS)
 
 
@@ -93,7 +93,7 @@ def test_integers_become_float32_but_the_nearest_is_an_integer():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_image_of_no_pixels_can_be_asked_for(method: str):
+def test_an_image_without_pixels_can_be_requested(method: str):
     assert resize(rnp.ones((3, 4)), (3, 0), method).shape == (3, 0)
 
 

@@ -70,7 +70,7 @@ def test_results_are_those_of_the_function_itself(name: str):
 
 
 @pytest.mark.parametrize("order", [(5, 6, 7, 1, 8), (1, 5, 1, 6, 7, 8), (2, 1, 3, 4, 1, 5)])
-def test_an_axis_of_size_1_is_broadcast_whatever_came_before(order: tuple[int, ...]):
+def test_an_axis_of_size_1_is_broadcast_after_any_other_sizes(order: tuple[int, ...]):
     f = rune.jit(lambda x, y: x + y)
 
     for n in order:

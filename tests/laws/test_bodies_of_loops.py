@@ -87,7 +87,7 @@ def results(name: str, loop: str, rows: np.ndarray, device: str = "cpu:0") -> An
 @pytest.mark.parametrize("side", SIDES, ids=str)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_means_in_every_step_what_it_means_alone(name: str, loop: str, side: tuple[int, int]):
+def test_a_body_computes_in_every_step_what_it_computes_alone(name: str, loop: str, side: tuple[int, int]):
     rows = stack(side)
     same(meaning(name, rows), results(name, loop, rows))
 

@@ -93,7 +93,7 @@ def test_its_batch_is_every_lane(device: str, f: AffineFunction, sizes: tuple, l
 
 @COMPILING
 @given(f=affine_functions(), sizes=st.lists(SIZES, min_size=1, max_size=4))
-def test_everything_is_compiled_once_whatever_the_sizes(f: AffineFunction, sizes: list):
+def test_everything_is_compiled_once_for_all_sizes(f: AffineFunction, sizes: list):
     program = symbolic(f)
     gradient = rune.grad(loss(program), argnums=(0, 1))
     lanes = rune.vmap(program, in_axes=(0, None))

@@ -49,7 +49,7 @@ def test_patches_are_laid_out_a_few_at_a_time_with_the_same_results(limit: int, 
 
 
 @each_call
-def test_lanes_are_calls_of_their_own(name: str):
+def test_each_lane_agrees_with_a_separate_call(name: str):
     call, shapes = CALLS[name]
     arrays = draw(name, shapes)
     lanes = [np.stack([x, 2 * x, -x]) for x in arrays]
@@ -108,7 +108,7 @@ def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(gap: int, ex
 
 
 @pytest.mark.parametrize("stride", [1, 3])
-def test_a_convolution_with_many_gaps_is_eager_what_it_is_jitted(stride: int):
+def test_a_convolution_with_many_gaps_gives_the_same_eager_and_jitted(stride: int):
     x = rnp.arange(72.0).reshape(2, 4, 3, 3) % 7 - 3
     w = rnp.arange(48.0).reshape(4, 2, 2, 3) % 5 - 2
 

@@ -99,7 +99,7 @@ def test_every_name_of_jax_is_there_or_in_the_table():
     assert [n for n in NAMES if not hasattr(rune, n) and n not in listed(MISSING)] == []
 
 
-def test_nothing_in_the_table_is_there():
+def test_no_name_in_the_table_exists():
     assert [n for n in sorted(listed(MISSING)) if hasattr(rune, n) or n not in NAMES] == []
 
 

@@ -182,7 +182,7 @@ OLDER = {
 
 
 @pytest.mark.parametrize("name", OLDER)
-def test_older_files_say_the_same_in_other_words(name: str, tmp_path: Path):
+def test_older_files_describe_the_same_in_other_words(name: str, tmp_path: Path):
     config = llm_config.read(written(tmp_path, name))
 
     assert llm_config.read(written(tmp_path, name, rope_parameters=None, **OLDER[name])) == config

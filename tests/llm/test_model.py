@@ -71,7 +71,7 @@ def test_logits_are_those_of_the_formulas(heads: int, groups: int, head: int):
     near(reference.logits(arrays, TOKENS % 31, sizes)[None], actual, relative=1e-4, why="two layers in f32")
 
 
-def test_a_place_sees_nothing_of_what_comes_after_it():
+def test_a_position_does_not_depend_on_later_ones():
     others = TOKENS.copy()
     others[11:] = 3
 
@@ -115,7 +115,7 @@ def test_a_text_longer_than_the_places_is_refused():
 
 
 @pytest.mark.parametrize(("bits", "group"), [(8, None), (4, 4)])
-def test_a_quantised_model_is_the_model_of_the_weights_that_it_stands_for(bits: int, group: int | None):
+def test_a_quantised_model_equals_the_model_of_its_dequantised_weights(bits: int, group: int | None):
     shape = {**torch_side.SHAPE, "hidden": 100, "head": 8}  # sides that groups divide
     config = config_of(torch_side.SIZES, tied=True, **shape)
     params = params_of(reference.arrays(**shape, sizes=torch_side.SIZES, tied=True), config)

@@ -115,7 +115,7 @@ def test_the_likeliest_tokens_are_those_of_the_whole_text(straight: training.Sta
     assert tokens == logits[len(prompt) - 1 : -1].argmax(-1).tolist()
 
 
-def test_a_seed_says_what_is_drawn(straight: training.State):
+def test_a_seed_determines_the_text(straight: training.State):
     ready = model.decoder(straight["params"], TINY)
 
     texts = [[*generate.continuation(ready, [5], 20, seed, 1.0)] for seed in (1, 1, 2)]

@@ -80,7 +80,7 @@ def test_an_error_of_an_expression_is_shown_and_asked_again():
     assert float(result) == 42
 
 
-def test_one_goes_to_the_caller_and_back():
+def test_the_debugger_moves_to_the_caller_and_back():
     output, _ = session("u\ncommands is not None\nd\ny\nc\n", rune.jit, 3.0)
     assert "session()" in output
     assert "True" in output

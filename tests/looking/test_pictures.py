@@ -124,7 +124,7 @@ def test_a_long_curve_keeps_its_extremes_with_few_points():
     assert max(y for _, y in points) - min(y for _, y in points) > 100
 
 
-def test_a_table_is_no_curve():
+def test_a_table_is_not_a_curve():
     with pytest.raises(ArgumentError, match="vectors"):
         viz.curves({"loss": np.ones((2, 3))})
 
@@ -137,7 +137,7 @@ def test_an_empty_curve_is_an_empty_frame():
 @pytest.mark.parametrize(
     "numbers", [[], [0.0], [math.nan], [-1.0, -2.0], [math.inf, 0.0], [3.0], [1e-300, 1e300]], ids=str
 )
-def test_a_frame_is_drawn_of_whatever_numbers(numbers: list[float], logarithmic: bool):
+def test_a_frame_is_drawn_from_any_numbers(numbers: list[float], logarithmic: bool):
     assert viz.curves(numbers, logarithmic=logarithmic).svg.startswith("<svg")
 
 

@@ -62,7 +62,7 @@ def test_an_array_shows_no_name_of_the_packages_own():
     assert not names & {"buffer", "rank0", "make_dense", "place", "_buffer", "_require_numbers"}
 
 
-def test_a_traced_value_shows_what_an_array_shows():
+def test_a_traced_value_lists_the_names_of_an_array():
     names: set[str] = set()
 
     def f(x: Any) -> Any:
@@ -75,14 +75,14 @@ def test_a_traced_value_shows_what_an_array_shows():
     assert "reshape" in names
 
 
-def test_every_shown_name_is_there():
+def test_every_shown_name_exists():
     f = rune.jit(rnp.sin)
     elsewhere = {"__abstractmethods__", "__cuda_array_interface__"}  # of classes, of CUDA devices
     for thing in (X, f):
         assert [n for n in dir(thing) if n not in elsewhere and not hasattr(thing, n)] == []
 
 
-def test_a_jitted_function_shows_its_public_names_alone():
+def test_a_jitted_function_lists_only_its_public_names():
     names = [n for n in dir(rune.jit(rnp.sin)) if not n.startswith("__")]
     assert names == ["cache_size", "clear_cache", "eval_shape", "lower", "program", "trace"]
 
@@ -94,7 +94,7 @@ def test_a_jitted_function_has_the_arguments_of_the_function():
     assert inspect.signature(rune.jit(f)) == inspect.signature(f)
 
 
-def test_a_jitted_function_says_what_was_traced_and_compiled_and_where():
+def test_a_jitted_function_lists_its_traces_and_their_devices():
     f = rune.jit(lambda x: x * 1.75)
     assert repr(f) == "jit(lambda: 0 traces)"
     f(rnp.ones(2))

@@ -86,7 +86,7 @@ def test_the_rows_of_a_transposed_operand_are_those_of_its_memory():
     holds(program, rewrite)
 
 
-def test_axes_that_are_walked_as_one_need_no_whole_pieces_of_their_own():
+def test_axes_that_are_walked_as_one_need_no_alignment_of_their_own():
     def function(a: Any, b: Any) -> Any:
         return ops.dot_general(a, b, dimension_numbers=(((1, 2), (0, 1)), ((), ())))
 
@@ -106,7 +106,7 @@ def test_two_products_of_one_operand_share_its_copy():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.0], ids=str)
-def test_a_special_value_reaches_its_own_row_alone(value: float):
+def test_a_special_value_reaches_only_its_own_row(value: float):
     program, rewrite = aligned(dot(AB), of(dtypes.bf16, 263, 269), of(dtypes.bf16, 269, 271), target=ONE)
     a, b = random_arguments(program)
     a = np.asarray(a).copy()
@@ -133,7 +133,7 @@ def test_a_product_that_gains_nothing_stays(a: ArrayType, b: ArrayType):
     assert rewrite.equations == program.equations
 
 
-def test_a_sum_over_a_vocabulary_goes_through_units_and_no_registers():
+def test_a_sum_over_a_vocabulary_uses_matrix_units_and_no_registers():
     program = program_of(dot(AB), of(dtypes.bf16, 8192, 50_257), of(dtypes.bf16, 50_257, 768))
 
     codes = stages(program, TEAMS).codes

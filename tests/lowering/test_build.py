@@ -182,7 +182,7 @@ DOT_SIZES = [(64, 48, 32), (67, 48, 32), (65, 33, 7), (9, 70, 3), (1, 64, 16), (
 
 @pytest.mark.parametrize("device", [PLAIN, OPENCL], ids=["llvm", "opencl"])
 @pytest.mark.parametrize(("numbers", "size"), list(itertools.product((AB, ABT, ATB), DOT_SIZES)), ids=str)
-def test_a_dot_is_right_whatever_the_remainder(numbers, size, device):
+def test_a_dot_is_right_for_any_remainder(numbers, size, device):
     hold(dot(numbers), *shapes(numbers, *size), device=device)
 
 

@@ -41,7 +41,7 @@ def test_the_lower_limit_comes_first_where_it_is_0(before: str, expected: str):
     assert after(f"store y[i] = {before}") == f"store y[i] = {expected}"
 
 
-def test_a_minimum_that_has_a_name_is_seen():
+def test_a_clamp_is_recognised_if_its_minimum_has_a_name():
     statements = "a: i32 = x[i]; m: i32 = min(a, 7_i32); store y[i] = max(m, 0_i32)"
 
     assert after(statements).endswith("store y[i] = min(max(a, 0_i32), 7_i32)")

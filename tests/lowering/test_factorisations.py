@@ -131,7 +131,7 @@ def test_columns_of_zeros_are_eliminated_as_by_loops(run: Any):
         near(y.astype(np.float64), x.astype(np.float64), relative=1e-4, absolute=1e-4, why="another order")
 
 
-def test_nan_reaches_what_is_made_of_it_alone(run: Any):
+def test_a_nan_reaches_only_what_depends_on_it(run: Any):
     a = np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32)
     a[20, 33] = np.nan
 

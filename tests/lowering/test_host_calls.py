@@ -126,7 +126,7 @@ def test_loops_and_branches_carry_the_token():
         assert tokens[-1] in after.operands
 
 
-def test_a_program_without_side_effects_comes_back_as_it_is():
+def test_a_program_without_side_effects_is_returned_unchanged():
     program = decompose(rune.make_program(lambda x: rune.pure_callback(note, F32, x))(1.0))
 
     assert in_order(program) is program

@@ -45,7 +45,7 @@ def test_a_concatenation_of_many_pieces_becomes_a_tree(count: int, sizes: list[i
     assert joins(count) == sizes
 
 
-def test_a_concatenation_of_a_hundred_arrays_is_no_kernel_of_a_hundred_buffers():
+def test_a_concatenation_of_a_hundred_arrays_needs_no_kernel_with_a_hundred_buffers():
     kernels = stages(joined(100), PLAIN).kernels.kernels.values()
 
     assert max(len(k.inputs) + len(k.outputs) for k in kernels) <= cost.MAX_BUFFERS + 1

@@ -176,7 +176,7 @@ def test_a_path_through_another_kernel_keeps_two_apart():
     assert whys == {"the result of a reduction is not read row by row"}
 
 
-def test_inputs_literals_and_duplicates_as_results_need_no_kernel_of_their_own():
+def test_inputs_literals_and_duplicates_as_results_need_no_kernel():
     def function(x):
         y = ops.neg(x)
         return x, y, y, ops.reshape(y, shape=(B * N,))

@@ -35,7 +35,7 @@ BESIDE = {
 
 @on_every_executor
 @pytest.mark.parametrize("name", BESIDE)
-def test_a_value_may_be_stored_beside_its_diagonal(name: str, device: str):
+def test_a_value_and_its_diagonal_may_both_be_stored(name: str, device: str):
     expected = [np.asarray(a) for a in BESIDE[name](np, X)]
 
     outputs = rune.jit(lambda x: BESIDE[name](rnp, x), device=device)(X)

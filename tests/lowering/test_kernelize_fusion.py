@@ -64,7 +64,7 @@ def test_whatever_is_very_dear_is_stored_even_then():
     assert cost.is_worth_storing(cost.MAX_AGAIN + 1, loads=0, elements=10, evaluations=20)
 
 
-def test_a_value_of_which_little_is_asked_is_not_stored():
+def test_a_value_that_is_read_little_is_not_stored():
     # A gather of a few rows of a large table.
     assert not cost.is_worth_storing(20, loads=1, elements=LARGE, evaluations=100)
 
@@ -200,7 +200,7 @@ def test_every_kernel_program_passes_its_check(window: int, seed: int):
         check(kernelize(random_program(seed, length=20), WITH_DOT))
 
 
-def test_a_sum_of_a_hundred_arrays_is_no_kernel_of_a_hundred_buffers():
+def test_a_sum_of_a_hundred_arrays_needs_no_kernel_with_a_hundred_buffers():
     program = program_of(lambda *xs: functools.reduce(ops.add, xs), *[f32(8)] * 100)
 
     kernels = kernelize(program, PLAIN).kernels.values()
@@ -264,7 +264,7 @@ def reasons(function, *types, device=PLAIN) -> set[str]:
     return {n.why for n in kernelize(program_of(function, *types), device).not_fused}
 
 
-def test_reasons_are_given_for_what_is_not_fused():
+def test_explain_gives_reasons_for_kernels_that_are_not_fused():
     def dots(x, w):
         return models.dot(models.dot(x, w), w)
 

@@ -219,7 +219,7 @@ def test_many_ranges_of_one_axis_are_one_guarded_write():
     assert _writes(program_of(function, f32(3))) == 1
 
 
-def test_each_array_of_a_stack_of_rolled_ones_is_computed_alone():
+def test_each_array_of_a_stack_of_rolled_ones_is_computed_separately():
     def rolled(x, axis):
         n, start = x.type.shape[axis], [0, 0, 0]
         start[axis] = n - 1

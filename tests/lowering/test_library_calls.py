@@ -135,7 +135,7 @@ def test_an_expansion_loops_on_every_device(device: Any):
     assert np.array_equal(outputs[1], np.full(5, 3))
 
 
-def test_a_loop_of_an_expansion_is_one_equation_whatever_its_length():
+def test_a_loop_of_any_length_in_an_expansion_is_one_equation():
     def run(x: Any, count: int) -> Any:
         return repeat(count, lambda i, y: [ops.add(y, x)], x)[0]
 

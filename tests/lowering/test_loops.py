@@ -108,7 +108,7 @@ def test_a_scan_is_a_loop_that_takes_and_puts_rows(expect):
     )
 
 
-def test_the_kernels_of_a_body_stand_within_the_loop(expect):
+def test_the_kernels_of_a_body_are_listed_inside_the_loop(expect):
     expect(
         lowered("while").text("kernels"),
         """
@@ -203,7 +203,7 @@ def test_every_pass_keeps_what_loops_and_branches_mean(name: str):
 
 
 @pytest.mark.parametrize("length", [2, 1_000, 1_000_000])
-def test_a_loop_is_one_step_whatever_its_length(length: int):
+def test_a_loop_of_any_length_is_one_step(length: int):
     program = rune.make_program(running_sum)(rune.ArrayType((length, 4), dtypes.f32))
     every_stage = stages(program, WITH_DOT)
 

@@ -52,7 +52,7 @@ def test_blocks_alive_together_never_share_a_byte(most_compared, lives):
                 assert apart
 
 
-def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
+def test_the_arena_is_hardly_larger_than_the_peak_of_live_bytes():
     ratios: list[Any] = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -327,7 +327,7 @@ def test_an_output_of_a_kernel_that_nobody_reads_is_dead_after_it_if_all_of_it_w
         check_overlap(plan)
 
 
-def test_check_finds_a_read_of_what_was_never_written():
+def test_check_detects_a_read_of_unwritten_memory():
     plan = two_dots()
 
     with pytest.raises(CheckError, match="nothing was written there"):

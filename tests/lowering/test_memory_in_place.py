@@ -84,7 +84,7 @@ def test_a_scatter_into_a_donated_argument_is_in_place():
     assert plan.donations == ((0, 0),)
 
 
-def test_a_small_window_is_written_alone():
+def test_a_small_window_is_the_only_part_written():
     def function(cache, new, start):
         return ops.dynamic_update_slice(cache, new, start, number(0, dtypes.i32))
 

@@ -87,7 +87,7 @@ def test_types_and_shapes_may_differ_within_a_message():
     assert sizes(merged(body, X, np.ones((2, 3), np.int32))) == [2]
 
 
-def test_large_ones_stay_alone():
+def test_large_messages_are_not_merged():
     def body(x: Any, y: Any) -> Any:
         return lax.psum(x, "d"), lax.psum(y, "d"), lax.psum(y + 1.0, "d")
 

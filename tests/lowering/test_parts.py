@@ -63,7 +63,7 @@ def test_a_product_becomes_four_real_ones(expect: Any):
     )
 
 
-def test_a_real_program_is_returned_as_it_is():
+def test_a_real_program_is_returned_unchanged():
     program = program_of(ops.mul, f32(3), f32(3))
 
     assert split_parts(program) is program
@@ -187,7 +187,7 @@ def test_a_donated_complex_argument_lends_its_memory():
     assert z.is_deleted()
 
 
-def test_the_user_line_of_an_equation_stays_with_what_it_becomes():
+def test_an_equation_keeps_the_users_line_through_the_lowering():
     program = program_of(ops.mul, c64(3), c64(3))
 
     split = split_parts(program)

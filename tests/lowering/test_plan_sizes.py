@@ -34,7 +34,7 @@ def doubled(*shapes: tuple) -> Plan:
     return lower(program, PLAIN)
 
 
-def test_the_text_says_how_a_size_is_read(expect):
+def test_the_text_shows_how_a_size_is_read(expect):
     plan = doubled((2 * N + 1,), (N * M + N - 1, 4))
 
     expect(

@@ -174,5 +174,5 @@ def test_a_sum_of_integers_is_left_to_the_compiler():
     assert str(default(sum_of(1), of(dtypes.i32, 1000, 1000), device=PROCESSOR)) == "plain"
 
 
-def test_a_sum_whose_neighbours_lie_apart_is_left_as_it_is():
+def test_a_sum_of_distant_neighbours_stays_unchanged():
     assert str(default(lambda x: rnp.sum(x[:, ::2], axis=1), f32(1000, 998), device=PROCESSOR)) == "plain"

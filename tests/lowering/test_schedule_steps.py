@@ -128,7 +128,7 @@ def test_parts_in_lanes_have_a_loop_of_lanes_around_the_others(expect):
 @pytest.mark.parametrize(
     ("text", "loop_names"), [("lanes(i0)", "i1, j0"), ("lanes(i1)", "i0, j0"), ("lanes(inner)", "i0, i1")]
 )
-def test_native_code_is_told_which_loops_are_not_in_lanes(text: str, loop_names: str):
+def test_the_kernel_text_names_the_loops_that_are_not_vectorised(text: str, loop_names: str):
     head = code_text(build(PRODUCT, parse(text), CPU)).splitlines()[0]
 
     assert head.endswith(f" ordered {loop_names} {{")

@@ -450,7 +450,7 @@ X, W = np.random.default_rng(0).normal(size=(2, 37, 37)).astype(np.float32)
 
 
 @pytest.mark.parametrize("text", ["plain", "tile(i0=3, i1=5)", "tile(i0=3, i1=5, apart)", "share(32)", TWICE])
-def test_a_jitted_function_runs_by_the_schedule_that_it_is_told(text: str):
+def test_a_jitted_function_runs_by_its_schedule(text: str):
     f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": text})
 
     assert rune.explain(f)(X, W)["schedules"] == f"dot_tanh_0: {text}  # asked for"

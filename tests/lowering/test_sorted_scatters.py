@@ -73,7 +73,7 @@ def results_of(primitive: Primitive, device: Device) -> dict[str, np.ndarray]:
 
 @each_device
 @pytest.mark.parametrize("sample", [s for p in SCATTERS for s in of_rows(p)], ids=str)
-def test_by_sorting_a_scatter_gives_what_it_means(sample: Sample, device: Device):
+def test_a_scatter_by_sorting_gives_the_right_result(sample: Sample, device: Device):
     result = results_of(sample.primitive, device).get(str(sample))
     if result is None:
         pytest.skip("not the dtypes of the device")

@@ -103,7 +103,7 @@ def test_half_types_are_added_up_in_f32_from_end_to_end(dtype: np.dtype):
     holds(program, rewrite, relative=1e-2)
 
 
-def test_integers_wrap_alike():
+def test_integers_wrap_in_the_same_way():
     types = ArrayType((32, 8_192), dtypes.i32), ArrayType((8_192, 32), dtypes.i32)
     program, rewrite = split(dot(AB), *types)
     args = [np.full(t.shape, 2**20 + 7, np.int32) for t in types]

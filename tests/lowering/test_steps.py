@@ -132,7 +132,7 @@ def test_a_carry_that_a_loop_replaces_as_a_whole_is_moved_at_each_step():
     assert loop.bytes_moved >= 5 * 3 * 4 * 1000
 
 
-def test_a_branch_costs_what_its_dearest_does():
+def test_a_branch_costs_as_much_as_its_most_expensive_side():
     def choose(p, x):
         return cond(p, lambda v: v, lambda v: rnp.tanh(v @ v.T @ v), x)
 

@@ -84,7 +84,7 @@ def test_a_rounded_value_is_stored_with_the_bits_it_was_rounded_to():
     assert to_text(code).count("min(") == 1  # encoding ends with one
 
 
-def test_code_in_the_targets_dtypes_is_returned_as_it_is():
+def test_code_in_the_targets_dtypes_is_returned_unchanged():
     code = parse("code k(x: read f32[8], y: write f32[8]) { store y[0] = x[0] }")
 
     assert PASS.run(code) is code

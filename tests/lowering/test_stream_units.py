@@ -81,7 +81,7 @@ def test_gradients_of_halves_store_no_wider_copies():
         near(expected, actual.astype(np.float64), relative=1e-1, absolute=2e-2, why="halves, thrice")
 
 
-def test_hard_halves_are_weighed_with_what_they_are():
+def test_infinite_and_nan_halves_keep_their_weights():
     case = Case(1, 17, 70, 1, 1, 16)
     q, k, v = case.arrays(dtypes.bf16)
     v[0, 69, 0, 0], v[0, 5, 0, 1], v[0, 69, 0, 2] = np.inf, -np.inf, np.nan

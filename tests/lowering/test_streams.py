@@ -335,7 +335,7 @@ def test_hard_numbers_are_what_two_passes_make_of_them(name: str):
     near(e @ v / e.sum(1, keepdims=True), out, relative=2e-5, why="f32 sums")
 
 
-def test_hard_values_are_weighed_with_what_they_are():
+def test_infinite_and_nan_values_keep_their_weights():
     x, y = np.zeros((3, 2), np.float32), np.zeros((67, 2), np.float32)
     v = np.ones((67, 3), np.float32)
     v[66, 0], v[5, 1], v[66, 2] = np.inf, -np.inf, np.nan

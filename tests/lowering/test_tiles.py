@@ -40,7 +40,7 @@ def tile_of(device: Target, function: Any, *types: ArrayType) -> Tile | None:
 
 @DEVICES
 @pytest.mark.parametrize(("numbers", "size"), list(itertools.product((AB, ABT, ATB), SIZES)), ids=str)
-def test_a_tiled_dot_is_right_whatever_the_remainder(numbers: Any, size: Any, device: Target):
+def test_a_tiled_dot_is_right_for_any_remainder(numbers: Any, size: Any, device: Target):
     hold(dot(numbers), *shapes(numbers, *size), device=device)
 
 

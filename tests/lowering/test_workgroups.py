@@ -87,7 +87,7 @@ def barriers(code: KernelCode) -> int:
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_the_threads_of_a_group_compute_what_one_thread_does(name):
+def test_the_threads_of_a_group_compute_what_one_thread_computes(name):
     function, types = SHARED[name]
 
     assert threads(code_of(function, types)) == [128]
@@ -295,7 +295,7 @@ def test_a_conflict_that_no_barrier_can_separate_is_an_error():
         insert_barriers(parse(text))
 
 
-def test_code_without_a_workgroup_is_left_alone():
+def test_code_without_a_workgroup_stays_unchanged():
     code = code_of(rows(ops.reduce_sum), [f32(4096, 512)], PROCESSOR)
 
     assert insert_barriers(code) is code

@@ -96,7 +96,7 @@ def test_a_constant_may_be_an_array():
     same(np.asarray([[1.0, 2.0]] * 3, np.float32), initializers.constant(bias)(shape=(3, 2)))
 
 
-def test_an_initializer_says_its_name():
+def test_an_initializer_has_a_name():
     assert repr(initializers.he_normal()) == "<initializer he_normal>"
 
 

@@ -206,7 +206,7 @@ def test_the_maximum_of_softmax_carries_no_derivative():
 # --- logsumexp --------------------------------------------------------------------------------
 
 
-def test_logsumexp_of_infinities_is_what_the_sum_says():
+def test_logsumexp_of_infinities_agrees_with_the_sum():
     inf = math.inf
 
     assert nn.logsumexp(rnp.array([[-inf, -inf], [inf, 0.0], [-inf, 3.0]]), 1).tolist() == [-inf, inf, 3.0]
@@ -358,7 +358,7 @@ def test_binary_cross_entropy_and_squares_are_their_formulas():
     near(np.mean((x - labels) ** 2), nn.mse_loss(array(x), array(labels)), relative=1e-12, why="rounding")
 
 
-def test_labels_that_are_no_integers_are_refused():
+def test_labels_that_are_not_integers_are_refused():
     with pytest.raises(TypeError, match=r"cannot use f32\[1\] as classes \(integers required\)"):
         nn.softmax_cross_entropy_with_integer_labels(rnp.zeros((1, 2)), rnp.zeros(1))
 

@@ -87,7 +87,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_it_is_refused_in_words(name: str):
+def test_it_is_refused_with_an_explanation(name: str):
     call, message = CALLS[name]
 
     with pytest.raises(RuneError) as error:

@@ -43,7 +43,7 @@ def test_the_derivative_uses_the_same_mask():
     same(np.where(living(dropout(X, 0.5, KEY)), np.float32(2), np.float32(0)), np.asarray(gradient))
 
 
-def test_lanes_of_keys_have_masks_of_their_own():
+def test_lanes_of_keys_have_their_own_masks():
     keys = random.split(KEY, 3)
 
     lanes = rune.vmap(lambda k: dropout(X, 0.5, k))(keys)

@@ -389,7 +389,7 @@ CREATED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", CREATED)
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_arrays_are_made_on_the_device_asked_for(name: str, device: str):
+def test_arrays_are_made_on_the_requested_device(name: str, device: str):
     output = CREATED[name](device)
 
     assert output.device.target.backend == device

@@ -80,7 +80,7 @@ def test_the_mean_of_large_f16_does_not_overflow_on_the_way():
     assert float(rnp.var(array(x))) == 0.0
 
 
-def test_a_list_is_no_array_but_makes_one():
+def test_a_list_is_not_an_array_but_becomes_one():
     with pytest.raises(TypeError, match="cannot take list as an array"):
         rnp.sum([1, 2])  # type: ignore[arg-type]
     assert rnp.array([[1, 2], [3, 4]]).shape == (2, 2)
@@ -179,7 +179,7 @@ def test_ties_of_an_extremum_share_the_derivative(name: str):
 
 @pytest.mark.filterwarnings("ignore:All-NaN")
 @pytest.mark.parametrize("name", ["nanmax", "nanmin"])
-def test_an_extremum_of_numbers_starts_from_initial_and_is_asked_where(name: str):
+def test_an_extremum_that_ignores_nan_takes_initial_and_where(name: str):
     x = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]], np.float32)
     where = np.array([[True, True, False], [True, False, True]])
     ours, numpys = getattr(rnp, name), getattr(np, name)

@@ -123,5 +123,5 @@ def test_the_page_lists_these_differences_and_no_others():
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_a_difference_that_the_page_lists_is_there(claim: str):
+def test_every_difference_that_the_page_lists_exists(claim: str):
     CLAIMS[claim]()

@@ -161,7 +161,7 @@ def test_there_is_no_axis_beyond_the_last_to_unstack():
         box.__array_namespace__().unstack(box, axis=2)
 
 
-def test_a_movement_with_a_copy_is_none():
+def test_a_movement_that_needs_a_copy_is_not_a_view():
     box = in_a_box(rnp.arange(4))
 
     box.__array_namespace__().reshape(box, (2, 2), copy=True)[0] = 9
@@ -237,7 +237,7 @@ def test_a_complex_number_does_not_become_real_in_a_box(index: Any):
         box[index] = 1j
 
 
-def test_numpys_own_numbers_name_a_view_too():
+def test_numpy_integers_index_a_view_too():
     box = in_a_box(rnp.zeros((2, 2)))
 
     box[np.int64(1)][:] = 3

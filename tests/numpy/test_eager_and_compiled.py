@@ -137,7 +137,7 @@ def test_what_is_refused_eagerly_is_refused_while_tracing(kind: str):
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "int8", "uint8", "bool", "complex64"])
-def test_functions_are_numpys_on_hard_values(kind: str):
+def test_functions_agree_with_numpy_on_hard_values(kind: str):
     for name in NAMES:
         if name in OTHER_THAN_NUMPY or refusal(name, kind) is not None:
             continue

@@ -73,7 +73,7 @@ def test_a_generalised_inverse_has_the_slope_of_what_it_computes(shape: tuple[in
 
 @pytest.mark.parametrize("shape", FEW, ids=str)
 @pytest.mark.parametrize("dtype", ["f64", "c128"])
-def test_so_has_a_compiled_one(shape: tuple[int, int], dtype: str):
+def test_a_compiled_generalised_inverse_has_that_slope_too(shape: tuple[int, int], dtype: str):
     a, da = array(lanes(dtype, *shape)), array(drawn(dtype, 4, *shape))
 
     _, tangent = rune.jit(lambda a, da: rune.jvp(lambda a: rnp.linalg.pinv(a, LIMIT), (a,), (da,)))(a, da)

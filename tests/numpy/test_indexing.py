@@ -36,7 +36,7 @@ def test_a_negative_index_wraps_once_and_is_then_clamped(at: Any):
 
 
 @pytest.mark.parametrize("dtype", sorted(dtypes.INTEGER, key=dtypes.short), ids=dtypes.short)
-def test_indices_of_every_integer_dtype_read_alike(dtype: np.dtype):
+def test_indices_of_every_integer_dtype_read_the_same_elements(dtype: np.dtype):
     at = array(np.array([3, 0, 4]).astype(dtype))
 
     assert rnp.array(FIVE)[at].tolist() == [3, 0, 4]
@@ -165,7 +165,7 @@ def test_a_sequence_in_a_tuple_may_hold_traced_positions():
         ("a", "cannot take str as an array"),
     ],
 )
-def test_a_float_a_list_or_a_string_is_no_index(index: Any, message: str):
+def test_a_float_a_list_and_a_string_are_not_indices(index: Any, message: str):
     with pytest.raises(TypeError, match=f"index: {message}"):
         rnp.array(X)[index]
     with pytest.raises(TypeError, match=f"index: {message}"):
@@ -266,7 +266,7 @@ def test_take_fills_with_the_value_that_it_is_given():
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
-def test_take_is_numpys_within_bounds(axis: int | None):
+def test_take_agrees_with_numpy_within_bounds(axis: int | None):
     at = np.array([[0, 2], [1, -1]])
 
     same(np.take(X, at, axis), rnp.take(rnp.array(X), at, axis))
@@ -289,12 +289,12 @@ each_along = pytest.mark.parametrize(("at", "axis"), ALONG.values(), ids=ALONG)
 
 
 @each_along
-def test_take_along_axis_is_numpys(at: np.ndarray, axis: int | None):
+def test_take_along_axis_agrees_with_numpy(at: np.ndarray, axis: int | None):
     same(np.take_along_axis(X, at, axis), rnp.take_along_axis(rnp.array(X), at, axis))
 
 
 @each_along
-def test_put_along_axis_is_numpys(at: np.ndarray, axis: int | None):
+def test_put_along_axis_agrees_with_numpy(at: np.ndarray, axis: int | None):
     expected = X.copy()
     np.put_along_axis(expected, at, np.float32(9), axis)
 

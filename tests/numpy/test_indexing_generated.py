@@ -85,7 +85,7 @@ def drawn(seed: int, *, masks: bool = True) -> tuple[np.random.Generator, np.nda
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_reading_by_any_index_is_numpys(seed: int):
+def test_reading_by_any_index_agrees_with_numpy(seed: int):
     for k in range(10):
         _, x, index = drawn(1000 * seed + k)
 
@@ -95,7 +95,7 @@ def test_reading_by_any_index_is_numpys(seed: int):
 
 @pytest.mark.parametrize("name", UFUNCS)
 @pytest.mark.parametrize("seed", SEEDS[:10])
-def test_an_update_by_any_index_is_numpys_ufunc_at(seed: int, name: str):
+def test_an_update_by_any_index_agrees_with_numpys_ufunc_at(seed: int, name: str):
     for k in range(4):
         rng, x, index = drawn(1000 * seed + k)
         values = rng.uniform(0.5, 2.0, x[index].shape).astype(np.float32)
@@ -108,7 +108,7 @@ def test_an_update_by_any_index_is_numpys_ufunc_at(seed: int, name: str):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_setting_by_any_index_is_numpys_assignment(seed: int):
+def test_setting_by_any_index_agrees_with_numpys_assignment(seed: int):
     for k in range(5):
         rng, x, index = drawn(1000 * seed + k)
         number = np.float32(rng.uniform(3, 4))
@@ -119,7 +119,7 @@ def test_setting_by_any_index_is_numpys_assignment(seed: int):
 
 
 @pytest.mark.parametrize("seed", SEEDS[:12])
-def test_a_compiled_update_is_the_eager_one_whatever_the_index(seed: int):
+def test_a_compiled_update_equals_the_eager_one_for_any_index(seed: int):
     rng, x, index = drawn(seed, masks=False)
     values = rng.uniform(0.5, 2.0, x[index].shape).astype(np.float32)
     places = [k for k, e in enumerate(index) if isinstance(e, np.ndarray)]

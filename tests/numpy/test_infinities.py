@@ -40,7 +40,7 @@ def between(low: float, high: float, weight: float) -> float:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_quantiles_beside_infinities_are_those_of_the_real_line(row: list[float], way: str):
+def test_quantiles_of_rows_with_infinities_are_those_of_the_extended_reals(row: list[float], way: str):
     q = (0.0, 0.1, 0.25, 0.5, 0.9, 1.0)
     x = np.array(row, np.float32)
     places = [(int(p * (len(row) - 1)), p * (len(row) - 1) % 1) for p in q]
@@ -54,7 +54,7 @@ def test_quantiles_beside_infinities_are_those_of_the_real_line(row: list[float]
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["median", "nanmedian"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_medians_beside_infinities_are_those_of_numpy(row: list[float], name: str, way: str):
+def test_medians_of_rows_with_infinities_agree_with_numpy(row: list[float], name: str, way: str):
     x = np.array(row, np.float32)
     with np.errstate(invalid="ignore"):
         reference = np.float32(np.median(x.astype(np.float64)))
@@ -64,7 +64,7 @@ def test_medians_beside_infinities_are_those_of_numpy(row: list[float], name: st
 
 @pytest.mark.parametrize("places", [(), (STEADY,), ([0.0, 1.0, 3.0, 4.0, 5.0],)])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_large_sample_between_two_takes_no_part_in_the_slope_there(places: tuple, way: str):
+def test_a_large_sample_has_no_part_in_the_slope_at_its_own_position(places: tuple, way: str):
     x = np.array([1, 1e8, 2, 1e8, 3], np.float32)
 
     def slopes(x: Any) -> Any:

@@ -75,7 +75,7 @@ def test_what_is_lent_outlives_the_array_and_goes_with_the_borrower():
     assert len(dlpack._lent) == loans - 1
 
 
-def test_a_capsule_that_nobody_takes_gives_back_what_it_lends():
+def test_a_capsule_that_nobody_consumes_releases_its_array():
     loans = len(dlpack._lent)
 
     capsule = rnp.ones(2).__dlpack__()
@@ -181,7 +181,7 @@ def test_borrowed_memory_is_never_donated():
     same(X, host)
 
 
-def test_a_copy_may_be_asked_for():
+def test_a_copy_can_be_requested():
     host = X.copy()
 
     copy = rnp.from_dlpack(Lender(host), copy=True)
@@ -252,7 +252,7 @@ def on_cuda(monkeypatch: pytest.MonkeyPatch) -> tuple[Array, FakeCuda]:
     return Array(backend.copy_in(X), ArrayType(X.shape, X.dtype), committed_to(device)), fake
 
 
-def test_the_cuda_array_interface_says_where_the_elements_are(on_cuda: tuple[Array, FakeCuda]):
+def test_the_cuda_array_interface_has_the_address_of_the_elements(on_cuda: tuple[Array, FakeCuda]):
     x, fake = on_cuda
 
     interface = x.__cuda_array_interface__
@@ -302,7 +302,7 @@ def test_cuda_memory_is_lent_where_it_is(on_cuda: tuple[Array, FakeCuda]):
     del loan
 
 
-def test_cuda_memory_is_copied_to_the_cpu_if_that_is_asked_for(on_cuda: tuple[Array, FakeCuda]):
+def test_cuda_memory_is_copied_to_the_cpu_on_request(on_cuda: tuple[Array, FakeCuda]):
     x, _ = on_cuda
 
     memory, loan = dlpack.borrow(x.__dlpack__(dl_device=(1, 0)))

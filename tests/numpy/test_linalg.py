@@ -38,7 +38,7 @@ def definite(*shape: int) -> np.ndarray:
 
 @each_way
 @pytest.mark.parametrize("n", [3, 9])
-def test_a_matrix_that_is_not_definite_is_nan_in_its_own_lane_alone(way: Any, n: int):
+def test_a_matrix_that_is_not_definite_gives_nan_in_its_own_lane_only(way: Any, n: int):
     a = definite(3, n, n)
     a[1, 0, 0] = -1.0
 
@@ -61,7 +61,7 @@ def test_a_matrix_that_fails_late_is_nan_from_its_first_column_on(way: Any):
 
 @each_way
 @pytest.mark.parametrize("n", [3, 9])
-def test_a_singular_matrix_raises_nothing_and_spoils_no_other_lane(way: Any, n: int):
+def test_a_singular_matrix_raises_nothing_and_affects_no_other_lane(way: Any, n: int):
     a = drawn(3, n, n) + 3 * np.eye(n)
     a[1] = 0.0
 
@@ -149,7 +149,7 @@ def test_a_large_qr_is_that_of_lapack(shape: tuple[int, int]):
     near(expected.R, r, relative=1e-11, why="panels")
 
 
-def test_columns_without_a_direction_of_their_own_leave_q_orthogonal():
+def test_dependent_columns_leave_q_orthogonal():
     a = drawn(150, 140)
     a[:, 70], a[:, 3] = 0.0, a[:, 2]
 
@@ -297,7 +297,7 @@ def test_a_mode_that_does_not_exist_is_refused():
         rnp.linalg.qr(array(drawn(2, 2)), "full")
 
 
-def test_primitives_take_the_dtypes_of_lapack_alone():
+def test_primitives_take_only_the_dtypes_of_lapack():
     with pytest.raises(DtypeError, match=r"lu: cannot take bf16\[2,2\] .*required"):
         lax_linalg.lu(rnp.ones((2, 2), "bf16"))
 

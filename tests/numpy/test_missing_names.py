@@ -47,7 +47,7 @@ def test_every_name_of_jax_numpy_is_there_or_in_the_table():
     assert not sorted(n for n in set(names) - missing(OF_JAX) if not hasattr(rnp, n))
 
 
-def test_nothing_in_the_tables_is_there():
+def test_no_name_in_the_tables_exists():
     assert not sorted(n for n in missing(MISSING) | missing(OF_JAX) if hasattr(rnp, n))
 
 

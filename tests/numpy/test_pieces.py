@@ -46,7 +46,7 @@ def in_order(primitive: Primitive, x: np.ndarray, **params: Any) -> Any:
 
 @FLOATS
 @pytest.mark.parametrize("lengths", [range(k, MOST_IN_A_ROW + 1, 16) for k in range(1, 17)], ids=lambda r: f"{r[0]}")
-def test_sums_of_rows_have_numpys_bits_at_every_length(lengths: range, dtype: type) -> None:
+def test_sums_of_rows_have_numpys_bits_for_every_length(lengths: range, dtype: type) -> None:
     for length in lengths:
         row, rows = uneven((length,), dtype), uneven((3, length), dtype)
 
@@ -58,7 +58,7 @@ def test_the_order_of_this_numpy_is_the_written_one() -> None:
     assert orders.is_numpys_order()
 
 
-def test_another_order_of_numpys_leaves_sums_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_numpy_adds_in_another_order_sums_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orders, "is_numpys_order", lambda: False)
     program = flat(rune.make_program(rnp.std)(rnp.ones(10)))
 
@@ -69,7 +69,7 @@ def test_another_order_of_numpys_leaves_sums_to_numpy(monkeypatch: pytest.Monkey
 
 @FLOATS
 @pytest.mark.parametrize("step", [1, 2, 5, -1, -3])
-def test_elements_of_one_axis_have_one_order_whatever_their_distance(step: int, dtype: type) -> None:
+def test_elements_of_one_axis_have_one_order_at_any_distance(step: int, dtype: type) -> None:
     for length in (1, 7, 8, 13, 64, MOST_IN_A_ROW):
         row = uneven((length * abs(step),), dtype)[::step]
 
@@ -103,7 +103,7 @@ REDUCED = [
 @FLOATS
 @pytest.mark.parametrize("name", ["sum", "prod"])
 @pytest.mark.parametrize(("shape", "axes"), REDUCED, ids=str)
-def test_reduced_axes_have_numpys_bits(shape: tuple[int, ...], axes: tuple[int, ...], name: str, dtype: type) -> None:
+def test_reductions_have_numpys_bits(shape: tuple[int, ...], axes: tuple[int, ...], name: str, dtype: type) -> None:
     x = uneven(shape, dtype)
     primitive = {"sum": ops.reduce_sum, "prod": ops.reduce_prod}[name]
 
@@ -252,7 +252,7 @@ def test_a_constant_result_is_every_callers_own(call: Callable[[], rune.Array]) 
 
 
 @pytest.mark.usefixtures("soon")
-def test_values_that_are_no_numbers_pass_through_pieces() -> None:
+def test_values_that_are_not_finite_pass_through_pieces() -> None:
     for values in ([np.nan, 1.0, np.inf], [-0.0, -0.0, -0.0], [np.inf, -np.inf, 0.0]):
         x = rnp.asarray(np.array(values, np.float32))
         for name in ("i0", "sinc", "std", "sum", "prod", "cumsum", "nanmean"):

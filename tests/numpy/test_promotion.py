@@ -148,7 +148,7 @@ def test_the_table_in_the_documentation_is_the_one_in_force():
     assert len(rows) == len(names) + 1 == 16
 
 
-def test_strict_promotion_says_so_and_what_to_do():
+def test_strict_promotion_raises_an_error_with_advice():
     with rune.numpy_dtype_promotion("strict"), pytest.raises(DtypeError) as error:
         rnp.add(rnp.ones(2, "f32"), rnp.ones(2, "f64"))
 
@@ -200,7 +200,7 @@ NUMPYS = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ? b1 <i4 bool int8 uint64 floa
 
 
 @pytest.mark.parametrize("name", NUMPYS.split())
-def test_a_dtype_by_a_name_that_numpy_knows_is_numpys(name: str):
+def test_a_dtype_name_that_numpy_knows_means_numpys_dtype(name: str):
     x = rnp.ones(2)
 
     result_dtypes = {

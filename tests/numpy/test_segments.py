@@ -77,7 +77,7 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
 
 
 @for_every_kind
-def test_integers_have_limits_of_their_own(kind: str):
+def test_empty_segments_of_integers_have_the_identity_of_their_dtype(kind: str):
     neutral = {"sum": 0, "prod": 1, "max": -(2**31), "min": 2**31 - 1}[kind]
 
     limits = KINDS[kind][0](np.array([5], np.int32), np.array([1]), 2)

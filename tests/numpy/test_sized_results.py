@@ -70,7 +70,7 @@ def test_what_is_past_the_size_is_left_out(call: Call):
 
 
 @for_every_call
-def test_the_fill_stands_behind_the_last(call: Call):
+def test_the_fill_follows_the_last_element(call: Call):
     results = call(array(X), array(Y))
 
     results_of_eight = rune.jit(lambda x, y: call(x, y, size=8, fill_value=-7))(X, Y)

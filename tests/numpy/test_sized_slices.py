@@ -59,7 +59,7 @@ def test_a_window_is_changed_as_in_numpy(name: str):
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_each_element_of_a_window_has_as_much_slope_as_it_is_read(name: str):
+def test_an_element_of_a_window_gets_a_slope_for_each_time_it_is_read(name: str):
     counts = np.zeros_like(X)
     np.add.at(counts, INDICES[name](1, numpy_part), 1)
 

@@ -225,7 +225,7 @@ def test_arange_has_numpys_length_and_kind(xp: Any, bounds: tuple):
 @pytest.mark.parametrize("count", [0, 1, 5])
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("stop", [1, 0, -3.5, 4j])
-def test_linspace_is_numpys(xp: Any, stop: Any, endpoint: bool, count: int):
+def test_linspace_agrees_with_numpy(xp: Any, stop: Any, endpoint: bool, count: int):
     numbers = xp.linspace(0, stop, num=count, endpoint=endpoint)
 
     np.testing.assert_allclose(np.asarray(numbers), np.linspace(0, stop, count, endpoint=endpoint), rtol=1e-6)
@@ -292,7 +292,7 @@ def test_a_diagonal_may_lie_far_outside_of_a_matrix(k: int):
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_dtypes_are_equal_to_themselves_alone(xp: Any, dtype: str):
+def test_a_dtype_equals_only_itself(xp: Any, dtype: str):
     dtype_there = xp.ones(1, dtype=getattr(xp, dtype)).dtype
 
     assert [o for o in ALL if dtype_there == getattr(xp, o)] == [dtype]
@@ -350,7 +350,7 @@ INDICES: dict[str, Callable[[Any, Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_positions_and_counts_have_the_dtype_that_is_said(xp: Any, name: str):
+def test_positions_and_counts_have_the_announced_index_dtype(xp: Any, name: str):
     index_dtype = xp.__array_namespace_info__().default_dtypes()["indexing"]
 
     for result in INDICES[name](xp, made(xp, [3.0, 1.0, 1.0])):
@@ -433,7 +433,7 @@ def test_shapes_that_do_not_fit_are_errors_of_value(xp: Any):
             xp.expand_dims(xp.ones((2, 3)), axis=axis)
 
 
-def test_nan_is_unique_as_often_as_it_is_there(xp: Any):
+def test_each_nan_counts_as_a_unique_value(xp: Any):
     x = made(xp, [math.nan, 1.0, math.nan])
     rune_has_more = xp is not np  # np.unique_values(x) alone does as the standard says
 

@@ -24,7 +24,7 @@ def rows(size: int, dtype: str) -> np.ndarray:
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float32"])
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
 @pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "compiled"])
-def test_a_sum_in_bool_is_numpys(way: Callable[[Any], Any], name: str, dtype: str, size: int):
+def test_a_sum_in_bool_agrees_with_numpy(way: Callable[[Any], Any], name: str, dtype: str, size: int):
     x = rows(size, dtype)
 
     for axis in (0, 1, None):

@@ -33,7 +33,7 @@ STORED = sorted((d for d in dtypes.ANY if d.isbuiltin == 1), key=dtypes.short)
     ],
     ids=range(5),
 )
-def test_text_is_numpys(call: Callable[[Any, Any], str]):
+def test_printed_text_agrees_with_numpy(call: Callable[[Any, Any], str]):
     assert call(rnp, rnp.asarray(X)) == call(np, X)
 
 

@@ -119,7 +119,7 @@ def test_a_search_in_a_sorted_row_has_the_same_bits_when_it_is_made_often(dtype:
     answers_alike(lambda *xs: rnp.searchsorted(*xs, side="right"), row, values)
 
 
-def test_the_call_after_many_alike_is_one_compiled_program() -> None:
+def test_after_many_similar_calls_the_next_is_one_compiled_program() -> None:
     x = rnp.arange(10.0)
     often(rnp.gradient, x)
 

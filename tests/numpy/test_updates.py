@@ -39,7 +39,7 @@ INDICES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
-def test_reading_is_numpys(index: Any):
+def test_reading_agrees_with_numpy(index: Any):
     same(X[index], rnp.array(X)[index])
 
 
@@ -58,7 +58,7 @@ def test_an_update_of_an_empty_array_changes_nothing(shape: tuple[int, ...], nam
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 @pytest.mark.parametrize("name", ["set", "add", "subtract", "multiply", "divide", "max", "min"])
-def test_an_update_is_numpys_assignment(index: Any, name: str):
+def test_an_update_agrees_with_numpys_assignment(index: Any, name: str):
     expected, value = X.copy(), np.float32(4.0)
     function = {
         "set": lambda old: value,
@@ -74,7 +74,7 @@ def test_an_update_is_numpys_assignment(index: Any, name: str):
     same(expected, getattr(rnp.array(X).at[index], name)(4.0))
 
 
-def test_an_update_leaves_the_array_as_it_was_and_broadcasts_its_values():
+def test_an_update_does_not_change_the_array_and_broadcasts_its_values():
     x = rnp.array(X)
 
     result = x.at[:, 1:3].set(rnp.array([[7.0], [8.0], [9.0]]))
@@ -159,7 +159,7 @@ def test_every_lane_updates_at_its_own_indices(name: str):
     same(np.stack(expected), lanes)
 
 
-def test_numbers_that_name_one_element_after_wrapping_or_clipping_are_no_distinct_indices():
+def test_indices_that_wrap_or_clip_to_one_element_update_it_twice():
     x = rnp.ones(5)
 
     assert x.at[np.array([-1, 4])].multiply(3.0).tolist() == [1, 1, 1, 1, 9]

@@ -86,7 +86,7 @@ def test_axes_are_broadcast_in_any_order():
     np.testing.assert_array_equal(out, np.broadcast_to(x.T[:, :, None], (2, 3, 4)))
 
 
-def test_any_accuracy_is_that_of_no_accuracy_said():
+def test_accuracy_none_is_accepted_and_any_other_refused():
     assert float(lax.exp(0.0, accuracy=None)) == 1.0
     with pytest.raises(ArgumentError, match="exp: cannot use accuracy="):
         lax.exp(0.0, accuracy=1e-3)  # type: ignore[arg-type]
@@ -100,13 +100,13 @@ def test_scalar_conditions_choose_a_function_for_all_elements():
     )
 
 
-def test_flat_positions_have_the_dtype_that_is_said():
+def test_flat_positions_have_the_documented_dtype():
     positions = rnp.ravel_multi_index((rnp.array([1, 0]), rnp.array([2, 1])), (2, 3), dtype="int16")
 
     assert (positions.dtype, positions.tolist()) == (np.dtype("int16"), [5, 1])
 
 
-def test_nothing_is_pickled_whatever_is_allowed():
+def test_nothing_is_pickled_even_if_allow_pickle_is_set():
     rnp.save(file := io.BytesIO(), rnp.arange(3), allow_pickle=True)
     file.seek(0)
 
@@ -147,7 +147,7 @@ def test_any_sequence_of_integers_is_one_of_axes(axes: Any):
     assert rnp.expand_dims(x, axes).shape == (1, 1, 2, 3)
 
 
-def test_arrays_of_one_element_are_no_sizes():
+def test_an_array_of_one_element_is_not_a_size():
     with pytest.raises(TypeError, match="scalar"):
         rnp.zeros((np.array([2]), 3))  # type: ignore[arg-type]
 
@@ -257,7 +257,7 @@ def test_axes_without_an_order_or_an_operand_are_refused(axes: Any):
         rnp.einsum(np.ones((3, 3)), axes[0], np.ones((3, 3)), *axes[1:])
 
 
-def test_arrays_stand_for_their_dtypes_in_a_promotion():
+def test_an_array_promotes_by_its_dtype():
     x = rnp.ones(3, rnp.float16)
 
     assert rnp.promote_types(x, rnp.int32) == np.float16

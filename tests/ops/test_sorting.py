@@ -99,7 +99,7 @@ def test_zeros_keep_their_signs_and_their_order(device: Any):
 @in_turn("size")
 @each_device
 @pytest.mark.parametrize("size", [2, 31, 33, 1000])
-def test_lengths_that_are_no_powers_of_two_are_sorted(size: int, device: Any):
+def test_lengths_other_than_powers_of_two_are_sorted(size: int, device: Any):
     x = np.random.default_rng(size).integers(0, size, size).astype(np.int32)
 
     order = rune.jit(argsort, device=device.name)(x)

@@ -55,7 +55,7 @@ def two_steps(optimizer: optim.GradientTransformation, grads: Any, params: Any) 
 
 @pytest.mark.parametrize("dtypes", [("bf16", "f32"), ("f32", "bf16")], ids=" of ".join)
 @pytest.mark.parametrize("name", EVERY)
-def test_a_state_keeps_its_dtypes_whatever_the_dtypes_of_gradients_are(name: str, dtypes: tuple[str, str]):
+def test_a_state_keeps_its_dtypes_for_gradients_of_any_dtype(name: str, dtypes: tuple[str, str]):
     params, grads = leaf(1.0, dtypes[0]), leaf(0.3, dtypes[1])
     before = EVERY[name].init(params)
 

@@ -187,7 +187,7 @@ def test_a_learning_rate_may_be_a_traced_array():
     assert rune.grad(lambda r: update(r, rnp.array([2.0])).sum())(rnp.float32(0.5)).tolist() == -2.0
 
 
-def test_the_first_step_of_adam_is_the_learning_rate_whatever_the_gradient():
+def test_the_first_step_of_adam_is_the_learning_rate_for_any_gradient():
     optimizer = optim.adam(0.1)
     grads = rnp.array([1e-3, -5.0, 1e3])
 

@@ -138,7 +138,7 @@ def test_events_beyond_the_limit_are_counted_in_totals(monkeypatch: pytest.Monke
     assert sum(t.calls for t in p.totals) == 5
 
 
-def test_totals_have_what_took_longest_first():
+def test_totals_list_the_longest_time_first():
     with rune.debug.profile() as p:
         with profiling.span("short", Kind.SPAN):
             pass
@@ -147,7 +147,7 @@ def test_totals_have_what_took_longest_first():
     assert [t.name for t in p.totals] == ["long", "short"]
 
 
-def test_nothing_is_told_after_the_block():
+def test_nothing_is_recorded_after_the_block():
     with rune.debug.profile() as p:
         pass
     _ = rnp.ones(2) + 1
@@ -211,7 +211,7 @@ def test_live_arrays_are_those_made_in_the_block_with_the_lines_that_made_them()
     assert line != line_of_program
 
 
-def test_a_view_has_no_memory_of_its_own():
+def test_a_view_needs_no_memory():
     x = rnp.ones((8, 4))
     with rune.debug.profile() as p:
         y = x.T
@@ -321,7 +321,7 @@ def test_memory_is_a_counter_in_the_file(trace: dict[str, Any]):
     assert all(isinstance(e["args"]["bytes"], int) and e["args"]["bytes"] >= 0 for e in counters)
 
 
-def test_a_detail_that_is_no_number_leaves_the_file_readable(tmp_path: Path):
+def test_a_detail_that_is_not_a_number_leaves_the_file_readable(tmp_path: Path):
     with rune.debug.profile() as p, rune.profiler.TraceAnnotation("step", loss=float("nan")):
         pass
     text = p.save(tmp_path / "trace.json").read_text()

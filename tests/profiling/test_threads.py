@@ -143,7 +143,7 @@ def test_time_after_the_last_event_that_is_remembered_is_nobodys(monkeypatch: py
     assert sum(t.seconds for t in p.threads) <= p.seconds - 0.01
 
 
-def test_an_event_that_ends_after_its_profile_is_not_told():
+def test_an_event_that_ends_after_its_profile_is_not_recorded():
     with rune.debug.profile() as p:
         block = profiling.span("late", Kind.DATA)
         block.__enter__()

@@ -29,7 +29,7 @@ each_impl = pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-def test_bits_depend_on_the_position_in_row_major_order_alone():
+def test_bits_depend_only_on_the_position_in_row_major_order():
     key = random.key(0)
     flat = np.asarray(random.bits(key, (12,)))
 

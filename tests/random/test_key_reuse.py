@@ -79,7 +79,7 @@ def test_an_element_of_an_array_is_the_key_that_it_is():
     reused(lambda: rune.vmap(random.uniform)(keys))
 
 
-def test_folding_in_is_no_use_but_the_key_that_comes_out_is_one_key():
+def test_folding_in_does_not_consume_the_key_and_gives_one_new_key():
     key = random.key(0)
     random.uniform(random.fold_in(key, 1))
     random.uniform(random.fold_in(key, 2))

@@ -250,7 +250,7 @@ def test_a_jitted_function_takes_and_returns_keys_and_is_traced_once():
     assert key.dtype == random.key_dtype()
 
 
-def test_a_key_is_no_argument_of_differentiation():
+def test_a_key_cannot_be_differentiated():
     def loss(x: Any, key: Any) -> Any:
         return rnp.sum(x * random.uniform(key, (3,)))
 

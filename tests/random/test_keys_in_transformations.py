@@ -156,7 +156,7 @@ DIFFERENTIATED = {
 
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 @each_way
-def test_a_gradient_goes_past_a_key(name: str, around: Any):
+def test_a_gradient_skips_a_key_among_the_arguments(name: str, around: Any):
     gradient = around(rune.grad(DIFFERENTIATED[name]()))(0.7, KEYS[1, 2])
 
     near(_slope(0.7, KEYS[1, 2]), gradient, relative=1e-5, why="f32")

@@ -136,7 +136,7 @@ def test_the_page_on_random_numbers_names_every_sampler():
 
 
 @pytest.mark.parametrize("case", one_in(4, SAMPLERS), ids=str)
-def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_alone(case: Case):
+def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_by_itself(case: Case):
     alone = numbers(case), np.asarray(case.draw(KEY, (COUNT,))).astype(np.float64)
     keys = rune.tree.map(lambda *words: rnp.stack(words), key_of(case), KEY)
 
@@ -159,7 +159,7 @@ OF_A_SHAPE = {
 
 @pytest.mark.parametrize("name", OF_A_SHAPE)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_the_dtype_is_the_one_asked_for(name: str, dtype: str):
+def test_the_dtype_is_the_requested_one(name: str, dtype: str):
     sample = OF_A_SHAPE[name](KEY, (50,), dtype)
 
     assert sample.dtype == dtypes.as_dtype(dtype)
@@ -326,7 +326,7 @@ EDGES = [
 
 
 @pytest.mark.parametrize("number", range(len(EDGES)))
-def test_at_the_edge_of_their_range_parameters_leave_what_they_must(number: int):
+def test_samples_stay_in_range_for_parameters_at_the_edge_of_theirs(number: int):
     draw, least, most = EDGES[number]
 
     sample = np.asarray(draw()).astype(np.float64)
@@ -335,7 +335,7 @@ def test_at_the_edge_of_their_range_parameters_leave_what_they_must(number: int)
     assert sample.max() <= most
 
 
-def test_a_number_drawn_by_rejection_depends_on_its_position_alone():
+def test_a_number_drawn_by_rejection_depends_only_on_its_position():
     for draw in (
         lambda s: random.vonmises(KEY, 0.0, 2.0, s),
         lambda s: random.hypergeometric(KEY, 20, 30, 10, s),

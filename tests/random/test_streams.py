@@ -176,7 +176,7 @@ def test_a_jitted_function_draws_as_the_function_itself(seed: int, before: int):
     same(expected, numbers)
 
 
-def test_a_jitted_function_is_traced_once_whatever_the_seed_and_the_number_of_the_draw():
+def test_a_jitted_function_is_traced_once_for_all_seeds_and_numbers_of_draws():
     traces: list[int] = []
     function = rune.jit(lambda x: traces.append(1) or noise(x))
     for seed in (0, 1, random.key(2), 2**40):
@@ -248,7 +248,7 @@ def test_lanes_take_from_the_stream_what_one_of_them_takes():
         same(drawn(3)[2:], keys)
 
 
-def test_all_lanes_draw_the_same_where_that_is_asked_for():
+def test_all_lanes_draw_the_same_if_asked():
     with random.seed(0):
         lanes = np.asarray(rune.vmap(noise, randomness="same")(rnp.ones(3)))
     with random.seed(0):
@@ -336,7 +336,7 @@ def test_a_draw_while_tracing_outside_of_a_seed_is_an_error_with_a_hint(transfor
     assert "lambda x: x + random.uniform()" in str(error.value)
 
 
-def test_a_cached_trace_is_no_way_around_the_error():
+def test_a_cached_trace_does_not_hide_the_error():
     program = rune.jit(lambda x: x + random.uniform())
     with random.seed(0):
         program(1.0)

@@ -71,7 +71,7 @@ def test_a_singular_band_gives_infinities_or_nan():
     assert not np.isfinite(np.asarray(solution)).any()
 
 
-def test_a_band_that_is_not_positive_definite_gives_nan_from_there_on():
+def test_a_band_that_is_not_positive_definite_gives_nan_from_that_row_on():
     factor = np.asarray(linalg.cholesky_banded(array(np.array([[4.0, -1.0, 1.0]])), lower=True))
 
     assert factor[0, 0] == 2

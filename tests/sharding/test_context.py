@@ -135,7 +135,7 @@ def test_without_a_mesh_the_error_says_how_to_set_one():
     assert "set_mesh" in str(error.value)
 
 
-def test_the_mesh_in_force_is_seen_without_its_devices():
+def test_get_abstract_mesh_describes_the_mesh_in_force():
     with set_mesh(make_mesh((1, 1), ("a", "b"), (AxisType.Auto, AxisType.Explicit))):
         mesh = get_abstract_mesh()
 
@@ -193,7 +193,7 @@ def test_a_mesh_without_axes_has_no_axes_of_any_kind():
     assert [mesh.are_all_axes_auto, mesh.are_all_axes_explicit, mesh.are_all_axes_manual] == [False] * 3
 
 
-def test_the_layout_of_a_type_says_nothing_where_one_is_asked_for():
+def test_the_layout_of_a_type_requests_no_layout():
     x = rnp.ones(3)
     layout: Any = rune.typeof(x).sharding
 

@@ -66,7 +66,7 @@ def test_a_record_is_the_same_after_it_was_text():
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"speeds": [{}], "links": [], "groups": []}', "null"])
-def test_a_text_that_is_no_record_is_none(text: str):
+def test_a_text_that_is_not_a_record_gives_none(text: str):
     assert storage.from_text(text) is None
 
 

@@ -38,7 +38,7 @@ def reading(guards: str, at: int) -> int:
 
 @with_canaries
 @pytest.mark.parametrize("at", [-1, 34, 40])
-def test_a_byte_written_beside_an_array_is_noticed_when_the_array_dies(at: int):
+def test_a_byte_written_outside_an_array_is_noticed_when_the_array_is_freed(at: int):
     x = np.ones(17, np.uint16)
     ctypes.memset(x.ctypes.data + at, 0, 1)
     del x
@@ -59,7 +59,7 @@ def test_a_byte_written_between_two_values_of_an_arena_is_noticed():
 
 @with_pages
 @pytest.mark.parametrize(("guards", "at"), [("after", 34), ("before", -1), ("after", 34 + PAGE - 1)])
-def test_a_byte_read_beside_an_array_ends_the_process(guards: str, at: int):
+def test_a_byte_read_outside_an_array_ends_the_process(guards: str, at: int):
     assert reading(guards, at) == -signal.SIGSEGV
 
 

@@ -86,7 +86,7 @@ def test_tests_of_fewer_than_three_parameters_all_run_and_in_their_order(of_samp
     assert 12 <= len(sample) - 26 < 24
 
 
-def test_a_test_that_is_asked_for_alone_runs(of_samples: None):
+def test_a_test_that_is_requested_alone_runs(of_samples: None):
     tests = items("many", list(grid([2, 3, 4]).values()))
 
     assert all(pairs_of_values([t]) == [t] for t in tests)
@@ -162,7 +162,7 @@ def test_all_tests_run_when_the_whole_suite_is_asked_for(monkeypatch: pytest.Mon
     assert one_in(3, list("abcdef")) == list("abcdef")
 
 
-def test_a_sample_depends_on_names_alone(of_samples: None):
+def test_a_sample_depends_only_on_names(of_samples: None):
     names = [f"name {k}" for k in range(64)]
 
     assert one_in(4, names) == [n for n in names if zlib.crc32(n.encode()) % 4 == 0]

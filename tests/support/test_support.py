@@ -137,7 +137,7 @@ class Item:
         return SimpleNamespace(params={"smooth": self.case})
 
 
-def test_tests_of_a_case_stand_where_its_first_one_in_the_file_stood():
+def test_tests_of_a_case_run_where_its_first_test_in_the_file_was():
     one, other = (Case(name, lambda np: None, ()) for name in ("one", "other"))
     items: Any = [
         Item("plain"),

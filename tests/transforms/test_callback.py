@@ -312,7 +312,7 @@ def test_a_custom_rule_says_what_the_derivative_is():
 
 
 @everywhere
-def test_an_error_in_the_function_is_raised_as_it_is_and_leaves_everything_usable(device: str):
+def test_an_error_in_the_function_is_raised_unchanged_and_leaves_everything_usable(device: str):
     jit = on(device)
     function = jit(lambda x: rune.pure_callback(lambda a: 1 / 0, F32, x) + 1.0)
 
@@ -324,7 +324,7 @@ def test_an_error_in_the_function_is_raised_as_it_is_and_leaves_everything_usabl
 
 
 @everywhere
-def test_a_lack_of_memory_in_the_function_is_raised_as_the_function_says_it(device: str):
+def test_a_memory_error_in_the_users_function_is_raised_unchanged(device: str):
     def refuse(_: Any) -> Any:
         raise OutOfMemory("no room for the answer")
 

@@ -54,7 +54,7 @@ LAID_OUT = {
 
 
 @pytest.mark.parametrize("name", LAID_OUT)
-def test_a_result_is_laid_out_as_asked(name: str):
+def test_a_result_has_the_requested_layout(name: str):
     rows = NamedSharding(make_mesh((1,), ("data",)), P("data"))
     plain = LAID_OUT[name](None)
 

@@ -249,7 +249,7 @@ def test_a_jitted_function_reads_what_it_closes_over_in_each_call():
     assert int(count[...]) == 2
 
 
-def test_references_stand_in_trees_and_pass_through_nested_functions():
+def test_references_work_in_trees_and_pass_through_nested_functions():
     state = {"a": new_ref(rnp.zeros(3)), "n": new_ref(1)}
     inner = rune.jit(lambda r, x: r.set(x, 0))
 

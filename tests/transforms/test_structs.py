@@ -99,14 +99,14 @@ def test_structs_come_out_of_eval_shape_and_go_in_again():
     assert rune.eval_shape(lambda o: o["sum"] + 1, out) == out["sum"]
 
 
-def test_the_weakness_of_a_struct_counts_where_it_is_traced_alone():
+def test_the_weakness_of_a_struct_matters_only_while_tracing():
     weak = rune.ShapeDtypeStruct((), "float32", weak_type=True)
 
     assert rune.eval_shape(lambda x: x * 2, weak).weak_type
     assert not zeros_like(weak).weak_type  # as in JAX
 
 
-def test_a_struct_is_no_array():
+def test_a_struct_is_not_an_array():
     with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):
         rnp.sin(ROWS)  # type: ignore[arg-type]
 
@@ -127,7 +127,7 @@ def test_a_function_that_returns_structs_has_their_types():
     assert out == (rune.ShapeDtypeStruct((3,), "int8"), ROWS, {"k": ROWS})
 
 
-def test_a_struct_is_no_result_of_a_program():
+def test_a_program_cannot_return_a_struct():
     f: Any = rune.jit(lambda: ROWS)
 
     with pytest.raises(ArgumentError, match="cannot take ShapeDtypeStruct as an array"):

@@ -50,19 +50,19 @@ each_transform = pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=T
 
 
 @each_blind
-def test_a_traced_value_is_no_truth_value(transform: Any):
+def test_a_traced_value_has_no_truth_value(transform: Any):
     with pytest.raises(TracerBoolConversionError, match="as a truth value"):
         transform(lambda x: x if x.sum() > 0 else -x)(X)
 
 
 @each_blind
-def test_a_traced_value_is_no_python_integer(transform: Any):
+def test_a_traced_value_cannot_become_a_python_integer(transform: Any):
     with pytest.raises(TracerIntegerConversionError, match="as a Python integer"):
         transform(lambda x: range(x.sum()))(X)
 
 
 @each_blind
-def test_a_traced_value_is_no_python_float(transform: Any):
+def test_a_traced_value_cannot_become_a_python_float(transform: Any):
     with pytest.raises(TracerError, match="to a Python number"):
         transform(lambda x: float(x.sum()))(X)
 
@@ -96,7 +96,7 @@ def test_python_may_branch_on_the_value_under_nested_derivatives():
 
 
 @each_transform
-def test_a_traced_value_is_no_numpy_array(transform: Any):
+def test_a_traced_value_cannot_become_a_numpy_array(transform: Any):
     with pytest.raises(TracerArrayConversionError, match="hand a traced value to NumPy"):
         transform(lambda x: np.asarray(x))(X)
 
@@ -264,7 +264,7 @@ def test_what_only_an_array_on_a_device_has_is_refused_by_name(transform: Any, r
 
 
 @each_transform
-def test_a_traced_value_is_copied_to_memory_of_its_own_as_it_is(transform: Any):
+def test_copying_a_traced_value_returns_the_value_itself(transform: Any):
     transform(lambda x: rune.device_put(x, may_alias=False).sum())(X)
 
 

@@ -27,7 +27,7 @@ def test_the_sum_of_any_two_has_the_dtype_that_it_has_in_jax():
 
 
 @pytest.mark.parametrize("width", ["off", "on"])
-def test_every_function_promotes_alike_and_in_both_orders(width: str):
+def test_every_function_promotes_in_the_same_way_in_both_orders(width: str):
     unlike = []
     with jax.enable_x64(width == "on"):
         for line in STORED:

@@ -31,7 +31,7 @@ def test_a_name_is_there_or_in_the_table():
     assert [line for line in absent() if line not in set(listed())] == []
 
 
-def test_nothing_in_the_table_is_there():
+def test_no_name_in_the_table_exists():
     assert [line for line in listed() if line not in set(absent())] == []
 
 
@@ -76,7 +76,7 @@ def import_error(module: str) -> str:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_there_or_its_import_says_why_not(name: str):
+def test_a_module_exists_or_its_import_says_why_not(name: str):
     assert import_error(name) == "" or "\nhint: " in import_error(name)
 
 

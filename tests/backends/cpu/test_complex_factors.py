@@ -117,7 +117,7 @@ def triangle(n: int, batch: tuple[int, ...], lower: bool, unit: bool) -> tuple[n
 
 
 @pytest.mark.parametrize("n", [5, 16, 32, 33, 70])
-def test_a_matrix_that_is_not_definite_is_nan_and_leaves_the_others_alone(n: int):
+def test_a_matrix_that_is_not_definite_gives_nan_for_itself_only(n: int):
     a = definite(n, (19,), np.complex64)
     a[4, n // 2, n // 2] = -1
     a[7, 0, 0] = 0

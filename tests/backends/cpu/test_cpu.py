@@ -162,7 +162,7 @@ def dot(batch, m, n, k, trans_a, trans_b, dtype, sources=()) -> Plan:
         (1, 40, 1, 50),
     ],
 )
-def test_a_dot_is_numpys(extents, trans_a, trans_b, dtype):
+def test_a_dot_agrees_with_numpy(extents, trans_a, trans_b, dtype):
     batch, m, n, k = extents
     plan = dot(batch, m, n, k, trans_a, trans_b, dtype)
     rng = np.random.default_rng(0)
@@ -320,7 +320,7 @@ def test_the_free_list_is_bounded():
     assert host_memory.kept_bytes() == 0
 
 
-def test_out_of_memory_says_asked_used_and_limit():
+def test_out_of_memory_states_requested_used_and_limit_bytes():
     elements = 1 << 60
 
     with pytest.raises(OutOfMemory, match=f"cannot allocate {elements * 4} B .* free .* limit"):
@@ -361,7 +361,7 @@ def heap_bytes() -> int:
     return usage.small + usage.large
 
 
-def test_llvm_gives_back_all_that_it_took_for_a_module():
+def test_llvm_frees_everything_that_it_allocated_for_a_module():
     def compile(number: int) -> None:
         text = f"define double @f(double %x) {{\n  %y = fadd double %x, {number:e}\n  ret double %y\n}}"
         compiler.compile_module("f", text).address("f")
@@ -420,7 +420,7 @@ def test_other_threads_run_during_a_call():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_computes_alone():
+def test_a_forked_child_computes_by_itself():
     executable = BACKEND.record(symbolic())
     x = np.zeros(1 << 20, np.float32)
     executable([x])  # the pool is awake

@@ -55,7 +55,7 @@ def test_more_devices_than_cores_have_one_core_each(devices: int, cores: int):
     assert {core for share in owners for core in share} == set(range(cores))
 
 
-def test_devices_are_named_by_number_and_say_their_part_of_the_cores():
+def test_devices_are_named_by_number_and_describe_their_share_of_the_cores():
     names = printed("for d in rune.devices()[:3]: print(d.name, 'of' in d.target.description)\n")
 
     assert names == ["cpu:0 True", "cpu:1 True", "cpu:2 True"]

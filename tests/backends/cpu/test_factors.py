@@ -139,7 +139,7 @@ def test_large_matrices_are_factored_and_solved_as_by_numpy(n: int, dtype: type)
 
 
 @pytest.mark.parametrize("n", [5, 16, 33, 64, 100])
-def test_a_matrix_that_is_not_definite_is_nan_and_leaves_the_others_alone(n: int):
+def test_a_matrix_that_is_not_definite_gives_nan_for_itself_only(n: int):
     a = definite(n, (19,), np.float32)
     a[4, n // 2, n // 2] = -1
     a[7, 0, 0] = 0
@@ -254,7 +254,7 @@ def test_a_factor_is_the_same_in_every_run():
     assert all(other == first for other in others)
 
 
-def test_a_factor_among_others_has_the_bits_that_it_has_alone():
+def test_a_factor_in_a_batch_has_the_same_bits_as_alone():
     a = definite(20, (37,), np.float32)
 
     together = np.asarray(compiled(ops.linalg.cholesky, a))
@@ -324,7 +324,7 @@ def test_long_matrices_are_decomposed_to_numpys_singular_values(shape: tuple[int
     assert np.max(np.abs(u.swapaxes(-1, -2) @ u - np.eye(s.shape[-1]))) < 20 * ERRORS[dtype]
 
 
-def test_one_matrix_that_is_not_finite_has_no_decomposition_and_leaves_the_others_alone():
+def test_a_matrix_that_is_not_finite_has_no_decomposition_and_the_others_have_theirs():
     a = drawn((3, 40, 6), np.float64)
     a[1, 20, 3] = np.inf
 

@@ -236,7 +236,7 @@ def test_the_processor_is_known_from_disk_as_llvm_names_it():
     assert processor._identity.__wrapped__() == processor._identity()
 
 
-def test_another_llvm_or_processor_is_asked_for_anew(monkeypatch: pytest.MonkeyPatch):
+def test_another_llvm_or_processor_is_queried_anew(monkeypatch: pytest.MonkeyPatch):
     processor.known(llvm.processor)
 
     for name, value in (("llvm_words", "another"), ("_identity", b"another")):

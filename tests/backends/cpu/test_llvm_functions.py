@@ -70,7 +70,7 @@ def test_a_function_has_the_types_that_llvmlite_declares(name: str):
         )
     ],
 )
-def test_code_is_to_the_byte_what_llvmlite_gives(effort: int, how: tuple[str, str], form: int):
+def test_code_is_byte_for_byte_that_of_llvmlite(effort: int, how: tuple[str, str], form: int):
     codes = [room.emit(TEXT, effort, how, llvm.processor(), form) for room in (llvm_functions, llvm_binding)]
 
     assert codes[0] == codes[1] != b""

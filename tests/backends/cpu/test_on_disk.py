@@ -99,7 +99,7 @@ def test_what_was_kept_gives_the_bits_of_what_was_compiled(function: Callable[[A
         same(runs(first, x), runs(second, x))
 
 
-def test_memory_that_is_lent_is_taken_by_what_was_kept():
+def test_a_call_loaded_from_disk_reuses_donated_memory():
     for is_second in (False, True):
         executable, x = compiled(program_of(lambda x: x * 2), CPU, (0,)), X.copy()
         (result,) = executable([x], (0,))

@@ -98,7 +98,7 @@ def test_a_system_without_a_thread_for_a_device_is_named_with_its_error(monkeypa
 # --- LLVM -------------------------------------------------------------------------------------
 
 
-def test_a_process_without_llvmlite_is_told_its_name(monkeypatch: pytest.MonkeyPatch):
+def test_without_llvmlite_the_import_error_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processor, "find_spec", lambda name: None)
 
     with pytest.raises(ImportError, match="No module named 'llvmlite'") as error:
@@ -112,7 +112,7 @@ def answers(**replies: Any) -> Callable[..., tuple[int, str]]:
     return lambda name, *arguments: replies[name] if name in replies else ask(name, *arguments)
 
 
-def test_a_processor_that_llvm_does_not_know_is_refused_in_its_words(monkeypatch: pytest.MonkeyPatch):
+def test_an_unknown_processor_is_refused_with_llvms_message(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(llvm_functions, "_ask", answers(GetTargetFromTriple=(0, "no targets are registered")))
 
     with pytest.raises(RuntimeError, match=r"^no targets are registered$"):

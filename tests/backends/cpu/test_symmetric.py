@@ -119,7 +119,7 @@ def test_the_ends_of_the_range_are_reached(name: str, dtype: type):
 
 
 @of_floats
-def test_a_power_of_two_scales_values_alone(dtype: type):
+def test_a_power_of_two_scales_only_the_eigenvalues(dtype: type):
     a = drawn(37).astype(dtype)
     decompose = rune.jit(rnp.linalg.eigh)
 
@@ -145,7 +145,7 @@ def test_the_other_triangle_may_be_of_any_size(dtype: type):
 
 @of_floats
 @pytest.mark.parametrize("n", [1, 2, 9, 16, 33])
-def test_matrices_of_a_batch_have_the_bits_that_they_have_alone(n: int, dtype: type):
+def test_matrices_of_a_batch_have_the_same_bits_as_alone(n: int, dtype: type):
     a = np.stack([drawn(n) for _ in range(5)]).astype(dtype)
     decompose = rune.jit(rnp.linalg.eigh)
 
@@ -191,7 +191,7 @@ def test_what_is_called_often_and_specialised_has_the_same_bits():
     assert all(result == results[0] for result in results)
 
 
-def test_lapack_is_asked_for_complex_and_for_larger_ones_alone(monkeypatch: pytest.MonkeyPatch):
+def test_lapack_is_called_only_for_complex_and_larger_matrices(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lapack, "address", lambda routine, dtype: None)
 
     assert [is_native(n, np.float32) for n in (1, symmetric.MOST, symmetric.MOST + 1)] == [True, True, False]

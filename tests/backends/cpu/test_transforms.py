@@ -133,7 +133,7 @@ def by_cores(function: Callable[..., object], x: np.ndarray, cores: int) -> np.n
     return np.array(result)
 
 
-def test_very_long_rows_go_by_the_routine_and_what_it_has_no_memory_for_by_kernels():
+def test_very_long_rows_use_the_routine_unless_its_factors_or_memory_do_not_suffice():
     assert routines(rnp.fft.fft, drawn((1 << 20,))) == ["line_fft"]
     for n in (61**3, 1 << 21):  # factors of 61 and 3,721, and one of 2,048
         assert "line_fft" not in routines(rnp.fft.fft, drawn((n,)))
@@ -201,7 +201,7 @@ def test_short_transforms_of_good_lengths_call_no_python():
 
 
 @pytest.mark.parametrize("shape", [(67,), (4, 127)])
-def test_lengths_of_large_primes_stay_numpys_where_arrays_are_small(shape: tuple[int, ...]):
+def test_small_arrays_of_a_large_prime_length_are_left_to_numpy(shape: tuple[int, ...]):
     assert routines(rnp.fft.fft, drawn(shape)) == ["callback"]
 
 

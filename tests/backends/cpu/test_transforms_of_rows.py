@@ -45,7 +45,7 @@ def test_a_row_of_any_length_is_transformed_as_numpy_transforms_it(n: int, dtype
 
 @pytest.mark.parametrize("shape", [(1, 1024), (3, 1024), (2, 3, 5, 1200), (17, 4096)], ids=str)
 @pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
-def test_each_row_of_an_array_has_the_bits_that_it_has_alone(shape: tuple[int, ...], dtype: type):
+def test_each_row_of_an_array_has_the_same_bits_as_alone(shape: tuple[int, ...], dtype: type):
     x = drawn(shape, dtype)
 
     together = np.asarray(rnp.fft.fft(exact(x)))
@@ -61,7 +61,7 @@ def test_rows_that_do_not_lie_in_order_are_copied_first(view):
     assert distance(rnp.fft.fft(exact(x)), np.fft.fft(x.astype(np.complex128))) < 5e-7
 
 
-def test_the_operand_stays_as_it_is():
+def test_the_operand_stays_unchanged():
     x = drawn((2048,))
     operand = exact(x)
 
@@ -75,7 +75,7 @@ def test_long_rows_of_small_factors_go_by_the_routine_and_others_by_numpy(n: int
     assert is_by_the_routine(n) is is_taken
 
 
-def test_a_nan_spoils_its_row_and_no_other():
+def test_a_nan_affects_only_its_own_row():
     x = drawn((3, 2048))
     x[1, 77] = np.nan
 

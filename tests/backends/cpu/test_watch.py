@@ -99,7 +99,7 @@ def test_a_long_routine_asks_between_pieces_of_its_work(name: str, questions: li
     assert len(questions) >= least
 
 
-def test_nobody_is_asked_in_short_routines(monkeypatch: pytest.MonkeyPatch):
+def test_short_routines_do_not_poll_for_interrupts(monkeypatch: pytest.MonkeyPatch):
     def address() -> int:
         raise AssertionError("a watch was made")
 

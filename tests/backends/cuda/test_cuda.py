@@ -241,7 +241,7 @@ def test_a_kernel_gets_the_shared_memory_that_it_asks_for_by_launches_and_by_gra
 # --- forks, and what goes wrong ---------------------------------------------------------------
 
 
-def test_a_lost_context_is_said_then_and_ever_after(device: Any, fake: FakeCuda):
+def test_a_lost_context_is_reported_at_once_and_by_every_later_call(device: Any, fake: FakeCuda):
     executable = device.record(plan_for(rnp.sin, f32(4)))
     x = device.copy_in(np.ones(4, np.float32))
     fake.fault = Code.CUDA_ERROR_ILLEGAL_ADDRESS
@@ -391,7 +391,7 @@ def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
     assert device.work_stats().in_flight == 0
 
 
-def test_pinned_memory_is_a_pool_of_its_own(device: Any, fake: FakeCuda):
+def test_pinned_memory_has_its_own_pool(device: Any, fake: FakeCuda):
     device.copy_in(np.ones(100, np.float32))
     pending = device.memory_stats().pools["pinned"]
     assert (pending.live_bytes, pending.cached_bytes) == (SIZES[0], 0)

@@ -91,7 +91,7 @@ def test_an_array_of_another_library_is_read_where_it_is(place: Device, fake: Fa
     same(X, ours)
 
 
-def test_the_lender_is_told_in_which_stream_its_memory_is_read(place: Device, fake: FakeCuda):
+def test_the_lender_learns_the_stream_that_reads_its_memory(place: Device, fake: FakeCuda):
     lender = Lender(fake)
 
     rnp.from_dlpack(lender)
@@ -123,7 +123,7 @@ def test_borrowed_memory_is_never_written(place: Device, fake: FakeCuda):
     same(X, fake.at(lender.address, X.nbytes).view("f4").reshape(X.shape))
 
 
-def test_a_copy_on_the_device_may_be_asked_for(place: Device, fake: FakeCuda):
+def test_a_copy_on_the_device_can_be_requested(place: Device, fake: FakeCuda):
     lender = Lender(fake)
     del fake.log[:]
 
@@ -166,7 +166,7 @@ def test_without_a_stream_the_host_waits(place: Device, fake: FakeCuda):
     assert fake.waits == []
 
 
-def test_nobody_waits_where_that_is_asked_for(place: Device, fake: FakeCuda):
+def test_a_consumer_can_ask_that_nobody_waits(place: Device, fake: FakeCuda):
     on(place).__dlpack__(stream=-1)
 
     assert fake.queue

@@ -43,7 +43,7 @@ def test_cuda_bindings_serve_where_pycuda_is_not_installed(monkeypatch: pytest.M
     assert isinstance(load(monkeypatch), by_bindings.BindingsDriver)
 
 
-def test_a_machine_without_pycuda_is_no_reason_against_cuda(monkeypatch: pytest.MonkeyPatch):
+def test_cuda_works_without_pycuda(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(devices, "find_spec", lambda name: None if name == "pycuda" else name)
     monkeypatch.setattr(devices.ctypes, "CDLL", lambda *arguments: None)
     monkeypatch.setattr(devices, "_library", lambda: "libcuda.so.1")

@@ -70,7 +70,7 @@ def test_any_order_that_edges_allow_computes_the_same(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_edge_says_what_others_say(seed: int):
+def test_no_edge_is_implied_by_others(seed: int):
     before = waits(drawn(random.Random(seed), 50))
     ancestors: list[set[int]] = []
     for edges in before:

@@ -65,7 +65,7 @@ def test_a_copy_to_the_host_is_under_way_while_the_host_goes_on(device: Any, fak
     same(np.arange(6, dtype=np.float32), finish())
 
 
-def test_a_fetched_array_is_as_it_was_when_the_copy_began(device: Any):
+def test_a_fetched_array_has_its_values_from_when_the_copy_began(device: Any):
     x = device.copy_in(np.arange(6, dtype=np.float32))
 
     finish = device.start_copy_out(x, x.type)

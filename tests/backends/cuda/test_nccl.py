@@ -97,7 +97,7 @@ def test_sums_of_any_number_of_devices_are_sums(nccl: FakeNccl, devices: list[De
 
 
 @pytest.mark.parametrize("dtype", [dtypes.i8, dtypes.u8, dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64])
-def test_sums_and_extremes_of_integers_are_numpys(nccl: FakeNccl, devices: list[Device], dtype: np.dtype):
+def test_sums_and_extremes_of_integers_agree_with_numpy(nccl: FakeNccl, devices: list[Device], dtype: np.dtype):
     info = np.iinfo(dtype)
     x = DRAW.integers(info.min, info.max, size=(4, 50), dtype=dtype, endpoint=True)
 
@@ -150,7 +150,7 @@ def test_scattered_sums_are_the_parts_of_the_sum(nccl: FakeNccl, devices: list[D
     assert "ncclReduceScatter" in nccl.log
 
 
-def test_groups_of_an_axis_have_communicators_of_their_own(nccl: FakeNccl, devices: list[Device]):
+def test_groups_of_an_axis_have_their_own_communicators(nccl: FakeNccl, devices: list[Device]):
     x = DRAW.normal(size=(4, 6)).astype("f")
 
     sums = each(devices, lambda v: lax.psum(v, "a", axis_index_groups=GROUPS), x)
@@ -290,9 +290,7 @@ def test_threads_may_run_programs_on_overlapping_meshes_at_once(nccl: FakeNccl, 
             np.testing.assert_array_equal(f.result(120)[0], reference)
 
 
-def test_a_context_is_current_only_while_a_device_is_told_something(
-    nccl: FakeNccl, devices: list[Device], machine: Machine
-):
+def test_no_context_stays_current_on_a_thread_after_its_calls(nccl: FakeNccl, devices: list[Device], machine: Machine):
     depths: list[list[int]] = []
 
     def work() -> None:
@@ -308,7 +306,7 @@ def test_a_context_is_current_only_while_a_device_is_told_something(
 # --- errors -----------------------------------------------------------------------------------
 
 
-def test_devices_that_call_other_collectives_are_told_so(nccl: FakeNccl, devices: list[Device]):
+def test_devices_that_call_different_collectives_get_an_error(nccl: FakeNccl, devices: list[Device]):
     def body(v: Any) -> Any:
         return lax.cond(
             lax.axis_index("a") == 3, lambda y: lax.psum(y, "a"), lambda y: lax.psum(-lax.pmin(y, "a"), "a"), v
@@ -319,7 +317,7 @@ def test_devices_that_call_other_collectives_are_told_so(nccl: FakeNccl, devices
     assert "ncclGroupStart" not in nccl.log
 
 
-def test_operands_of_other_types_are_told_so(nccl: FakeNccl, devices: list[Device]):
+def test_operands_of_different_types_get_an_error(nccl: FakeNccl, devices: list[Device]):
     def body(v: Any) -> Any:
         return lax.cond(lax.axis_index("a") == 1, lambda y: lax.psum(y[:1], "a")[0], lambda y: lax.psum(y, "a")[0], v)
 
@@ -363,7 +361,7 @@ def test_the_same_code_is_compiled_once_for_devices_of_one_kind(
     assert len(machine.modules) == before + 1
 
 
-def test_an_array_on_each_device_is_computed_with_there(devices: list[Device]):
+def test_an_array_is_computed_with_on_its_own_device(devices: list[Device]):
     for number, device in enumerate(devices):
         x = rune.device_put(np.full(3, number, "f"), device)
         np.testing.assert_array_equal(np.asarray(rune.jit(rnp.cos)(x)), np.cos(np.full(3, number, "f")))

@@ -67,7 +67,7 @@ def test_a_permutation_sends_and_receives_whole_arrays_or_zeros():
     assert part(call("ppermute", permutation=((1, 1),)), 5) == Part((Send(20, 0, 1), Receive(20, 0, 1)))
 
 
-def test_of_no_elements_there_is_nothing_to_do():
+def test_a_collective_of_no_elements_does_nothing():
     assert part(call("psum"), 0, 5) == Part(())
 
 

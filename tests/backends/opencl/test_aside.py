@@ -75,7 +75,7 @@ def doubled(device: opencl.OpenCLBackend) -> Callable[..., Any]:
     return device.record(lower(program, device.target))
 
 
-def test_the_device_says_that_it_can(device: Any):
+def test_the_device_supports_copies_beside_programs(device: Any):
     assert isinstance(device, CopiesAside)
 
 
@@ -162,7 +162,7 @@ def test_memory_of_a_copy_under_way_is_written_behind_it(device: Any, copies: Ga
     same(np.ones_like(X), device.copy_out(ones, ones.type))
 
 
-def test_a_copy_that_fails_halfway_gives_its_memory_back_behind_what_is_under_way(
+def test_a_copy_that_fails_halfway_frees_its_memory_after_the_pending_commands(
     device: Any, copies: Gate, monkeypatch: pytest.MonkeyPatch
 ):
     x = np.arange(2 * SIZES[1], dtype=np.uint8)

@@ -147,7 +147,7 @@ def test_switched_off_nothing_is_kept(builds):
 
 
 @pytest.mark.parametrize("keeps_its_own", [False, True])
-def test_no_binary_is_asked_for_where_none_is_kept(
+def test_no_binary_is_requested_if_none_will_be_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keeps_its_own: bool
 ):
     cl = pytest.importorskip("pyopencl")
@@ -215,7 +215,7 @@ def test_block_until_ready_waits_for_the_queue(monkeypatch):
 # --- memory -----------------------------------------------------------------------------------
 
 
-def test_out_of_memory_in_a_jitted_call_names_what_is_live_and_who_made_it(monkeypatch):
+def test_out_of_memory_in_a_jitted_call_names_the_live_buffers_and_their_origin(monkeypatch):
     x = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(1 << 20, np.float32))
     shortage.leave(1 << 20, OPENCL, monkeypatch)
 

@@ -71,7 +71,7 @@ def test_what_takes_one_instruction_is_defined_and_calls_no_library(name: str):
     assert all(line.startswith("static ") and "always_inline" in line for line in lines)
 
 
-def test_an_error_counts_the_lines_of_the_program_alone(backend):
+def test_an_error_numbers_only_the_lines_of_the_program(backend):
     with pytest.raises(CompileError, match=r"line 3, column 1"):
         backend.build("\n\nundeclared f(int x) {}\n", "f", backend.header)
 

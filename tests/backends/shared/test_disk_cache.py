@@ -199,12 +199,12 @@ def test_clearing_removes_every_entry(cache):
 
 
 @posix
-def test_the_folder_is_the_users_alone(cache):
+def test_the_folder_is_accessible_to_its_user_only(cache):
     assert cache.folder.stat().st_mode & 0o777 == 0o700
 
 
 @posix
-def test_entries_are_the_users_alone(cache):
+def test_entries_are_readable_by_their_user_only(cache):
     cache.store(b"key", b"value")
 
     assert entries(cache)[0].stat().st_mode & 0o077 == 0
@@ -262,7 +262,7 @@ def test_a_relative_name_is_that_of_the_folder_one_is_in(tmp_path, monkeypatch):
         assert disk_cache.load(b"key") is None
 
 
-def test_a_folder_that_cannot_be_made_keeps_nothing_and_says_why(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported_and_keeps_nothing(tmp_path):
     (tmp_path / "file").write_text("")
 
     with configure(cache_dir=str(tmp_path / "file" / "rune")):
@@ -284,7 +284,7 @@ def test_the_environment_names_the_directory(tmp_path, monkeypatch):
     assert (tmp_path / "kernels").is_dir()
 
 
-def test_the_setting_goes_before_the_environment(tmp_path, monkeypatch):
+def test_the_setting_takes_precedence_over_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path / "environment"))
 
     with configure(cache_dir=str(tmp_path / "setting")):
@@ -353,7 +353,7 @@ def test_the_next_process_compiles_nothing_and_computes_the_same(tmp_path, devic
     assert loads == "0"
 
 
-def test_native_code_binds_each_module_to_addresses_of_its_own():
+def test_native_code_binds_each_module_to_its_own_addresses():
     text = "define i64 @f() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     codes = [compiler.compile_module("f", text.format(n)) for n in (4096, 8192, 4096)]
 
@@ -384,7 +384,7 @@ def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(room, s
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("f"))() == 4096
 
 
-def test_an_entry_serves_modules_that_differ_in_addresses_alone(tmp_path, monkeypatch):
+def test_modules_that_differ_only_in_addresses_share_an_entry(tmp_path, monkeypatch):
     text = "define i64 @g() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
     with configure(cache_dir=str(tmp_path)):
         compiler.compile_module("g", text.format(4096))

@@ -90,7 +90,7 @@ def test_a_result_takes_the_memory_of_a_donated_argument():
     assert results((0,)) == ["new i8[3]", "new i8[3]"]
 
 
-def test_the_dot_routine_says_how_its_operands_lie():
+def test_the_dot_routine_states_the_layout_of_its_operands():
     sizes = {"batch": 2, "m": n, "n": 5, "k": 7, "trans_a": True, "trans_b": False}
 
     assert dot_shapes(sizes, {"n": 3}) == ((2, 7, 3), (2, 7, 5), (2, 3, 5))

@@ -133,7 +133,7 @@ def test_a_signal_comes_beside_an_error_of_the_block():
     assert isinstance(error.value.__context__, ValueError)
 
 
-def test_in_other_threads_there_is_nothing_to_put_off():
+def test_in_other_threads_no_signal_is_deferred():
     handlers: list[Any] = []
 
     def work() -> None:

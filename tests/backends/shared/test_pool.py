@@ -135,7 +135,7 @@ def test_a_slab_is_kept_while_one_of_its_blocks_lives():
     assert pool.trim() == SLAB_PARTS * SMALLEST_BYTES
 
 
-def test_a_full_device_gives_back_what_is_cached_and_is_asked_once_more():
+def test_a_full_device_frees_its_cache_and_tries_once_more():
     driver = Driver(capacity=1 << 20)
     pool = driver.pool()
     pool.take(1 << 19)
@@ -204,7 +204,7 @@ def test_an_error_says_why_the_driver_refuses():
         Pool("test:0", refuse, lambda handle: None).take(10)
 
 
-def test_out_of_memory_says_asked_used_cached_free_and_limit():
+def test_out_of_memory_states_requested_used_cached_free_and_limit_bytes():
     pool = Driver().pool(limit_bytes=1 << 20)
     block = pool.take(1 << 19)
 

@@ -95,7 +95,7 @@ def a_file_of_another_user(path: Path, content: bytes) -> None:
         pytest.param(a_file_of_another_user, marks=as_root),
     ],
 )
-def test_an_entry_that_is_no_file_of_the_users_alone_is_a_miss(cache: DiskCache, put: Callable[[Path, bytes], None]):
+def test_an_entry_that_others_could_write_is_a_miss(cache: DiskCache, put: Callable[[Path, bytes], None]):
     path = entry(cache)
     content = path.read_bytes()
     path.unlink()
@@ -181,7 +181,7 @@ def test_a_directory_of_another_user_that_takes_its_place_is_refused(cache: Disk
         assert cache.load(KEY) is None
 
 
-def test_a_directory_that_is_made_on_the_way_is_the_users_alone(tmp_path: Path):
+def test_a_directory_that_is_created_is_readable_by_its_user_only(tmp_path: Path):
     before = os.umask(0)
     try:
         Folder(tmp_path / "one" / "two", make=True).__exit__()
@@ -268,7 +268,7 @@ def test_a_limit_that_is_a_number_of_bytes_is_taken(tmp_path, monkeypatch, text)
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "nan", "inf", "1e400", "1.5", "0x10"])
-def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds(tmp_path, monkeypatch, text):
+def test_a_limit_that_is_not_a_number_of_bytes_warns_once_and_the_default_holds(tmp_path, monkeypatch, text):
     monkeypatch.setenv("RUNE_CACHE_BYTES", text)
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path))
 

@@ -85,7 +85,7 @@ def forked(device: str) -> list[str]:
 
 @can_fork
 @pytest.mark.parametrize("device", DRIVEN)
-def test_a_child_is_told_that_its_parent_has_the_driver_and_the_parent_works_on(device: str):
+def test_a_child_gets_an_error_about_its_parents_driver_and_the_parent_works_on(device: str):
     backend = device.split(":")[0]
     refusal = f"{backend}: cannot be used in a forked process (its parent has loaded the driver)"
 
@@ -270,7 +270,7 @@ def test_compiling_running_and_dropping_leaves_memory_handles_and_threads_as_the
 
 
 @on_each_executor
-def test_calls_of_one_function_take_their_memory_from_what_was_freed(device: str):
+def test_calls_of_one_function_reuse_freed_memory(device: str):
     f = rune.jit(lambda x: x * 2.0 + 1.0, device=device)
     x = rune.device_put(np.ones(1 << 18, np.float32), device)
     for _ in range(3):

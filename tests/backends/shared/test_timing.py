@@ -201,7 +201,7 @@ def test_threads_of_one_process_profile_apart():
     assert ran == len(profiles[0].plans[0].steps) * 10
 
 
-def test_a_backend_that_times_no_steps_gives_whole_calls(monkeypatch: Any):
+def test_a_backend_without_step_times_reports_whole_calls(monkeypatch: Any):
     f = rune.jit(chain, device="null")
     with rune.debug.profile() as profile:
         f(X)

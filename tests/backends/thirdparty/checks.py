@@ -45,7 +45,7 @@ def gradients(w1, w2, x, y):
     return x.T @ (out @ w2.T * (1 - hidden**2)), hidden.T @ out
 
 
-def test_softmax_is_numpys():
+def test_softmax_agrees_with_numpy():
     weights = np.exp(X - X.max(axis=1, keepdims=True))
 
     probabilities = rune.jit(rune.nn.softmax, device="pyloops")(X)
@@ -54,11 +54,11 @@ def test_softmax_is_numpys():
     near(weights / weights.sum(axis=1, keepdims=True), probabilities, relative=1e-6, why="f32 sums")
 
 
-def test_a_matrix_product_is_numpys():
+def test_a_matrix_product_agrees_with_numpy():
     near(X @ W1, rune.jit(rnp.matmul, device="pyloops")(X, W1), relative=1e-5, why="f32 sums")
 
 
-def test_the_gradient_of_a_network_is_numpys():
+def test_the_gradient_of_a_network_agrees_with_numpy():
     gradients_there = rune.jit(rune.grad(loss), device="pyloops")((W1, W2), X, Y)
 
     for expected, actual in zip(gradients(W1, W2, X, Y), gradients_there, strict=True):

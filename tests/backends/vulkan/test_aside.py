@@ -124,7 +124,7 @@ def listed(backend: vulkan.VulkanBackend) -> Device:
 # --- what waits for what ----------------------------------------------------------------------
 
 
-def test_the_device_says_that_it_can():
+def test_the_device_supports_copies_beside_programs():
     with two_queues() as late:
         assert isinstance(late.backend, CopiesAside)
         assert late.backend.lacks() == ()
@@ -308,7 +308,7 @@ def test_memory_in_between_is_used_in_turn_and_waited_for_when_all_of_it_is_in_u
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_copy_that_fails_halfway_gives_its_memory_back_behind_what_is_under_way(
+def test_a_copy_that_fails_halfway_frees_its_memory_after_the_pending_commands(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ):
     x = np.arange(2 * SIZES[1], dtype=np.uint8)

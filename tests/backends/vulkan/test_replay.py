@@ -133,7 +133,7 @@ def test_a_counted_loop_is_some_steps_that_are_submitted_again_and_again():
     assert len(steps) * repeat.count + len(advances) == 1001
 
 
-def test_branches_stand_behind_gates_and_need_no_host():
+def test_branches_wait_at_gates_and_need_no_host():
     items = scheduled("branches in steps").items
 
     assert all(map(is_recordable, items))

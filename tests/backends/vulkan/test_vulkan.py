@@ -106,7 +106,7 @@ def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monke
 # --- memory -----------------------------------------------------------------------------------
 
 
-def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
+def test_an_array_of_several_staged_pieces_makes_the_round_trip(device):
     x = np.arange((5 << 24) // 4 + 3, dtype=np.uint32)
     buffer = device.copy_in(x)
     x_before, x[:] = x.copy(), 0
@@ -114,7 +114,7 @@ def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
     same(x_before, device.copy_out(buffer, buffer.type))
 
 
-def test_memory_that_copies_go_through_is_a_pool_of_its_own():
+def test_staging_memory_has_its_own_pool():
     with opened("staged") as backend:
         x = backend.copy_in(np.ones(1000, np.float32))
         backend.copy_out(x, x.type)
@@ -315,7 +315,7 @@ def said(independence: int, *bits: int) -> SimpleNamespace:
         (2, (16, 32, 64), {16, 32, 64}),
     ],
 )
-def test_a_control_is_asked_for_where_the_driver_lets_it_differ(
+def test_a_float_control_is_requested_where_the_driver_lets_it_differ(
     independence: int, bits: tuple[int, ...], settable: set[int]
 ):
     controls = vulkan._float_controls(said(independence, *bits))

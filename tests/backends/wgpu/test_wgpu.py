@@ -321,7 +321,7 @@ def test_reads_that_are_ended_in_another_order_have_their_own_bytes():
         same(np.full(10, k, np.int32), finishers[k]())
 
 
-def test_a_read_sees_what_was_computed_before_it_and_not_what_came_after():
+def test_a_read_sees_the_values_from_before_it_only():
     f = rune.jit(lambda x: x + 1.0, donate_argnums=0, device="wgpu")
     x = f(np.zeros(1000, np.float32))
     finish = x.start_numpy()
@@ -329,7 +329,7 @@ def test_a_read_sees_what_was_computed_before_it_and_not_what_came_after():
     same(np.ones(1000, np.float32), finish())
 
 
-def test_a_read_that_nobody_waits_for_gives_its_memory_back():
+def test_a_read_that_nobody_waits_for_frees_its_memory():
     backend: Any = rune.backends.device_named("wgpu").backend
     x = rune.device_put(np.ones(1000, np.float32), "wgpu")
     np.asarray(x)
@@ -344,7 +344,7 @@ def test_a_read_that_nobody_waits_for_gives_its_memory_back():
     assert after.raw_allocations - before.raw_allocations <= 2
 
 
-def test_a_read_whose_wait_is_interrupted_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch):
+def test_a_read_whose_wait_is_interrupted_frees_its_memory(monkeypatch: pytest.MonkeyPatch):
     backend: Any = rune.backends.device_named("wgpu").backend
     x = rune.device_put(np.ones(1000, np.float32), "wgpu")
     np.asarray(x)
@@ -433,7 +433,7 @@ def test_a_call_on_the_memory_of_an_earlier_one_walks_no_steps(monkeypatch: pyte
     assert not steps
 
 
-def test_calls_on_other_memory_have_scripts_of_their_own():
+def test_calls_on_other_memory_have_their_own_scripts():
     f = rune.jit(lambda x: rnp.cumsum(x) + 1.0, device="wgpu")
     arrays = [rune.device_put(floats(32), "wgpu") for _ in range(5)]
     for _ in range(3):

@@ -93,7 +93,7 @@ def test_only_the_chosen_branch_runs():
     assert rune.cond(False, forever, lambda x: x + 1, 1) == 2
 
 
-def test_a_function_that_stands_in_several_places_is_traced_once():
+def test_a_function_used_in_several_places_is_traced_once():
     calls = []
 
     def function(x: Any) -> Any:
@@ -200,7 +200,7 @@ def test_checks_of_a_branch_without_results_are_made_in_its_lanes():
         assert (error.get() is None) == is_fine
 
 
-def test_results_that_differ_are_named_alike_beside_a_reference_that_is_alive():
+def test_mismatched_results_are_named_in_the_same_way_while_a_reference_is_alive():
     reference = rune.new_ref(1.0)
 
     with pytest.raises(TransformError, match=r"\(result\['a'\] is i32\*\[\] from false_fun"):

@@ -51,7 +51,7 @@ def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, in_pr
         near((c, ys), result, relative=1e-12, why="f64, another polynomial")
 
 
-def test_the_stacked_results_of_a_reversed_scan_stand_in_the_order_of_the_rows():
+def test_the_stacked_results_of_a_reversed_scan_have_the_order_of_the_rows():
     # As JAX 0.10.2.
     result = rune.scan(running, 0.0, rnp.arange(4.0), reverse=True)
 
@@ -245,7 +245,7 @@ def test_types_stand_in_for_arrays_of_symbolic_size(expect: Any):
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 3, 7, 9])
-def test_map_is_the_loop_whatever_the_batches(batch_size: int | None):
+def test_map_equals_the_loop_for_any_batch_size(batch_size: int | None):
     xs = np.arange(14, dtype=np.float32).reshape(7, 2)
 
     result = rune.map(lambda x: {"s": x.sum(), "x": x * 2}, rnp.asarray(xs), batch_size=batch_size)

@@ -236,7 +236,7 @@ def test_growing_residuals_run_few_programs():
     assert counts.compiles <= 4  # lengths are the same 40; the first count was compiled before
 
 
-def test_growing_residuals_under_jit_say_what_to_do():
+def test_growing_residuals_under_jit_raise_an_error_with_advice():
     with pytest.raises(TransformError, match=r"(?s)number of steps is not known.*Checkpoints\(\)"):
         rune.jit(rune.grad(lambda x: wandering(x, 3, GrowingResiduals())))(rnp.ones(2))
 

@@ -209,7 +209,7 @@ def test_both_kinds_of_loops_are_differentiated():
         near(80.0, rune.grad(traced)(2.0, array(5)), relative=1e-6, why="5 x**4")
 
 
-def test_unrolling_is_asked_for_and_changes_nothing():
+def test_unrolling_on_request_changes_no_result():
     for unroll in (1, 2, True):
         same(by_hand(0, 6, 1.0), rune.fori_loop(0, 6, polynomial, 1.0, unroll=unroll))
 
@@ -232,7 +232,7 @@ def test_bounds_that_make_no_sense_are_refused(message: str, args: Any, options:
         rune.fori_loop(*args, **options)
 
 
-def test_a_carry_that_the_body_passes_on_has_no_lanes_of_its_own():
+def test_a_carry_that_the_body_passes_on_is_not_batched():
     def f(n: Any, table: Any) -> Any:
         return rune.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + c[2][c[0]], c[2]), (0, 0.0, table))
 

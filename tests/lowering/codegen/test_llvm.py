@@ -247,7 +247,7 @@ def test_a_part_of_a_range_writes_nothing_else():
 
 @pytest.mark.parametrize("n", [0, 3])
 @pytest.mark.parametrize("m", [0, 5])
-def test_empty_axes_are_no_work(n, m):
+def test_empty_axes_need_no_work(n, m):
     x, y = np.zeros(n * m, np.float32), np.zeros(n * m, np.float32)
 
     run(parse(ADD_ROWS), [x, y], n=n, m=m)

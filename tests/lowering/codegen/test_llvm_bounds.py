@@ -72,7 +72,7 @@ def named(case: object) -> str:
 
 
 @pytest.mark.parametrize(("source", "target", "length"), SAMPLE, ids=named)
-def test_a_conversion_writes_its_elements_and_no_byte_beside_them(source, target, length):
+def test_a_conversion_writes_no_byte_outside_its_elements(source, target, length):
     output = written(converted(source, target, length), length, "wide")
 
     assert output.tobytes() == meant(source, target, length).tobytes()
@@ -80,7 +80,7 @@ def test_a_conversion_writes_its_elements_and_no_byte_beside_them(source, target
 
 @pytest.mark.parametrize("machine", ["host", "narrow"])
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 9, 17, 33, 65])
-def test_narrower_vectors_write_no_byte_beside_their_elements(length, machine):
+def test_narrower_vectors_write_no_byte_outside_their_elements(length, machine):
     for source, target in [(dtypes.f32, dtypes.bf16), (dtypes.i64, dtypes.i8)]:
         output = written(converted(source, target, length), length, machine)
 
@@ -138,7 +138,7 @@ def long_body(dtype: np.dtype, has_guard: bool, combine: str | None) -> KernelCo
 @pytest.mark.parametrize("guarded_load", [False, True])
 @pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.f32, dtypes.i64, dtypes.i32, dtypes.i16, dtypes.i8], ids=named)
 @pytest.mark.parametrize("machine", ["wide", "narrow"])
-def test_a_long_body_writes_its_elements_and_no_byte_beside_them(machine, dtype, guarded_load, combine):
+def test_a_long_body_writes_no_byte_outside_its_elements(machine, dtype, guarded_load, combine):
     code = long_body(dtype, guarded_load, combine)
 
     for length in (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129):
@@ -155,7 +155,7 @@ def test_a_long_body_writes_its_elements_and_no_byte_beside_them(machine, dtype,
 
 
 @pytest.mark.parametrize("span", [(0, 130), (3, 20), (5, 21), (16, 16), (100, 131)])
-def test_a_long_body_over_a_part_of_its_range_leaves_the_others_alone(span):
+def test_a_long_body_over_a_part_of_its_range_writes_only_there(span):
     x, y = np.arange(131, dtype=np.float32), np.zeros(131, np.float32)
 
     run(long_body(dtypes.f32, has_guard=False, combine=None), [x, y], None, span, n=131)

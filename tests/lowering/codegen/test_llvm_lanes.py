@@ -136,7 +136,7 @@ def test_a_loop_of_gathers_is_still_vectorised_for_its_arithmetic():
         }""") == {"i"}
 
 
-def test_of_a_grid_the_last_loop_alone_runs_in_lanes():
+def test_only_the_last_loop_of_a_grid_is_vectorised():
     """The renderer walks those outside it row by row, so that they would run one by one."""
     text = """
         code f(x: read f32[4096], y: write f32[4096]) {

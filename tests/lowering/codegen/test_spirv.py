@@ -284,7 +284,7 @@ def test_a_comparison_of_small_indices_needs_no_64_bits():
     assert "i64" not in shown("pad")
 
 
-def test_division_of_what_may_be_negative_moves_up_first():
+def test_a_dividend_that_may_be_negative_is_shifted_first():
     code = """
     code f(x: read f32[9], y: write f32[9]) {
       for i in 9 grid { store y[i] = x[(i - 5)//3 + 2] }

@@ -90,7 +90,7 @@ def test_elements_of_other_sizes_have_accesses_of_their_own(dtype: str):
     assert "CompositeExtract" not in module(TWO_COLUMNS.replace("f32", dtype))
 
 
-def test_neighbours_that_begin_at_an_odd_place_have_accesses_of_their_own():
+def test_neighbours_that_begin_at_an_odd_place_are_accessed_separately():
     text = module(TWO_COLUMNS.replace("2*i", "3*i"))
 
     assert "CompositeExtract" not in text
@@ -164,7 +164,7 @@ def test_rows_of_few_neighbours_are_read_together(rows: int, length: int, stride
     assert alike(products(rows, length, stride)) == reads
 
 
-def test_rows_that_are_not_equally_far_apart_are_accesses_of_their_own():
+def test_unevenly_spaced_rows_are_accessed_separately():
     places = [*range(4), *range(64, 68), *range(130, 134)]
     row = [f"a{k}: f32 = x[512*i + {place}]" for k, place in enumerate(places)]
 

@@ -100,7 +100,7 @@ def of_floats(dtype: np.dtype) -> list[Op]:
 
 @on_each
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
-def test_comparisons_are_right_where_the_driver_is_told_nothing(dtype: np.dtype, device: Device):
+def test_comparisons_are_right_without_float_controls(dtype: np.dtype, device: Device):
     if dtype not in device.target.dtypes:
         pytest.skip(f"{device.name} has no {dtypes.short(dtype)}")
     backend = opened(device, float_controls=frozenset())

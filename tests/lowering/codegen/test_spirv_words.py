@@ -71,7 +71,7 @@ def results(words: bytes) -> Iterator[int]:
 
 
 @given(TEXT, st.lists(WORD))
-def test_a_string_reads_back_whatever_follows_it(text: str, after: list[int]):
+def test_a_string_is_read_back_before_any_text(text: str, after: list[int]):
     assert words_text(text_words(text) + after) == text
 
 
@@ -158,7 +158,7 @@ def test_lengths_add_up_to_the_module(name: str):
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.i32, dtypes.u8, dtypes.f64], ids=dtypes.short)
-def test_no_type_constant_or_capability_stands_there_twice(dtype: np.dtype):
+def test_no_type_constant_or_capability_is_declared_twice(dtype: np.dtype):
     for expr in operations(dtype):
         module_instructions = instructions(render(kernel_of(expr, dtype), TARGET).words)
         plain = [
@@ -181,7 +181,7 @@ _NEEDS = {
 
 
 @pytest.mark.parametrize("dtype", sorted(TARGET.dtypes, key=dtypes.short), ids=dtypes.short)
-def test_a_capability_stands_where_its_type_does_and_nowhere_else(dtype: np.dtype):
+def test_a_capability_is_declared_exactly_where_its_type_is(dtype: np.dtype):
     for expr in operations(dtype):
         module_instructions = instructions(render(kernel_of(expr, dtype), TARGET).words)
         capabilities = {o[0] for op, o in module_instructions if op == Op.Capability}

@@ -94,7 +94,7 @@ def test_buffers_are_words_and_begin_where_the_block_says(expect):
     )
 
 
-def test_a_guarded_load_drops_what_it_read_elsewhere(expect):
+def test_a_guarded_load_reads_another_element_and_discards_it(expect):
     code = """
     code f(x: read i32[8], y: write i32[12]) {
       for i in 12 grid {

@@ -302,7 +302,7 @@ def test_a_cache_is_named_by_what_it_serves():
     assert set(copy("i").bytes_through) == {"L2", "memory"}
 
 
-def test_explain_says_of_each_kernel_what_bounds_it():
+def test_explain_names_the_bottleneck_of_each_kernel():
     program = rune.make_program(lambda x: rnp.exp(x))(rune.ShapeDtypeStruct((M16,), "f32"))
 
     text = stages(program, target()).text("predictions")

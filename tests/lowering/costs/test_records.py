@@ -35,7 +35,7 @@ def test_a_launch_takes_microseconds(record: DeviceRecord):
 
 
 @pytest.mark.parametrize("record", NAMED)
-def test_matrix_units_are_no_slower_than_the_others(record: DeviceRecord):
+def test_matrix_units_are_at_least_as_fast_as_other_units(record: DeviceRecord):
     for dtype, peak in record.matrix_flops.items():
         if dtype in (dtypes.f16, dtypes.bf16):
             assert 1.01 * peak >= record.flops(dtype)  # published numbers are rounded

@@ -112,7 +112,7 @@ def test_a_loop_symbol_must_have_the_bounds_of_its_loop():
         check(replace(in_kernel(), body=(loop,)))
 
 
-def test_a_name_stands_for_one_symbol():
+def test_a_name_denotes_one_symbol():
     first, second = symbol("k", 0, 3), symbol("k", 0, 5)
     loads = [Let(f"t{n}", Load("x", (s,), dtypes.f32)) for n, s in enumerate((first, second))]
     code = replace(in_kernel(), body=(Let("k", const(1, dtypes.i32)), *loads))
@@ -121,7 +121,7 @@ def test_a_name_stands_for_one_symbol():
         check(code)
 
 
-def test_a_var_is_no_index_symbol():
+def test_a_var_is_not_an_index_symbol():
     load = Let("a", Load("x", (symbol("k", 0, 3),), dtypes.f32))
 
     with pytest.raises(CheckError, match=r"k in \[k\] is not an index symbol here"):

@@ -114,7 +114,7 @@ def test_a_product_counts_as_the_multiplications_of_its_threads():
         ({"multiply": MULTIPLY.replace("a[384*(t//32)", "a[384*(t//16 % 2)")}, "threads of a subgroup read different"),
     ],
 )
-def test_a_wrong_access_is_seen_by_the_interpreter(changes: dict[str, str], why: str):
+def test_the_interpreter_detects_a_wrong_access(changes: dict[str, str], why: str):
     with pytest.raises(CheckError, match=why):
         result(parse(kernel(**changes)))  # type: ignore[arg-type]
 

@@ -212,7 +212,7 @@ def test_on_a_cpu_the_innermost_of_several_grid_axes_becomes_a_vector():
     assert "vector" not in after(vectorize(TARGET), body)
 
 
-def test_a_loop_with_an_alias_that_it_reads_elsewhere_is_no_vector():
+def test_a_loop_that_reads_an_alias_elsewhere_is_not_vectorised():
     text = "code f(x: read f32[64], y: write f32[64]) aliases x = y { for j in 63 serial { store y[j] = x[j + 1] } }"
     original = parse(text)
 

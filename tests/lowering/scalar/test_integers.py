@@ -146,7 +146,7 @@ def test_constants_are_special_as_operands_are(device: Device, dtype: np.dtype):
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
-def test_many_powers_of_signed_and_of_unsigned_numbers_stand_in_one_kernel(device: Device):
+def test_one_kernel_holds_many_powers_of_signed_and_of_unsigned_numbers(device: Device):
     x = np.array([-(2**31), -5, -2, -1, 0, 1, 2, 3, 7, 46_341, 2**31 - 1], np.int32)
     masks = range(-12, 0)  # exponents of both signs; more of each than a kernel writes out
 

@@ -50,7 +50,7 @@ def test_gradients_of_rows_are_those_of_the_device_that_has_them():
     np.testing.assert_allclose(rune.grad(lambda x: on_eight(lambda v: v**2)(x).sum())(X), 2 * X, rtol=1e-6)
 
 
-def test_devices_that_call_other_collectives_are_told_so():
+def test_devices_that_call_different_collectives_get_an_error():
     def body(x: Any) -> Any:
         return lax.cond(lax.axis_index("a") == 3, lambda v: lax.psum(v, "a"), lambda v: lax.pmax(v, "a"), x)
 
@@ -98,7 +98,7 @@ def test_a_mesh_that_does_not_divide_an_axis_says_what_to_do():
         on_eight(lambda x: x)(X[:15])
 
 
-def test_a_spec_that_is_none_is_refused_in_words():
+def test_an_invalid_spec_is_refused_with_a_reason():
     with pytest.raises(ArgumentError, match="cannot use None in out_specs"):
         rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=P("a"), out_specs=None)(X)
 
@@ -147,7 +147,7 @@ def test_a_size_that_the_mesh_does_not_divide_names_the_argument_and_the_axis():
     assert "pad the axis to 16" in str(error.value)
 
 
-def test_specs_that_do_not_match_the_arguments_are_said_to_be_in_specs():
+def test_the_error_about_specs_that_do_not_match_names_in_specs():
     f = rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=(P("a"), P()), out_specs=P("a"))
 
     with pytest.raises(ArgumentError, match="shard_map: cannot match in_specs with the values"):
@@ -155,7 +155,7 @@ def test_specs_that_do_not_match_the_arguments_are_said_to_be_in_specs():
 
 
 @pytest.mark.parametrize("where", [P("a"), make_mesh((8,), ("a",))])
-def test_an_array_is_not_laid_out_by_a_spec_or_a_mesh_alone(where: Any):
+def test_an_array_cannot_be_laid_out_by_a_spec_or_a_mesh_alone(where: Any):
     with pytest.raises(ArgumentError, match=r"device_put: cannot lay out .*alone[\s\S]*NamedSharding\(mesh, spec\)"):
         rune.device_put(X, where)
 

@@ -77,7 +77,7 @@ def test_sums_are_those_of_the_tree_to_the_bit(dtype: str, shape: tuple[int, ...
 
 @pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("kind", ["pmax", "pmin", "psum"])
-def test_extremes_and_sums_of_zeros_infinities_and_nan_are_numpys(kind: str, shape: tuple[int, ...]):
+def test_extremes_and_sums_of_zeros_infinities_and_nan_agree_with_numpy(kind: str, shape: tuple[int, ...]):
     x = with_edges(np.resize(DRAW.normal(size=8 * 40).astype("f"), (8, max(40, shape[1]))))
     combine = {"pmax": np.maximum, "pmin": np.minimum, "psum": np.add}[kind]
 
@@ -89,7 +89,7 @@ def test_extremes_and_sums_of_zeros_infinities_and_nan_are_numpys(kind: str, sha
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u4", "i1", "u1"])
-def test_extremes_of_integers_are_numpys(dtype: str):
+def test_extremes_of_integers_agree_with_numpy(dtype: str):
     info = np.iinfo(dtype)
     x = DRAW.integers(info.min, info.max, size=(8, 300), dtype=dtype, endpoint=True)
 

@@ -63,7 +63,7 @@ def test_all_donated_arrays_of_a_mesh_are_deleted_however_they_are_cut():
     assert (w.is_deleted(), x.is_deleted()) == (True, True)
 
 
-def test_a_device_that_still_reads_what_others_send_is_not_overtaken():
+def test_a_device_that_still_reads_a_message_is_not_overtaken():
     """Each device overwrites its block with the sum of all blocks."""
     body = rune.shard_map(lambda x: x + lax.psum(x, "data"), mesh=MESH, in_specs=P("data"), out_specs=P("data"))
     f, x = rune.jit(body, donate_argnums=0), laid_out(P("data"), (1024, 512))

@@ -31,7 +31,7 @@ def test_a_call_on_sharded_arrays_shows_how_they_are_cut():
     assert explanation["exchanges"] == "each device sends 0 B in 0 collectives"
 
 
-def test_the_collectives_of_the_partition_stand_with_their_bytes_and_the_users_line():
+def test_explain_lists_collectives_with_their_bytes_and_the_users_line():
     explanation = rune.explain(rune.grad(lambda w, x: (rnp.tanh(x @ w) ** 2).sum()))(W, X)
 
     assert without_lines(explanation["exchanges"]) == (

@@ -336,7 +336,7 @@ def test_a_condition_of_cut_values_is_united_on_all_devices():
     assert sent(doubled, (P("a"),), numbers(8, 8), outs=(P("a"),)) == {"pmax": (1, 4)}
 
 
-def test_a_branch_sends_what_its_number_needs_alone():
+def test_a_branch_sends_only_what_its_number_needs():
     def chosen(x: Any) -> Any:
         return lax.cond(x.sum() > 0, rnp.sin, rnp.zeros_like, x)
 

@@ -91,7 +91,7 @@ def test_slow_devices_are_left_out_and_the_reason_says_what_share_each_should_ha
     assert "the plan takes cpu:0, cpu:1, cpu:2" in plan.reason
 
 
-def test_of_devices_that_differ_the_fastest_come_first(tmp_path: Path):
+def test_the_fastest_of_different_devices_come_first(tmp_path: Path):
     record = measurements(names(FOUR), slower=0.01)
     with stored(record, FOUR, tmp_path):
         plan = rune.plan_sharding(lambda a, b: a @ b, *[np.ones((64, 64), "f")] * 2, devices=FOUR)
@@ -128,7 +128,7 @@ def test_a_weight_may_be_cut_along_one_axis_of_a_mesh_and_the_batch_along_the_ot
     assert [o.prediction.seconds for o in plan.options] == sorted(o.prediction.seconds for o in plan.options)
 
 
-def test_a_plan_is_printed_as_a_table_of_what_was_tried(tmp_path: Path, expect: Any):
+def test_a_plan_is_printed_as_a_table_of_the_layouts_it_tried(tmp_path: Path, expect: Any):
     with stored(measurements(names(FOUR[:2])), FOUR[:2], tmp_path):
         plan = rune.plan_sharding(lambda a, b: a @ b, *[np.ones((1024, 1024), "f")] * 2, devices=FOUR[:2])
 

@@ -97,7 +97,7 @@ def test_devices_are_those_of_a_backend_that_is_named_too():
         rune.pmap(lambda x: x, devices=["reference:0"], backend="cpu")
 
 
-def test_calls_without_a_name_stand_in_one_program():
+def test_calls_without_an_axis_name_can_share_one_program():
     rows = rnp.arange(8.0)
     double, square = rune.pmap(lambda r: 2 * r), rune.pmap(lambda r: r * r)
 

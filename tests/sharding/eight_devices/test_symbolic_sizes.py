@@ -136,7 +136,7 @@ def test_explain_says_what_is_sent_in_terms_of_the_sizes():
     assert explanation["exchanges"].endswith("each device sends 72*n B in 1 collectives")
 
 
-def test_a_slice_leaves_an_axis_of_a_declared_size_alone():
+def test_slicing_another_axis_keeps_a_declared_size():
     halves = lambda x: rnp.concatenate([-x[:, 3:], x[:, :3]], axis=1)  # noqa: E731
     f = rune.jit(halves, dims={"n": (1, 100)}, in_dims="4*n,_")
 

@@ -141,7 +141,7 @@ def test_a_step_with_cut_weights_gathers_them_and_scatters_their_gradient_once()
     assert messages == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
 
 
-def test_so_does_every_step_of_a_loop_of_them():
+def test_every_step_of_a_loop_gathers_weights_and_scatters_their_gradient_once():
     def train(w: Any, x: Any) -> Any:
         return lax.fori_loop(0, 3, lambda _, w: gradient_step(w, x), w)
 

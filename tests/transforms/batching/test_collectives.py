@@ -102,7 +102,7 @@ COMPOSED = [
 
 @pytest.mark.parametrize("function", COMPOSED)
 @pytest.mark.parametrize("outside", [lambda f: f, rune.jit])
-def test_collectives_stand_in_programs_that_are_mapped(function, outside):
+def test_collectives_work_in_nested_functions_that_are_mapped(function, outside):
     sums = outside(rune.vmap(function, axis_name="i"))(X)
 
     np.testing.assert_allclose(sums, X.sum(0) + np.arange(3)[:, None], rtol=1e-6)
@@ -119,7 +119,7 @@ def test_a_loop_may_end_when_all_lanes_agree():
     np.testing.assert_array_equal(steps, [3, 3, 3])
 
 
-def test_a_jitted_function_is_traced_again_for_another_number_of_lanes_alone():
+def test_a_jitted_function_is_traced_again_only_for_another_number_of_lanes():
     function = rune.jit(lambda x: x * lax.axis_size("i"))
 
     with rune.counting() as counts:
@@ -225,7 +225,7 @@ def test_the_derivative_of_pmax_is_refused():
 
 
 @pytest.mark.parametrize("perm", [[(0, 1), (0, 2)], [(0, 1), (2, 1)], [(0, 3)]])
-def test_a_permutation_that_is_none_is_refused(perm):
+def test_an_invalid_permutation_is_refused(perm):
     with pytest.raises(ArgumentError, match="ppermute: cannot permute 3 lanes"):
         over(lambda x: lax.ppermute(x, "i", perm), X)
 

@@ -81,7 +81,7 @@ def test_keyword_arguments_are_mapped_over_their_leading_axis():
     same(np.asarray(X) * np.array([[1], [2], [3]], np.float32), lanes)
 
 
-def test_a_result_without_lanes_is_repeated_or_returned_as_it_is():
+def test_a_result_without_lanes_is_broadcast_or_returned_unchanged():
     copies = rune.vmap(lambda row: W)(X)
     single = rune.vmap(lambda row: W, out_axes=None)(X)
 

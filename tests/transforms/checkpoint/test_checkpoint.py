@@ -146,7 +146,7 @@ def residuals(function: Any, *args: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_residuals_are_what_the_policy_says(name: str):
+def test_the_policy_decides_the_residuals(name: str):
     assert residuals(rune.checkpoint(model, policy=POLICIES[name]), X, W) == KEPT[name]
 
 
@@ -259,7 +259,7 @@ def test_the_forward_pass_runs_once_in_eager_code(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "x = 1.0\n"
 
 
-def test_a_result_of_a_side_effect_is_kept_and_not_asked_for_again():
+def test_a_result_of_a_side_effect_is_saved_and_not_computed_again():
     arguments: list[float] = []
 
     def measured(x: Any) -> Any:
@@ -305,7 +305,7 @@ def test_a_static_argument_must_be_there():
         rune.checkpoint(lambda x: x, static_argnums=(-2,))(1.0)
 
 
-def test_policies_that_say_the_same_are_one():
+def test_equal_policies_compare_and_hash_equal():
     def both(name: str) -> Any:
         return policies.save_from_both_policies(policies.save_only_these_names(name), policies.dots_saveable)
 

@@ -103,7 +103,7 @@ def test_the_branch_that_was_taken_is_searched():
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_a_nan_among_the_inputs_was_not_made_here(name: str):
+def test_a_nan_among_the_inputs_is_not_blamed_on_the_operation(name: str):
     WAYS[name](lambda x: x * 2.0)(array([1.0, np.nan]))
 
 

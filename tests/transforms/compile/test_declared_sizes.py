@@ -68,7 +68,7 @@ def test_a_pattern_stands_for_every_array_of_a_tree():
     assert f.cache_size() == 1
 
 
-def test_static_arguments_have_an_entry_of_their_own():
+def test_static_arguments_have_their_own_entry_in_in_dims():
     f = rune.jit(lambda k, x: k * x, static_argnums=0, dims={"n": RANGE}, in_dims=(None, "n"))
 
     for size in (2, 3):
@@ -102,7 +102,7 @@ def test_static_arguments_have_an_entry_of_their_own():
         ({"n": RANGE, "m": RANGE}, "n+m", r"the axes of f32\[m \+ n,4\] do not tell m, n"),
     ],
 )
-def test_a_declaration_that_says_nothing_is_refused(dims: dict, in_dims: Any, message: str):
+def test_a_declaration_without_effect_is_refused(dims: dict, in_dims: Any, message: str):
     with pytest.raises(ArgumentError, match=f"jit: .*{message}"):
         rune.jit(lambda x: x, dims=dims, in_dims=in_dims)(ones(2, 4))
 

@@ -75,7 +75,7 @@ def test_arguments_are_read_anew_in_every_call():
         same(np.asarray(Y + k) * (2.0 + k), outputs["b"])
 
 
-def test_results_are_memory_of_their_own():
+def test_results_have_their_own_memory():
     f = warm(rune.jit(lambda a: (a, a + 1.0)), X)
     first, second = f(X), f(X)
 
@@ -280,7 +280,7 @@ def test_numbers_are_rounded_as_before(value: float):
     same(-np.float32(value), f(value))
 
 
-def test_a_deleted_array_says_so():
+def test_a_call_with_a_deleted_array_raises_an_error():
     f, x = rune.jit(lambda a, b: a + b), X + 1.0
     warm(f, x, x)
     x.delete()
@@ -354,7 +354,7 @@ def test_a_call_that_fetches_its_argument_from_a_third_device_is_made_as_before(
     assert f._native_calls == ()
 
 
-def test_an_array_on_another_device_runs_there():
+def test_a_call_runs_on_the_device_of_its_argument():
     f = warm(rune.jit(lambda a: a + 1.0), X)
     x = rune.device_put(X, "reference:0")
 

@@ -176,7 +176,7 @@ def test_a_view_of_a_donated_array_keeps_its_contents(look: Callable[[Array], An
 
 
 @sizes
-def test_to_donate_a_view_leaves_the_whole_array_alone(size: int):
+def test_donating_a_view_does_not_change_the_whole_array(size: int):
     f, base = add_one(size), fresh(2 * size)
 
     y = f(base[:size])
@@ -219,7 +219,7 @@ def test_a_captured_array_that_is_donated_is_read_once_more_and_then_gone():
         f(fresh())
 
 
-def test_numpys_arrays_and_numbers_in_a_donated_place_are_left_alone():
+def test_donated_numpy_arrays_and_numbers_are_not_changed():
     host = np.arange(7, dtype=np.float32)
     f = warmed(lambda x, s: (x + s, s * 2.0), lambda: (host, 2.0), donate_argnums=(0, 1))
 
@@ -315,7 +315,7 @@ def test_arguments_of_a_call_that_finds_no_memory_are_as_they_were(monkeypatch: 
 
 
 @pytest.mark.parametrize("context", [Context, copy_context], ids=["general", "native"])
-def test_threads_that_donate_one_array_get_the_answer_or_are_told_that_it_is_gone(context: Callable[[], Context]):
+def test_threads_that_donate_one_array_get_the_answer_or_an_error_about_its_deletion(context: Callable[[], Context]):
     size = 1 << 16
     f = warmed(lambda x: rune.fori_loop(0, 20, lambda i, c: rnp.sin(c), x), lambda: (fresh(size),), donate_argnums=0)
     expected = np.asarray(f(fresh(size)))
@@ -384,7 +384,7 @@ def test_an_argument_of_a_call_whose_result_is_refused_is_deleted():
     assert x.is_deleted()
 
 
-def test_an_argument_of_a_call_that_is_refused_before_it_runs_is_as_it_was():
+def test_a_call_refused_before_it_runs_leaves_its_arguments_unchanged():
     f = rune.jit(lambda x: x + 1.0, donate_argnums=0, dims={"n": (1, 9)})
     f(fresh())
     x = fresh(10)

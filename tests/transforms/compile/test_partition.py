@@ -158,7 +158,7 @@ def test_a_jitted_function_computes_on_both_devices(device: str):
     assert where(result) == ("cpu:0", True)
 
 
-def test_one_program_runs_on_every_device_that_is_here():
+def test_one_program_runs_on_every_device_present():
     @rune.jit
     def f(x: Any) -> Any:
         for name in COMPUTING:
@@ -226,7 +226,7 @@ def test_sizes_are_symbolic_in_the_parts_too():
     assert f.cache_size() == 1
 
 
-def test_a_part_that_takes_no_array_with_a_size_is_told_it():
+def test_a_part_without_an_array_of_a_size_receives_the_size():
     def f(x: Any) -> Any:
         total = rune.device_put(rnp.sum(x), OTHER)
         return rnp.broadcast_to(total * 2.0, x.shape)
@@ -256,7 +256,7 @@ def test_a_constant_output_is_where_it_was_moved():
     assert where(result) == (OTHER, True)
 
 
-def test_a_moved_argument_is_returned_there():
+def test_a_moved_argument_is_returned_on_its_new_device():
     result = rune.jit(lambda x: rune.device_put(x, OTHER))(array(HOST))
 
     close(HOST, result, ulps=0, why="moved")
@@ -357,7 +357,7 @@ def test_jit_with_a_device_starts_there():
     assert where(result) == ("cpu:0", True)
 
 
-def test_inside_a_device_block_the_program_is_at_home_there():
+def test_inside_a_device_block_the_program_runs_on_that_device():
     with rune.device(OTHER):
         results = rune.jit(lambda x: (x + 1.0, rune.device_put(x, "cpu")))(rnp.zeros(2))
 

@@ -390,7 +390,7 @@ def test_a_jitted_call_of_free_arrays_runs_on_the_device_of_the_block():
     assert (where(inside), where(f(x))) == ((OTHER, False), ("cpu:0", False))
 
 
-def test_a_committed_argument_goes_before_the_block():
+def test_a_committed_argument_takes_precedence_over_the_block():
     x = rune.device_put(HOST, "cpu")
 
     with rune.device(OTHER):
@@ -443,7 +443,7 @@ def test_every_device_counts_its_memory(device: Any):
 
 
 @pytest.mark.parametrize("count", [3, 1 << 10, 1 << 20])
-def test_the_cpu_counts_what_eager_operations_compute_each_piece_once(count: int):
+def test_the_cpu_counts_the_memory_of_eager_results_and_their_views_once(count: int):
     before = rune.memory_stats("cpu").live_bytes
     x = rnp.arange(count, dtype="float32") + 1
     views = x[1:], x.reshape(-1, 1), rune.device_put(x, "cpu")
@@ -456,7 +456,7 @@ def test_the_cpu_counts_what_eager_operations_compute_each_piece_once(count: int
     assert rune.memory_stats("cpu").live_bytes == before
 
 
-def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
+def test_the_cpu_counts_live_bytes_and_cached_bytes():
     before = rune.memory_stats("cpu")
     x = rune.jit(lambda: rnp.zeros(1 << 20))()
     during = rune.memory_stats("cpu")

@@ -67,7 +67,7 @@ def test_a_size_is_a_number_when_it_is_made_one():
 @pytest.mark.parametrize(
     "function", [lambda n: n * 0.5, lambda n: 0.5**n, lambda n: n**0.5, lambda n: 1 / n, lambda n: n & 1]
 )
-def test_a_size_is_no_number_before(function: Any):
+def test_a_size_is_not_a_number_before_the_call(function: Any):
     with pytest.raises(TypeError, match=r"cannot compute with n and .*\n.*rune.numpy.asarray"):
         rune.jit(lambda x: x * function(x.shape[0]), dims={"n": RANGE})(ones(5))
 

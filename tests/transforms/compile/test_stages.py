@@ -56,7 +56,7 @@ def test_options_of_another_compiler_are_refused():
         function.lower(X).compile({"xla_flag": 1})
 
 
-def test_every_stage_knows_arguments_and_results():
+def test_every_stage_describes_its_arguments_and_results():
     for stage in (function.trace(X, scale=1.0), function.lower(X, scale=1.0), function.lower(X, scale=1.0).compile()):
         assert stage.fun_name == "function"
         assert stage.in_tree == rune.tree.structure(((0,), {"scale": 0}))
@@ -83,7 +83,7 @@ def test_static_arguments_are_left_out_of_calls():
     assert executable(2.0, 4.0) == 10
 
 
-def test_a_program_is_shown_with_what_it_closes_over():
+def test_a_traced_program_lists_the_arrays_it_closes_over():
     row = rnp.arange(3.0) + 1
 
     program = rune.jit(lambda x: x * row).trace(2.0).jaxpr

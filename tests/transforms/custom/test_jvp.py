@@ -417,7 +417,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "rule", "message"), WRONG, ids=[w[0] for w in WRONG])
-def test_a_rule_that_gives_something_else_is_refused(name: str, rule: Any, message: str):
+def test_a_rule_that_returns_something_else_is_refused(name: str, rule: Any, message: str):
     function = rune.custom_jvp(lambda x: x * 2.0)
     function.defjvp(rule)
 
@@ -464,7 +464,7 @@ def test_a_rule_that_solves_a_system_of_its_tangent_is_refused_where_it_is_trans
         rune.grad(lambda x: rnp.sum(_with_rule(diagonal)(x)))(array([1.0, 2.0]))
 
 
-def test_a_rule_whose_loop_runs_as_long_as_its_tangent_says_is_refused_where_it_is_transposed():
+def test_a_rule_whose_loop_length_depends_on_its_tangent_cannot_be_transposed():
     def loop(t: Any) -> Any:
         return lax.while_loop(lambda s: s[1] < 3.0, lambda s: (s[0], s[1] + s[0]), (t, t))[1]
 

@@ -183,7 +183,7 @@ ABSENT: dict[str, Any] = {
 
 @pytest.mark.parametrize("absent", ABSENT)
 @pytest.mark.parametrize("is_first", [True, False])
-def test_an_argument_that_is_none_has_no_cotangent(absent: str, is_first: bool):
+def test_a_none_argument_has_no_cotangent(absent: str, is_first: bool):
     argument, cotangent = ABSENT[absent]
 
     def ordered(x: Any, other: Any) -> tuple[Any, Any]:
@@ -203,7 +203,7 @@ def test_an_argument_that_is_none_has_no_cotangent(absent: str, is_first: bool):
     same(np.full(3, 10.0, np.float32), rune.vmap(rune.grad(call))(X))
 
 
-def test_the_cotangent_of_an_integer_argument_is_float0_whatever_bwd_gives():
+def test_the_cotangent_of_an_integer_argument_is_float0_for_any_result_of_bwd():
     function = with_rules(lambda x, n: x * n, lambda x, n: (x * n, n), lambda n, ct: (ct * 100.0, None))
 
     dx, dn = rune.vjp(function, 2.0, 3)[1](1.0)
@@ -261,7 +261,7 @@ def test_bwd_is_asked_if_the_result_depends_on_its_function_though_a_later_rule_
     assert float(rune.jit(derivative)(5.0, 3.0)) == expected
 
 
-def test_symbolic_zeros_say_what_is_perturbed_and_what_is_zero():
+def test_symbolic_zeros_mark_perturbed_inputs_and_zero_cotangents():
     flags: list[Any] = []
 
     def fwd(x: Any, y: Any) -> Any:
@@ -391,7 +391,7 @@ WRONG: list[tuple[str, Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "fwd", "bwd", "message"), WRONG, ids=[w[0] for w in WRONG])
-def test_a_rule_that_gives_something_else_is_refused(name: str, fwd: Any, bwd: Any, message: str):
+def test_a_rule_that_returns_something_else_is_refused(name: str, fwd: Any, bwd: Any, message: str):
     function = with_rules(
         lambda p: p["a"] * 2.0, fwd or (lambda p: (p["a"] * 2.0, None)), bwd or (lambda r, ct: ({"a": ct},))
     )
@@ -443,7 +443,7 @@ def test_a_rule_keeps_no_argument_of_the_call_alive():
     assert rule.arguments.leaves == []
 
 
-def test_a_traced_value_cannot_stand_where_nothing_is_differentiated():
+def test_a_traced_value_cannot_be_a_nondifferentiated_argument():
     function = with_rules(lambda n, x: x * n, lambda n, x: (x * n, None), lambda n, _, ct: (ct,), nondiff_argnums=(0,))
 
     with pytest.raises(TransformError, match="cannot take a traced value as argument 0"):

@@ -42,7 +42,7 @@ def test_without_lanes_the_function_runs():
 @pytest.mark.parametrize(
     "transform", [rune.vmap, lambda f, a: rune.jit(rune.vmap(f, a)), lambda f, a: rune.vmap(rune.jit(f), a)]
 )
-def test_on_lanes_the_rule_runs(transform: Any):
+def test_the_batching_rule_runs_on_lanes(transform: Any):
     function, calls = with_rule()
 
     lanes = transform(function, (0, None))(X, 2.0)

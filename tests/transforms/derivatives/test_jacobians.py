@@ -48,7 +48,7 @@ def test_jacobian_takes_the_cheaper_mode(shape: tuple[int, int]):
     near(rune.jacrev(function)(x), rune.jacobian(function)(x), relative=1e-5, why="other sums")
 
 
-def test_jacobian_takes_the_mode_that_is_asked_for():
+def test_jacobian_takes_the_requested_mode():
     def total(v: Any) -> Any:
         return rnp.sin(v).sum()
 
@@ -58,7 +58,7 @@ def test_jacobian_takes_the_mode_that_is_asked_for():
         rune.jacobian(total, mode="sideways")  # type: ignore[arg-type]
 
 
-def test_jacobian_takes_reverse_mode_for_what_has_no_other():
+def test_jacobian_takes_reverse_mode_for_functions_without_forward_mode():
     function = rune.custom_vjp(lambda x: rnp.stack([x, x]))
     function.defvjp(lambda x: (rnp.stack([x, x]), None), lambda _, ct: (ct.sum(),))
 

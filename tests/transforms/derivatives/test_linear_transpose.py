@@ -177,7 +177,7 @@ def test_eval_shape_takes_symbolic_sizes():
     assert rune.eval_shape(lambda x: rnp.concatenate([x, x]), rune.ShapeDtypeStruct((n, 2), "f32")).shape == (2 * n, 2)
 
 
-def test_structs_stand_for_arrays_where_only_types_count():
+def test_structs_replace_arrays_where_only_types_matter():
     struct = rune.ShapeDtypeStruct(shape=(3,), dtype=np.float32)
 
     assert (struct.ndim, struct.size, len(struct)) == (1, 3, 3)

@@ -46,7 +46,7 @@ def test_no_value_made_from_numbers_alone_is_kept(function: Any, expected: set[s
 
 
 @pytest.mark.parametrize(("function", "expected"), FUNCTIONS.values(), ids=FUNCTIONS)
-def test_nor_is_it_passed_from_one_compiled_program_to_the_next(function: Any, expected: set[str]):
+def test_a_value_that_can_be_recomputed_is_not_passed_to_the_backward_program(function: Any, expected: set[str]):
     def total(x: Any, v: Any) -> Any:
         return function(x, v).sum()
 

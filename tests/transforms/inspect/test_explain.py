@@ -107,7 +107,7 @@ def test_the_graph_of_a_program(expect):
     )
 
 
-def test_the_graph_of_kernels_says_why_two_are_two(explanation, expect):
+def test_the_graph_of_kernels_shows_why_two_kernels_are_not_fused(explanation, expect):
     expect(
         explanation.graph("kernels"),
         """
@@ -128,7 +128,7 @@ def test_the_graph_of_kernels_says_why_two_are_two(explanation, expect):
     )
 
 
-def test_the_graph_of_a_plan_says_where_values_lie(explanation, expect):
+def test_the_graph_of_a_plan_shows_the_offsets_of_values(explanation, expect):
     expect(
         explanation.graph("plan"),
         """

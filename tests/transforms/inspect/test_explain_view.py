@@ -90,7 +90,7 @@ def test_no_two_bars_overlap(explanation: Explanation):
     assert [(a, b) for a, b in itertools.combinations(bars_of_plan, 2) if meet(a, b)] == []
 
 
-def test_a_slot_used_again_is_drawn_as_a_value_of_its_own():
+def test_a_reused_slot_is_drawn_as_a_separate_value():
     bars_of_plan = bars(explained("long").plan)
 
     places = [(b.offset, b.size) for b in bars_of_plan]
@@ -164,7 +164,7 @@ def test_every_stage_and_source_is_folded(explanation: Explanation):
     assert titles == [*stages, *(f"source {name}" for name in explanation.sources)]
 
 
-def test_the_view_says_why_two_kernels_are_two():
+def test_the_view_shows_why_two_kernels_are_not_fused():
     html = explained("network")._repr_html_()
 
     assert "another kernel lies between them: <code>tanh_0 → mul_3 (%6: f32[128,32])" in html

@@ -69,7 +69,7 @@ def test_a_schedule_that_is_hardly_faster_leaves_the_default():
 
 
 @given(st.lists(st.floats(1.0, 4.0), min_size=12, max_size=12), st.integers(0, 99))
-def test_no_slower_schedule_wins_whatever_the_noise(times: list[float], seed: int):
+def test_no_slower_schedule_wins_under_any_noise(times: list[float], seed: int):
     rng = np.random.default_rng(seed)
     race = Race(dict(zip(SPACE[1:], times, strict=True)), noise=lambda: rng.lognormal(0, 0.05))
 
@@ -93,7 +93,7 @@ def test_rounds_that_something_disturbs_are_outvoted():
 # --- what is dropped ------------------------------------------------------------------------------
 
 
-def test_a_schedule_that_fails_is_said_and_does_not_win():
+def test_a_schedule_that_fails_is_reported_and_does_not_win():
     outcome = Race({FAST: 0.1}, broken={FAST: "disagrees, y0 by tile(i0=2) on arguments of seed 0"}).search()
 
     assert (outcome.winner, reasons(outcome.losers)["disagrees"]) == (PLAIN, 1)
@@ -113,7 +113,7 @@ def test_a_default_that_fails_ends_the_search():
 # --- what is tried --------------------------------------------------------------------------------
 
 
-def test_everything_is_tried_once_where_time_is_no_matter():
+def test_every_schedule_is_tried_once_without_a_time_limit():
     race = Race({})
     outcome = race.search(SPACE + SHARED)
 
@@ -121,7 +121,7 @@ def test_everything_is_tried_once_where_time_is_no_matter():
     assert (outcome.tried, outcome.candidates) == (38, 38)
 
 
-def test_neighbours_of_what_is_fast_come_before_the_others():
+def test_neighbours_of_fast_schedules_are_tried_before_others():
     fast = Schedule(vectors=Vectors(4, 8))
     race = Race({fast: 0.5})
     race.search(SPACE + SHARED, budget=math.inf)

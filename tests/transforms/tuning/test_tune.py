@@ -76,14 +76,14 @@ def test_with_searches_off_there_are_defaults_alone(monkeypatch: pytest.MonkeyPa
         assert schedule_of(f, X) == "sum_0: plain  # default"
 
 
-def test_a_schedule_that_is_asked_for_is_not_searched():
+def test_a_requested_schedule_is_not_searched():
     f = rune.jit(sums, schedule={"sum_0": "parts(4)"})
 
     assert rune.tune(f)(X).kernels == ()
     assert schedule_of(f, X) == "sum_0: parts(4)  # asked for"
 
 
-def test_a_first_call_searches_where_the_settings_say_so(monkeypatch: pytest.MonkeyPatch):
+def test_a_first_call_searches_if_the_settings_say_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tune, "search", winning("parts(4)"))
     f = rune.jit(sums)
 
@@ -301,7 +301,7 @@ def test_the_report_reads_well(monkeypatch: pytest.MonkeyPatch):
     )
 
 
-def test_progress_goes_to_who_asks_for_it():
+def test_a_progress_callback_receives_the_progress():
     reports: list[Progress] = []
     rune.tune(sums, search=0.2, progress=reports.append)(X)
 

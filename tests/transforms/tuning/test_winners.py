@@ -60,7 +60,7 @@ def test_the_name_of_a_kernel_does_not_matter():
 
 
 @pytest.mark.parametrize("change", [{"driver": "2"}, {"description": "another"}, {"cores": 99}, {"language": "wgsl"}])
-def test_another_device_has_winners_of_its_own(change: dict):
+def test_each_device_has_its_own_winners(change: dict):
     store(kernel_of(), CPU, WINNER)
 
     assert in_another_process(kernel_of(), replace(CPU, **change)) is None
