@@ -282,7 +282,7 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_cannot_be_checked_is_refused(case: str):
+def test_a_condition_that_cannot_be_checked_is_refused(case: str):
     error, call = REFUSALS[case]
 
     with pytest.raises(error):

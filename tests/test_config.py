@@ -65,7 +65,7 @@ def test_a_statement_acts_at_once():
 
 
 @pytest.mark.parametrize("set_it", [lambda: rune.configure(x64=True), rune.enable_x64], ids=["configure", "enable_x64"])
-def test_what_a_statement_set_holds_in_new_threads(set_it: Callable[[], Any]):
+def test_a_setting_made_by_a_statement_holds_in_new_threads(set_it: Callable[[], Any]):
     set_it()
 
     assert is_wide()
@@ -392,7 +392,7 @@ def test_a_search_of_the_environment_is_a_word_or_seconds(text: str):
 
 
 @pytest.mark.parametrize("word", ["maybe", "2", "tru", " 1", "nan"])
-def test_what_is_neither_true_nor_false_is_refused_by_name(word: str):
+def test_a_word_that_is_neither_true_nor_false_is_refused_by_name(word: str):
     with pytest.raises(rune.errors.ArgumentError, match=f"RUNE_X64='{word}'"):
         from_environment({"RUNE_X64": word})
 

@@ -58,7 +58,7 @@ def test_multiples_of_the_denominator_leave_the_numerator():
     assert (N - 1) // 4 == (N + 3) // 4 - 1
 
 
-def test_what_is_known_to_be_small_has_quotient_zero():
+def test_a_number_known_to_be_small_has_quotient_zero():
     i, j = loop("i", 6), loop("j", 4)
 
     assert (4 * i + j) // 4 == i
@@ -250,7 +250,7 @@ def test_numpy_integers_are_integers_and_other_objects_may_answer():
 # --- queries ----------------------------------------------------------------------------------
 
 
-def test_what_is_rounded_up_to_lines_is_not_smaller_also_of_a_quotient():
+def test_rounding_up_to_lines_is_known_not_to_shrink_a_size():
     bytes = 4 * ((N + 1) // 2)
 
     assert dims.at_most(bytes, -(-bytes // 64) * 64)

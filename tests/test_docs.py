@@ -100,7 +100,7 @@ def test_a_link_to_a_file_leads_to_the_page_that_tells_of_it(site: Path):
     assert 'href="../../notebooks/devices/"' in guide
 
 
-def test_what_a_page_says_is_found_by_the_search(site: Path):
+def test_the_search_finds_the_text_of_pages(site: Path):
     index = (site / "search" / "search_index.json").read_text()
 
     assert "guide/random/" in index

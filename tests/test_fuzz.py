@@ -86,7 +86,7 @@ def test_one_seed_is_one_program_with_one_way_and_one_set_of_arguments():
         assert [np.asarray(x).tobytes() for x in first] == [np.asarray(y).tobytes() for y in second]
 
 
-def test_without_what_no_result_needs_the_result_is_the_same():
+def test_removing_what_no_result_needs_changes_no_result():
     for seed in range(20):
         program = draw(seed)
         small = program.returning(program.results[-1:]).needed()

@@ -192,7 +192,7 @@ def test_a_lock_that_the_forking_thread_holds_stays_its_own_in_a_child():
 
 
 @can_fork
-def test_what_a_held_lock_guards_is_whole_in_a_child():
+def test_data_guarded_by_a_held_lock_is_consistent_in_a_forked_child():
     assert run(BEGIN + WHOLE) == ["{0}"]
 
 
@@ -441,7 +441,7 @@ print(len(young & {{*map(id, created)}}), gc.get_freeze_count() - count)
 """
 
 
-def test_what_a_loaded_module_creates_is_old_at_once():
+def test_objects_that_a_late_module_creates_are_moved_to_the_oldest_generation():
     assert run(LOADS.format(before="")) == ["0 0"]
 
 

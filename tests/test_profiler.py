@@ -87,6 +87,6 @@ def test_a_second_trace_is_refused(tmp_path: Path):
         lambda: profiler.save_device_memory_profile("file"),
     ],
 )
-def test_what_only_xla_has_is_refused(call: Any):
+def test_features_of_xla_are_refused(call: Any):
     with pytest.raises(ArgumentError, match="cannot"):
         call()

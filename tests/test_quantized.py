@@ -296,6 +296,6 @@ def test_quantising_compiles():
         (lambda: rnp.sum(rune.quantize(drawn(3))), ArgumentError, "cannot take Quantized"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(call: Any, error: type, message: str):
+def test_meaningless_arguments_are_refused_with_the_reason(call: Any, error: type, message: str):
     with pytest.raises(error, match=message):
         call()

@@ -96,6 +96,6 @@ def test_no_more_iterations_run_than_requested():
         (lambda: lobpcg_standard(rnp.eye(11, dtype="f64"), rnp.ones((11, 2))), ArgumentError, "dtypes differ"),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], text: str):
+def test_arguments_that_do_not_fit_are_refused(call: Any, error: type[Exception], text: str):
     with pytest.raises(error, match=text):
         call()

@@ -29,7 +29,7 @@ def test_forks_interrupts_kills_damage_and_other_users_change_no_result():
     assert [line.split()[1].rstrip(":") for line in lines] == [*stress.SUBJECTS]
 
 
-def test_what_goes_wrong_is_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def test_failures_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     monkeypatch.setattr(stress.DiskCache, "load", lambda *_: b"of somebody else")
 
     assert stress.main(["damage", "--share", "0.001"]) == 1

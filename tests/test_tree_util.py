@@ -179,7 +179,7 @@ def test_a_partial_is_one_of_functools():
     assert pickle.loads(pickle.dumps(partial))(2) == (3, 1)
 
 
-def test_what_a_plain_partial_binds_is_part_of_the_function():
+def test_arguments_bound_by_a_plain_partial_are_part_of_the_function():
     plain = functools.partial(operator.mod, "%s")
 
     assert tree.leaves(tree.Partial(plain, 3)) == [3]
@@ -212,7 +212,7 @@ def test_a_registry_takes_a_node_apart_by_one_level():
     assert tree_util.none_leaf_registry.flatten_one_level(None) is None
 
 
-def test_what_one_registry_registers_all_know():
+def test_a_class_registered_in_one_registry_is_known_to_all():
     cls = type("Wrapped", (), {"x": 1})
 
     tree_util.default_registry.register_node(cls, lambda w: ((w.x,), None), lambda _, children: None)

@@ -169,7 +169,7 @@ CONDITIONS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_what_the_condition_of_a_loop_reads_is_watched(name, way):
+def test_operations_in_the_condition_of_a_loop_are_watched(name, way):
     function, checks, message = CONDITIONS[name]
     if name == "a NaN":
         function = lambda x: CONDITIONS["a NaN"][0](x - 2.5)  # noqa: E731

@@ -82,7 +82,7 @@ def test_jit_is_disabled_by_a_block_and_by_a_decorator():
     assert values == [1.0, 2.0, False]
 
 
-def test_what_changes_no_result_is_noted_and_read_back():
+def test_an_option_that_changes_no_result_is_stored_and_read_back():
     with jax.default_matmul_precision("tensorfloat32"):
         inside = jax.config.jax_default_matmul_precision
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 7)
@@ -133,7 +133,7 @@ def test_a_function_in_a_block_calls_itself(name: str):
 
 
 @pytest.mark.parametrize("name", flags.FIXED)
-def test_what_cannot_be_changed_is_taken_at_its_default_and_refused_otherwise(name: str):
+def test_a_fixed_option_accepts_its_default_and_refuses_other_values(name: str):
     default, reason = flags.FIXED[name]
 
     jax.config.update(name, default)

@@ -181,7 +181,7 @@ def test_parameters_need_no_hash_and_no_equality():
     np.testing.assert_array_equal(jax.jit(repeated)(X), 8 * X)
 
 
-def test_what_writes_mlir_is_refused():
+def test_a_primitive_that_writes_mlir_is_refused():
     mlir_p = Primitive("mlir")
     mlir_p.def_abstract_eval(lambda x: x)
     mlir.register_lowering(mlir_p, lambda ctx, x: ctx.tokens_in)
@@ -281,7 +281,7 @@ def test_a_shift_without_sign_is_written_in_others():
 
 
 @pytest.mark.parametrize("name", ["reduce_p", "create_token_p", "ragged_all_to_all_p"])
-def test_what_has_no_operation_here_is_not_run(name: str):
+def test_a_primitive_without_an_operation_in_rune_cannot_run(name: str):
     with pytest.raises(MissingRule, match=f"cannot run {name.removesuffix('_p')}"):
         getattr(primitives, name).bind(*INTEGERS)
 
@@ -317,7 +317,7 @@ def test_functions_are_wrapped_around_functions():
     assert count() == 2
 
 
-def test_what_is_known_is_computed_and_the_rest_is_written_down():
+def test_known_values_are_computed_and_unknown_ones_traced():
     unknown = partial_eval.PartialVal.unknown(jax.core.ShapedArray((3,), "float32"))
     known = partial_eval.PartialVal.known(jnp.float32(2))
 

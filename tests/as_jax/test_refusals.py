@@ -44,7 +44,7 @@ IMPORTED_AND_REFUSED = {
 
 
 @pytest.mark.parametrize("name", IMPORTED_AND_REFUSED)
-def test_what_a_module_of_accelerators_has_says_why_when_it_is_called(name: str):
+def test_functions_of_a_module_for_accelerators_say_why_they_cannot_be_called(name: str):
     module = import_module(name)
 
     with pytest.raises(ArgumentError, match=f"{name}.make: cannot be called under rune.as_jax") as error:

@@ -187,7 +187,7 @@ def test_classes_of_jaxlib_tell_jitted_functions_and_devices():
     assert isinstance(jnp.ones(2), import_module("jax._src.array").ArrayImpl)
 
 
-def test_what_is_known_of_a_function_before_it_is_traced_has_the_fields_of_jax():
+def test_the_debug_info_of_a_function_has_the_fields_of_jax():
     info = jax.api_util.debug_info("jit", max, (), {})
 
     assert isinstance(info, import_module("jax.extend.core").DebugInfo)

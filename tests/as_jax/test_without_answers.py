@@ -58,7 +58,7 @@ def test_a_rotation_has_its_quaternion():
     np.testing.assert_allclose(rotation.quat, [0, 0.6, 0, 0.8], rtol=1e-6)
 
 
-def test_what_a_compiled_function_runs_is_an_object_of_the_executor():
+def test_a_compiled_function_has_an_executable_of_the_executor():
     assert jax.jit(lambda x: 2 * x).lower(X).compile().runtime_executable() is not None
 
 

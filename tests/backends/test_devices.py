@@ -277,7 +277,7 @@ def test_memory_is_given_back_with_the_last_buffer_and_not_held_by_the_last_call
     assert device.memory_stats().live_bytes == before - size_class(200)
 
 
-def test_where_memory_is_the_hosts_no_more_than_256_mib_wait_to_be_used_again(device: Any):
+def test_a_device_in_host_memory_caches_at_most_256_mib(device: Any):
     if not device.target.is_processor:
         pytest.skip("memory of its own")
 

@@ -157,7 +157,7 @@ def test_a_device_that_computes_wrongly_is_found(monkeypatch: Any):
     assert "FAILS (1..8 doubled is not 2..16)" in str(rune.doctor())
 
 
-def test_what_a_driver_lacks_stands_below_the_device(monkeypatch: Any):
+def test_the_report_lists_what_a_driver_lacks_below_its_device(monkeypatch: Any):
     kind = type(backends.device_named("reference:0").backend)
     monkeypatch.setattr(kind, "lacks", lambda self: ("no loops in graphs, the host walks them (why)",), raising=False)
 

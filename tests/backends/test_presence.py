@@ -28,7 +28,7 @@ def test_every_executor_that_needs_no_hardware_is_present():
 
 
 @in_ci
-def test_what_judges_compiled_code_is_there():
+def test_the_tools_that_validate_compiled_code_are_present():
     assert shutil.which("spirv-val")
     assert find_spec("cuda.bindings.nvrtc")
     assert os.environ["RUNE_VULKAN_VALIDATION"] == "1"

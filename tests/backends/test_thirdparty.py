@@ -171,5 +171,5 @@ def test_broken_backends_leave_the_others_as_they_are(listed: Any):
         ("cpu of another_cpu", "another backend has the name cpu"),
     ],
 )
-def test_what_is_broken_is_a_reason_in_words(listed: Any, name: str, why: str):
+def test_a_broken_backend_is_listed_with_a_reason(listed: Any, name: str, why: str):
     assert listed[1][name] == why

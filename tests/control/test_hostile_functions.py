@@ -37,6 +37,6 @@ def test_an_axis_beyond_every_index_is_refused(wrap: Any, n: int):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_what_no_address_reaches_does_not_fit_into_memory(wrap: Any):
+def test_an_array_beyond_all_addresses_raises_out_of_memory(wrap: Any):
     with pytest.raises(OutOfMemory):
         wrap(lambda: rnp.sort(rnp.zeros((2**40, 2**20)))[3, 4])()

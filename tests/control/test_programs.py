@@ -169,7 +169,7 @@ def test_rows_that_are_read_as_they_are_are_not_copied():
     assert program.inputs[1] in backward.operands
 
 
-def test_what_is_stacked_anyway_is_not_stacked_twice():
+def test_a_residual_that_is_also_a_result_is_not_stacked_twice():
     def loss(x: Any) -> Any:
         last, ys = rune.scan(lambda c, _: (c * c, c), x, None, length=5)
         return last + ys.sum()

@@ -114,7 +114,7 @@ def test_a_scan_of_which_everything_is_kept_is_not_computed_again():
     assert count(program, "sin") == count(rune.make_program(rune.grad(total(scanned)))(X, W), "sin")
 
 
-def test_what_was_kept_is_read_and_not_computed_again():
+def test_a_saved_value_is_read_and_not_recomputed():
     def function(x: Any, w: Any) -> Any:
         return rune.scan(lambda c, row: (named(rnp.sin(c @ row)) @ row, None), x, w)[0].sum()
 

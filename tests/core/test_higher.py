@@ -113,7 +113,7 @@ def test_so_does_what_reverse_mode_of_a_while_loop_writes():
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_what_is_called_once_is_called_on_all_operands_in_order(name: str):
+def test_a_program_that_runs_once_takes_all_operands_in_order(name: str):
     equation = holding(name)
     program = equation_program(equation)
 

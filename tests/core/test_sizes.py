@@ -120,7 +120,7 @@ def test_any_affine_sizes_are_found_in_any_order(sizes_and_axes: tuple, data: st
 
 
 @given(affine_axes(), st.data())
-def test_what_is_found_fits_every_axis_or_is_refused(sizes_and_axes: tuple, data: st.DataObject):
+def test_matched_sizes_fit_every_axis_or_raise_an_error(sizes_and_axes: tuple, data: st.DataObject):
     _, axes = sizes_and_axes
     shape = [data.draw(st.integers(0, 40)) for _ in axes]
 

@@ -54,7 +54,7 @@ def test_threads_that_ask_for_equal_types_get_the_same():
     assert all(len({id(t) for t in same}) == 1 for same in zip(*results, strict=True))
 
 
-def test_what_the_collector_runs_may_ask_for_types_while_older_ones_are_put_aside(monkeypatch: pytest.MonkeyPatch):
+def test_finalisers_may_make_types_while_older_ones_are_moved(monkeypatch: pytest.MonkeyPatch):
     numbers = count(1)
 
     class Interrupted(WeakValueDictionary):

@@ -229,7 +229,7 @@ def test_sizes_of_whole_batches_are_one_number():
         (lambda: data.arrays({}), "no arrays"),
     ],
 )
-def test_what_means_nothing_is_refused_in_words(call: Any, message: str):
+def test_meaningless_arguments_are_refused_with_an_explanation(call: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
         call()
 

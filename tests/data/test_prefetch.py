@@ -65,7 +65,7 @@ def test_every_device_computes_with_what_arrives(device: str):
     same(np.sort(np.concatenate([x.numpy() for x in maxima])), np.sort(rows.max(axis=1)))
 
 
-def test_what_is_no_number_stays_as_it_is():
+def test_a_value_without_numbers_stays_unchanged():
     (element,) = data.sequence([{"name": "a", "x": 1.0, "none": None}]).prefetch("cpu")
 
     assert element["name"] == "a"

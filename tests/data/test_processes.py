@@ -61,7 +61,7 @@ def test_results_may_be_changed_by_whoever_takes_them():
         row += 1
 
 
-def test_what_shared_memory_has_no_room_for_comes_through_the_pipe(monkeypatch: pytest.MonkeyPatch):
+def test_elements_that_shared_memory_has_no_room_for_come_through_the_pipe(monkeypatch: pytest.MonkeyPatch):
     def full(file: int, nbytes: int) -> None:
         raise OSError(28, "No space left on device")
 

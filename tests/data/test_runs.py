@@ -114,7 +114,7 @@ def test_workers_change_no_element(size, batch, workers):
     assert together == alone
 
 
-def test_what_was_read_ahead_is_not_counted():
+def test_elements_read_ahead_are_not_counted():
     run = iter(data.sequence(range(100)).map(square, workers=4).prefetch("cpu", depth=8))
 
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_a_state_fits_a_pipeline_with_other_functions_workers_and_devices():
 
 
 @pytest.mark.parametrize("state", [None, {}, {"element": 3}, 7])
-def test_what_is_no_state_is_refused(state: Any):
+def test_a_value_that_is_not_a_state_is_refused(state: Any):
     with pytest.raises(ArgumentError, match="restore: cannot go on from"):
         data.sequence("abc").restore(state)
 

@@ -24,7 +24,7 @@ def test_pipelines_start_and_stop_without_a_deadlock():
     assert "150, 0 wrong" in process.stdout
 
 
-def test_what_goes_wrong_is_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def test_failures_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     monkeypatch.setattr(soak, "tripled", lambda x: x + 1)
 
     assert soak.main(["--times", "20", "--processes", "0"]) == 1

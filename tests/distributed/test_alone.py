@@ -53,6 +53,6 @@ def test_an_index_that_is_damaged_is_refused(tmp_path: Path):
         distributed.load_checkpoint(tmp_path, np.ones(3))
 
 
-def test_what_is_no_array_is_refused():
+def test_a_leaf_that_is_not_an_array_is_refused():
     with pytest.raises(ArgumentError, match="process_allgather"):
         distributed.process_allgather({"a": object()})

@@ -17,7 +17,7 @@ def test_processes_do_together_what_each_expects():
     assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_what_processes_reported_as_saved_is_there_after_one_of_them_is_killed():
+def test_a_checkpoint_reported_as_saved_survives_the_kill_of_a_process():
     assert [*kills(2)] == [{"kills": 1}, {"kills": 2}, {"kills": 2}]
 
 

@@ -60,7 +60,7 @@ def test_its_second_derivative_is_that_of_the_function(loaded: Exported):
     close(slope(function), slope(loaded.call), ulps=256, why="sums in another order")
 
 
-def test_what_is_stored_can_be_differentiated_so_often_and_no_more(loaded: Exported):
+def test_a_stored_function_can_be_differentiated_vjp_order_times_and_no_more(loaded: Exported):
     assert [loaded.has_vjp(), loaded.vjp().has_vjp(), loaded.vjp().vjp().has_vjp()] == [True, True, False]
     with pytest.raises(TypeError, match=r"vjp: cannot differentiate vjp_vjp_function .the file holds no derivative"):
         loaded.vjp().vjp().vjp()
@@ -223,7 +223,7 @@ def test_a_class_of_trees_needs_a_name():
         (3, "export: cannot transform int"),
     ],
 )
-def test_what_no_file_holds_is_refused_by_name(f: Any, message: str):
+def test_a_function_that_no_file_can_hold_is_refused_by_name(f: Any, message: str):
     with pytest.raises(TypeError, match=message):
         rune.export(f)(X)
 

@@ -132,7 +132,7 @@ def test_a_folder_builds_and_agrees_with_its_vectors(target: str, function: Any,
 
 
 @needs_cc
-def test_wrong_results_are_told(tmp_path: Path):
+def test_wrong_results_are_reported(tmp_path: Path):
     folder = rune.export.source(lambda x: x * 2, name="twice")(X)
     source = folder.files["twice.c"]
     assert isinstance(source, str)
@@ -212,7 +212,7 @@ def test_modules_of_spirv_are_valid(tmp_path: Path):
 
 
 @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
-def test_what_no_folder_holds_is_refused_by_name():
+def test_a_program_that_no_folder_can_hold_is_refused_by_name():
     with pytest.raises(TypeError, match=r"source: cannot write for 'fortran' .targets: c, "):
         rune.export.source(rnp.sin, target="fortran")
     with pytest.raises(TypeError, match=r"source: cannot write eig .the host computes it"):

@@ -383,7 +383,7 @@ def test_the_cuda_folder_with_kernels_of_users_compiles(tmp_path: Path):
 # --- refusals -----------------------------------------------------------------------------------
 
 
-def test_what_is_known_by_a_pointer_alone_is_refused_with_what_to_give_instead():
+def test_an_operation_known_only_by_a_pointer_is_refused_with_advice():
     pointer = extend.primitive("twice", types=lambda x: x, native=extend.Native(4096), meaning=lambda x: 2 * x)
 
     with pytest.raises(ArgumentError, match=r"cannot store twice .its text in the language .* 'c', is") as error:

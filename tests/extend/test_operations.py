@@ -54,7 +54,7 @@ def test_it_is_differentiated_on_lanes(way: Any):
 
 
 @ways
-def test_what_follows_from_an_expansion_is_its_own(way: Any):
+def test_an_operation_defined_by_an_expansion_has_derivatives_and_lanes(way: Any):
     slopes = np.cos(X) * X + np.sin(X)
 
     np.testing.assert_allclose(way(sine_times_x)(X), np.sin(X) * X, rtol=1e-6)
@@ -124,7 +124,7 @@ def test_an_expansion_runs_on_devices(device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES[:1])
-def test_without_an_expansion_the_host_computes_it_and_says_so(device: str):
+def test_without_an_expansion_the_host_computes_it_and_warns(device: str):
     alone = extend.primitive(f"alone on {device}", types=lambda x: x, meaning=lambda x: x + 1)
 
     with pytest.warns(HostFallbackWarning, match="alone on"):
@@ -144,7 +144,7 @@ def test_rules_may_be_zero_or_refused():
         rune.grad(without_rule)(1.5)
 
 
-def test_what_is_missing_is_said_by_name():
+def test_an_error_names_the_missing_rule():
     bare = extend.primitive("bare", types=lambda x: (x, x), meaning=lambda x: (x, x), multiple_results=True)
 
     with pytest.raises(MissingRule, match=r"jvp: cannot differentiate bare \(it has no jvp rule\)"):

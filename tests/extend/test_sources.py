@@ -200,7 +200,7 @@ def test_a_device_of_no_such_language_is_refused_by_name(device: str, way: Any):
         way(lambda x: alone(x, factor=2.0))(x)
 
 
-def test_what_it_means_serves_the_cpu():
+def test_the_cpu_runs_the_meaning():
     np.testing.assert_array_equal(rune.jit(lambda x: scale(x, factor=2.0))(np.ones(3, np.float32)), [2, 2, 2])
     double = extend.primitive("written", expand=lambda x: 2 * x, sources=scale_sources)
     assert double(1.5) == 3.0 == rune.jit(double)(1.5)
@@ -212,7 +212,7 @@ def broken(language: str) -> extend.Source:
 
 
 @pytest.mark.parametrize("device", [d for d in DEVICES if d.startswith("opencl")])  # g++ has other words
-def test_what_does_not_compile_is_shown_with_its_line(device: str):
+def test_source_that_does_not_compile_is_shown_with_its_line(device: str):
     op = extend.primitive("broken", types=lambda x, *, factor: x, sources=[broken("opencl")])
 
     with pytest.raises(CompileError, match=r"cannot compile scale for opencl:0 \(line 4") as error:

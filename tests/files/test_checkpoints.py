@@ -32,7 +32,7 @@ def test_the_newest_few_stay(tmp_path: Path):
     assert len([*tmp_path.iterdir()]) == 3
 
 
-def test_without_a_limit_all_stay(tmp_path: Path):
+def test_without_a_limit_all_checkpoints_stay(tmp_path: Path):
     assert filled(tmp_path, (0, 5, 3, 10**17), keep=None).steps == (0, 3, 5, 10**17)
 
 
@@ -74,7 +74,9 @@ def test_a_run_that_goes_on_gives_what_one_that_was_not_interrupted_gives(tmp_pa
     assert np.asarray(restart["w"]).tobytes() == np.asarray(one_run["w"]).tobytes()
 
 
-def test_what_is_donated_or_written_into_afterwards_is_saved_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_arrays_donated_or_overwritten_during_a_save_are_saved_with_their_old_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     begin, write = threading.Event(), trees.write
     monkeypatch.setattr(trees, "write", lambda *a: (begin.wait(30), write(*a)))
     w, counts = rnp.ones(1000), np.ones(3)
@@ -185,7 +187,7 @@ def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path, monkey
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_what_was_reported_as_saved_survives_kills():
+def test_a_checkpoint_reported_as_saved_survives_kills():
     assert not +saves(5)  # ./scripts/stress saves: 200
 
 
@@ -207,7 +209,7 @@ def test_metadata_are_those_of_one_process(tmp_path: Path, monkeypatch: pytest.M
         manager.save(3, {"w": 1.0}, {"by": "me"})
 
 
-def test_what_several_processes_saved_is_read_into_a_tree(tmp_path: Path):
+def test_a_checkpoint_of_several_processes_is_read_into_a_tree(tmp_path: Path):
     with Manager(tmp_path) as manager:
         rune.distributed.save_checkpoint(tmp_path / "step_000000003", {"w": rnp.ones(2)})
 

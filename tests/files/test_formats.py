@@ -49,7 +49,7 @@ def test_the_safetensors_package_reads_what_is_written(tmp_path: Path, dtype: st
 
 
 @pytest.mark.parametrize("dtype", IN_THE_PACKAGE.split())
-def test_what_the_safetensors_package_writes_is_read(tmp_path: Path, dtype: str):
+def test_a_file_that_the_safetensors_package_writes_is_read(tmp_path: Path, dtype: str):
     arrays = {"layer.weight": drawn(dtype), "layer.bias": np.ones((), np.float32), "none": np.ones((2, 0), np.int8)}
     reference.save_file(arrays, tmp_path / "x.safetensors", {"format": "np"})
 
@@ -87,7 +87,7 @@ def test_numpy_reads_what_is_written(tmp_path: Path):
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_what_numpy_writes_is_read(tmp_path: Path, save: Callable[..., None]):
+def test_a_file_that_numpy_writes_is_read(tmp_path: Path, save: Callable[..., None]):
     arrays = {
         "rows": np.arange(12.0).reshape(3, 4),
         "columns": np.asfortranarray(np.arange(12, dtype=np.int32).reshape(3, 4)),

@@ -114,7 +114,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_cannot_be_resized_is_refused(case: str):
+def test_a_resize_that_makes_no_sense_is_refused(case: str):
     error, call = REFUSALS[case]
 
     with pytest.raises(error, match=r"resize|scale_and_translate|image"):

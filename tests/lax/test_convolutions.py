@@ -147,7 +147,7 @@ def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
         ({"padding": ((-9, 0), (0, 0))}, ShapeError),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments: dict[str, Any], error: type[Exception]):
+def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], error: type[Exception]):
     keywords = {"window_strides": (1, 1), "padding": "SAME"} | arguments
 
     with pytest.raises(error, match=r"(conv|padding).*: cannot "):

@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(case: str):
+def test_invalid_arguments_are_refused(case: str):
     call, error, message = REFUSED[case]
 
     with pytest.raises(error, match=message):

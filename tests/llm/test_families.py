@@ -200,6 +200,8 @@ def test_older_files_describe_the_same_in_other_words(name: str, tmp_path: Path)
         ("gemma3", {"model_type": "gemma3"}, "model_type is 'gemma3'"),
     ],
 )
-def test_what_the_decoder_lacks_is_refused_by_name(name: str, changes: dict[str, Any], words: str, tmp_path: Path):
+def test_features_that_the_decoder_lacks_are_refused_by_name(
+    name: str, changes: dict[str, Any], words: str, tmp_path: Path
+):
     with pytest.raises(llm_config.UnknownModel, match=words):
         llm_config.read(written(tmp_path, name, **changes))

@@ -111,7 +111,7 @@ def test_logarithmic_halving_is_a_straight_line():
     assert np.allclose(np.diff([y for _, y in points]), np.diff([y for _, y in points])[0], atol=0.2)
 
 
-def test_what_is_not_finite_leaves_a_gap():
+def test_a_value_that_is_not_finite_leaves_a_gap():
     assert len(lines(viz.curves([1.0, 2.0, math.nan, 3.0, 4.0]))) == 2
     assert len(lines(viz.curves([1.0, -2.0, 3.0, 2.0], logarithmic=True))) == 2
 

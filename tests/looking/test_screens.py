@@ -92,7 +92,7 @@ def test_a_page_is_as_wide_as_its_window(shots: dict[str, Shot]):
     assert answers(shots, "overflow") == nothing(0)
 
 
-def test_words_of_outputs_stand_out_from_what_is_behind_them(shots: dict[str, Shot]):
+def test_words_of_outputs_contrast_with_their_background(shots: dict[str, Shot]):
     assert min(answers(shots, "texts").values()) >= 10
     assert answers(shots, "faint") == nothing([])
 
@@ -116,7 +116,7 @@ FAULTS = """<body style="background: white; color: black"><main>
 </main>"""
 
 
-def test_what_is_wrong_with_a_page_is_seen(chromium: Browser, tmp_path: Path):
+def test_faults_of_a_page_are_detected(chromium: Browser, tmp_path: Path):
     file = tmp_path / "page.html"
     file.write_text(FAULTS)
 

@@ -133,7 +133,7 @@ def test_a_signal_is_not_lost_on_the_way_into_a_python_function(
     assert (rnp.ones(5) * 2).sum().item() == 10
 
 
-def test_what_a_routine_raises_apart_is_raised_where_it_was_called():
+def test_an_error_of_a_routine_in_another_thread_is_raised_at_its_call():
     singular = np.zeros((3, 300, 300), np.float32)
     assert is_long([(3, 8192, 8192)])
     with pytest.raises(np.linalg.LinAlgError, match="Singular") as error:

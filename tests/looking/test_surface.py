@@ -186,7 +186,7 @@ def _saved(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", HELD)
-def test_what_one_holds_prints_in_a_line_or_two_and_not_where_it_lies(kind: str, tmp_path: Path):
+def test_the_repr_of_a_users_object_is_short_and_has_no_address(kind: str, tmp_path: Path):
     text = repr(HELD[kind](tmp_path))
 
     assert " at 0x" not in text

@@ -77,7 +77,7 @@ def test_halves_that_are_copied_keep_their_bits():
     assert "rune_bf16" not in source
 
 
-def test_what_lies_at_places_is_read_behind_them(expect):
+def test_elements_at_loaded_positions_are_read_after_the_positions(expect):
     expect(
         to_text(code("vectors(2, lanes=1)", lambda x, i: x[i] * 2.0, f32(6, 4), of(dtypes.i32, 3))),
         """

@@ -47,7 +47,7 @@ def test_a_clamp_is_recognised_if_its_minimum_has_a_name():
     assert after(statements).endswith("store y[i] = min(max(a, 0_i32), 7_i32)")
 
 
-def test_what_changes_in_between_is_not_moved():
+def test_a_clamp_of_a_variable_that_changes_in_between_is_not_merged():
     statements = "var a: i32 = x[i]; m: i32 = min(a, 7_i32); a = 9_i32; store y[i] = max(m, 0_i32)"
 
     assert after(statements).endswith("store y[i] = max(m, 0_i32)")

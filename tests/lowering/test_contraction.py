@@ -51,7 +51,7 @@ def test_a_fused_multiply_add_is_assumed_only_for_the_targets_dtypes():
     assert reference.TARGET.has("fma", dtypes.f64)
 
 
-def test_what_a_driver_tells_is_shown_by_operation():
+def test_the_abilities_that_a_driver_reports_are_listed_by_operation():
     assert abilities(FUSING) == ("32 threads in step", "fma f32")
     assert abilities(reference.TARGET) == ()
 

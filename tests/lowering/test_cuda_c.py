@@ -211,7 +211,7 @@ def test_narrow_floats_are_computed_in_float(expect):
     )
 
 
-def test_what_may_be_written_meanwhile_is_neither_restrict_nor_read_only():
+def test_an_aliased_parameter_is_neither_restrict_nor_read_only():
     text = "code f(x: read f32[8], y: write f32[8]) aliases x = y { store y[0] = x[0] }"
 
     assert "restrict__ x" not in kernel(text)
@@ -252,7 +252,7 @@ def test_integers_wrap_in_unsigned_types():
     assert addition == "(int)((unsigned int)1 + (unsigned int)1)"
 
 
-def test_what_the_language_lacks_is_refused():
+def test_a_dtype_that_the_language_lacks_is_refused():
     text = "code f(x: read c64[8], y: write c64[8]) { store y[0] = x[0] }"
 
     with pytest.raises(DtypeError, match="render: cannot use c64 in CUDA C"):

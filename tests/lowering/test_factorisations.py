@@ -143,7 +143,7 @@ def test_a_nan_reaches_only_what_depends_on_it(run: Any):
     assert np.isnan(lu[at:, 33]).all()
 
 
-def test_whatever_has_no_written_kernels_goes_by_loops():
+def test_factorisations_without_written_kernels_use_loops():
     n = rune.dims.symbol("n", 1, 64)
     open_size = stages(rune.make_program(rnp.linalg.cholesky)(rune.ShapeDtypeStruct((n, n), "f32")), H100)
     complex_ = lowered(rnp.linalg.cholesky, positive(40, np.complex64))

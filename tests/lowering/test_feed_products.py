@@ -67,7 +67,7 @@ def test_a_factor_that_is_rounded_from_f32_lies_in_memory():
     holds(program, rewrite)
 
 
-def test_what_is_in_memory_is_not_copied_whatever_its_order():
+def test_an_operand_in_memory_of_any_order_is_not_copied():
     _, rewrite = fed(lambda a, b: dot(AB)(a.T, b), of(BF16, 257, 131), of(BF16, 257, 67))
     assert copies(rewrite) == []
     _, rewrite = fed(lambda a, b: dot(AB)(dot(AB)(a, b), a), of(BF16, 257, 257), of(BF16, 257, 257))
@@ -131,7 +131,7 @@ def of_rows(x: Any, b: Any, i: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "index"), [(of_window, i32()), (of_rows, i32(130))])
-def test_what_begins_at_a_place_that_memory_holds_is_copied(function: Any, index: ArrayType):
+def test_a_slice_at_a_position_read_from_memory_is_copied(function: Any, index: ArrayType):
     program, rewrite = fed(function, f32(999, 257), f32(257, 67), index)
 
     assert copies(rewrite) == [(130, 257)]

@@ -60,7 +60,7 @@ def test_few_elements_are_not_worth_a_kernel():
     assert not cost.is_worth_storing(20, loads=1, elements=10, evaluations=40)
 
 
-def test_whatever_is_very_dear_is_stored_even_then():
+def test_a_very_expensive_value_is_stored_even_if_it_is_read_little():
     assert cost.is_worth_storing(cost.MAX_AGAIN + 1, loads=0, elements=10, evaluations=20)
 
 
@@ -166,7 +166,7 @@ def test_groups_are_convex_and_hold_every_root_once(window: int, seed: int):
 
 @pytest.mark.parametrize("window", [groups.WINDOW, 7])
 @given(seed=st.integers(0, 1 << 20))
-def test_what_groups_depend_on_is_what_their_edges_lead_to(window: int, seed: int):
+def test_groups_depend_on_all_groups_that_their_edges_reach(window: int, seed: int):
     with mock.patch.object(groups, "WINDOW", window):
         state = grouped(seed, length=40)
 
@@ -222,7 +222,7 @@ def test_a_row_that_does_not_fit_scratch_is_computed_again():
     assert [type(s) for s in kernel.body] == [Reduce, Reduce, Write]
 
 
-def test_what_does_not_depend_on_the_row_is_computed_once_outside():
+def test_a_value_that_does_not_depend_on_the_column_is_computed_outside_the_inner_loop():
     program = program_of(models.layernorm, f32(64, 512), f32(512), f32(512))
 
     kernel = only_kernel(stages(program, PLAIN).kernels)

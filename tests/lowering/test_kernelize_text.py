@@ -77,7 +77,7 @@ def test_a_scatter_shows_its_order_and_condition(expect):
 
 
 @given(st.integers(0, 1 << 20))
-def test_what_is_printed_is_read_back(seed: int):
+def test_printed_text_is_read_back(seed: int):
     program = kernelize(random_program(seed, length=20), WITH_DOT)
 
     for kernel in program.kernels.values():

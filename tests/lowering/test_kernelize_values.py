@@ -126,7 +126,7 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_what_once_went_wrong(name: str):
+def test_a_program_that_once_went_wrong_is_right(name: str):
     function, shape = SPECIAL[name]
     program = program_of(function, ArrayType(shape, dtypes.f32))
 

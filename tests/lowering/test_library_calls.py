@@ -65,7 +65,7 @@ def test_a_library_that_does_not_pay_is_not_called():
     assert primitives(lowered(twice, NUMPY)) == [ops.add]
 
 
-def test_without_an_expansion_a_device_asks_the_host_and_says_so_once():
+def test_without_an_expansion_a_device_asks_the_host_and_warns_once():
     twice = library("twice_on_the_host", expand=None)
 
     with pytest.warns(HostFallbackWarning, match="twice_on_the_host"):

@@ -291,7 +291,7 @@ def hoisted(step: Callable[..., Any], *types: Any) -> Program:
     return hoist_loops(decompose(rune.make_program(run)(*types)))
 
 
-def test_what_is_dear_and_the_same_in_every_step_is_computed_before_the_loop(expect):
+def test_an_expensive_loop_invariant_is_computed_before_the_loop(expect):
     program = hoisted(lambda w, c, x: rnp.exp(w) * 2.0 * c + x, f32(4), f32(3, 4))
 
     expect(

@@ -195,7 +195,7 @@ def test_an_update_takes_the_donated_argument_before_any_other_memory():
     assert lower(program, WITH_DOT).arena_bytes == 0  # else the gradient lies in the result
 
 
-def test_what_a_result_takes_over_lies_in_the_result_from_the_start():
+def test_a_value_that_becomes_a_result_is_written_into_the_result_from_the_start():
     def function(x, w):
         return ops.tanh(models.dot(x, w))
 

@@ -209,7 +209,7 @@ def test_products_of_a_symbolic_size_are_a_loop(name: str, device: str):
     assert program.cache_size() == 1
 
 
-def test_what_has_no_rule_by_parts_is_refused_by_name():
+def test_a_primitive_without_a_rule_by_parts_is_refused_by_name():
     bare = Primitive("bare", "test", lambda x: x, lambda x: x, lower=Scalar("bare"))
 
     with pytest.raises(MissingRule, match=r"cannot compile bare of c64\[3\]"):

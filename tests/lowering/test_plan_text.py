@@ -49,7 +49,7 @@ def test_a_plan_shows_memory_and_steps(expect):
 
 
 @given(st.integers(0, 1 << 20))
-def test_what_is_printed_is_read_back(seed: int):
+def test_printed_text_is_read_back(seed: int):
     plan = lower(random_program(seed, length=20), WITH_DOT, donated=(0,))
 
     assert parse(to_text(plan)) == plan
@@ -65,7 +65,7 @@ def test_a_symbolic_plan_is_read_back():
     assert parse(to_text(plan)) == plan
 
 
-def test_what_is_no_plan_is_refused():
+def test_text_that_is_not_a_plan_is_refused():
     with pytest.raises(CheckError, match="cannot read a plan"):
         parse("plan f on cpu:0 {\n  jump\n}")
 

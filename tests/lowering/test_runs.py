@@ -55,7 +55,7 @@ def test_neighbours_that_begin_at_no_multiple_are_shorter_runs_or_none():
     assert runs(loads("4*i + 1", "4*i + 2")) == []
 
 
-def test_what_lies_further_apart_or_runs_backwards_is_no_run():
+def test_loads_that_are_further_apart_or_run_backwards_are_not_merged():
     assert runs(loads("8*i", "8*i + 2", "8*i + 4", "8*i + 6")) == []
     assert runs(loads("4*i + 3", "4*i + 2", "4*i + 1", "4*i")) == []
 

@@ -89,7 +89,9 @@ def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
         (lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, (f32(512, 512),), "squares(i0=8)"),
     ],
 )
-def test_where_accesses_are_made_lane_by_lane_they_are_few(function: Any, types: tuple[ArrayType, ...], schedule: str):
+def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
+    function: Any, types: tuple[ArrayType, ...], schedule: str
+):
     mesa = replace(LARGE, language="spirv", is_processor=True, subgroup_threads=8, cores=2)
 
     assert str(default(function, *types, device=mesa)) == schedule

@@ -126,7 +126,7 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
         ("share(8, apart)", "schedule: cannot read share(8, apart)"),
     ],
 )
-def test_what_is_no_schedule_is_refused_with_the_form_that_it_should_have(text: str, message: str):
+def test_text_that_is_not_a_schedule_is_refused_with_the_right_form(text: str, message: str):
     with pytest.raises(ArgumentError) as error:
         parse(text)
 
@@ -398,7 +398,7 @@ def asks_for_units(schedule: Schedule) -> bool:
 
 
 @pytest.mark.parametrize("case", one_in(3, list(CASES)))
-def test_what_has_no_stage_is_built_alike_whatever_a_gpu_multiplies_by_itself(case: str):
+def test_a_schedule_without_matrix_units_builds_the_same_kernel_on_every_gpu(case: str):
     function, types, _ = CASES[case]
     kernel = only_kernel(kernelize(program_of(function, *types), UNITS))
     others = [c for c in schedules(kernel, UNITS) if not asks_for_units(c)]
@@ -464,7 +464,7 @@ def test_a_schedule_of_another_kernel_is_refused_with_the_names_of_those_that_th
         f(X, W)
 
 
-def test_what_is_derived_from_a_function_with_a_schedule_has_its_defaults():
+def test_the_derivative_of_a_function_with_a_schedule_has_default_schedules():
     f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": "tile(i0=4)"})
     derivative = rune.grad(lambda x: rnp.sum(f(x, W)))(X)
 

@@ -140,7 +140,7 @@ def test_one_plan_serves_every_size():
     assert program.cache_size() == 1
 
 
-def test_what_reads_a_scan_is_computed_with_its_last_step():
+def test_a_reader_of_a_scan_is_fused_into_its_last_step():
     kernels = stages(program_of(lambda x: ops.exp(cumsum(x)), f32(2048)), THREADS).kernels
 
     assert len(kernels.steps) == 3

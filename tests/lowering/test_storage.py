@@ -239,7 +239,7 @@ def test_complex_numbers_need_only_f32():
     lower(program, SMALL, check=True)
 
 
-def test_what_is_legalised_needs_the_integers_that_hold_it():
+def test_a_legalised_dtype_needs_the_integers_that_store_it():
     assert dtypes.f8_e4m3 not in SMALL.program_dtypes
     with_bytes = replace(SMALL, dtypes=SMALL.dtypes | {dtypes.u8, dtypes.i8})
 

@@ -195,7 +195,7 @@ def test_scores_of_few_queries_to_a_long_cache_are_stored(queries: int, keys: in
     assert len(streams_of(lowered(attention(), *case.arrays()))) == streams
 
 
-def test_what_depends_on_a_peak_otherwise_is_another_pass():
+def test_another_dependence_on_the_peak_takes_another_pass():
     def times_peak(q: Any, k: Any, v: Any) -> Any:
         s = q @ k.T
         m = rnp.max(s, 1, keepdims=True)

@@ -145,12 +145,12 @@ def test_sums_must_not_be_read_before_a_barrier_that_leaves_nothing_behind():
         interpreted(with_barriers(many(), lambda s: (s,) if s.behind else ()))
 
 
-def test_what_is_left_behind_is_not_there_yet():
+def test_a_copy_that_may_still_be_pending_must_not_be_read():
     with pytest.raises(CheckError, match="which nothing has written"):
         interpreted(with_barriers(many(), lambda s: (replace(s, behind=2 * s.behind),)))
 
 
-def test_what_may_still_be_read_must_not_be_filled():
+def test_a_buffer_that_may_still_be_read_must_not_be_filled():
     # Three rounds ahead of four buffers is the one that the units may still read.
     code = many()
     nearer = map_stmts(lambda s: (_ahead(s),), code.body)

@@ -141,7 +141,7 @@ def test_rows_that_shared_memory_cannot_hold_stay_with_one_thread():
     hold(models.softmax, f32(4, 1024), device=device)
 
 
-def test_what_threads_of_a_group_do(expect):
+def test_the_threads_of_a_group_share_a_reduction(expect):
     device = replace(GPU, threads_per_workgroup=4)
     expect(
         to_text(code_of(rows(ops.reduce_max), [f32(2, 18)], device)),

@@ -70,7 +70,7 @@ def test_keys_that_may_be_rounded_twice_in_two_ways_are_stored():
     assert names(lambda x: rnp.sort(x * 3), f32(1 << 20))[0] == "mul"
 
 
-def test_what_takes_long_to_compute_is_stored():
+def test_an_expensive_operand_is_stored():
     def run(x: Any) -> Any:
         return rnp.argmax(rnp.sin(rnp.exp(rnp.tanh(x))))
 
@@ -81,7 +81,7 @@ def test_columns_are_brought_into_order_before_they_are_read():
     assert names(lambda x: rnp.argmax(x.T.reshape(-1)), f32(4096, 4096))[0] == "transpose"
 
 
-def test_what_another_reader_needs_in_memory_is_read_there():
+def test_a_value_that_is_in_memory_for_another_reader_is_read_there():
     def run(rows: Any, places: Any, updates: Any) -> Any:
         next_places = ops.add(places, 1)
         return added(rows, next_places, updates), next_places
@@ -89,7 +89,7 @@ def test_what_another_reader_needs_in_memory_is_read_there():
     assert names(run, i32(50, 1), i32(70), i32(70, 1), target=REFERENCE) == ["add", "scatter_atomically"]
 
 
-def test_what_asks_for_memory_is_stored():
+def test_a_value_marked_for_memory_is_stored():
     def run(rows: Any, places: Any, updates: Any) -> Any:
         return added(rows, in_memory(ops.add(places, 1)), updates)
 

@@ -84,7 +84,7 @@ MASKED: dict[str, Callable] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", MASKED)
-def test_what_a_mask_leaves_out_has_no_part_in_derivatives(name: str, way: str):
+def test_masked_elements_have_no_part_in_derivatives(name: str, way: str):
     mask = rnp.array([True, True, False, True])
     x = rnp.array([1.0, 2.0, 0.0, -1.0])
 

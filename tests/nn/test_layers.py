@@ -60,7 +60,7 @@ def test_gradients_through_lanes_are_those_of_one_batch():
     same(rune.grad(at_once)(x), rune.jit(rune.grad(by_lanes))(x))
 
 
-def test_without_lanes_of_their_own_every_lane_has_its_statistics():
+def test_without_a_named_axis_every_lane_has_its_own_statistics():
     x, state = numbers(4, 3, 5), nn.batch_norm_state(5)
 
     y, after = rune.vmap(lambda r: nn.batch_norm(r, state))(x)
@@ -221,6 +221,6 @@ def test_the_row_of_the_padding_gets_no_gradient():
         (lambda: nn.lstm([(1, 2, 3)], rnp.ones((2, 2, 2))), ArgumentError),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Any, error: type[Exception]):
+def test_arguments_that_do_not_fit_are_refused(call: Any, error: type[Exception]):
     with pytest.raises(error, match=": cannot "):
         call()

@@ -412,7 +412,7 @@ BESIDE: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", BESIDE)
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_what_is_made_of_an_array_stands_where_the_array_does(name: str, device: str):
+def test_an_array_made_like_another_is_on_its_device(name: str, device: str):
     x = rnp.asarray([1.0, 0.0], device=device)
 
     output = BESIDE[name](x)

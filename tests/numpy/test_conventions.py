@@ -225,7 +225,7 @@ def test_second_derivatives_hold_at_the_seams():
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=dtypes.short)
-def test_where_sends_the_derivative_to_the_chosen_side_alone(dtype: np.dtype):
+def test_where_sends_the_derivative_only_to_the_chosen_side(dtype: np.dtype):
     x, y = array(np.array([1, -1]).astype(dtype)), array(np.array([5, 6]).astype(dtype))
 
     dx, dy = rune.grad(lambda x, y: rnp.where(x > 0, x, y).sum(), (0, 1))(x, y)

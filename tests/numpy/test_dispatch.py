@@ -188,7 +188,7 @@ def test_numpy_data_keep_their_64_bits_in_the_standards_namespace():
 
 @pytest.mark.parametrize("index", [0, np.int64(0), slice(1), rnp.array([True, False])], ids=type)
 @pytest.mark.parametrize("number", [np.float64(0.1), np.array(0.1), 0.1], ids=type)
-def test_what_is_assigned_to_64_bits_keeps_them(index: Any, number: Any):
+def test_a_number_assigned_to_64_bits_keeps_its_digits(index: Any, number: Any):
     box = in_a_box(rnp.zeros(2, "f64"))
 
     box[index] = number
@@ -274,7 +274,7 @@ def written(x: Any) -> Any:
     return xp.sum(copy)
 
 
-def test_what_writes_is_compiled_and_differentiated_as_any_function():
+def test_a_function_that_writes_is_compiled_and_differentiated_like_any_other():
     x = rnp.array([1.0, 2.0, 4.0])
 
     value = rune.jit(written)(x)

@@ -127,7 +127,7 @@ def test_powers_of_complex_zeros_and_infinities_have_a_value_where_numpy_has_one
 
 
 @pytest.mark.parametrize("kind", DTYPES)
-def test_what_is_refused_eagerly_is_refused_while_tracing(kind: str):
+def test_a_call_refused_eagerly_is_refused_while_tracing(kind: str):
     for name in NAMES:
         error = refusal(name, kind)
         if error is not None:

@@ -125,7 +125,7 @@ def test_so_has_a_complete_slope(shape: tuple[int, int]):
 
 
 @tall
-def test_where_a_reflection_is_the_identity_the_projector_has_its_slope(shape: tuple[int, int]):
+def test_the_projector_has_its_slope_where_a_reflection_is_the_identity(shape: tuple[int, int]):
     def projector(a: Any) -> Any:
         q = rnp.linalg.qr(a, mode="complete").Q[:, shape[1] :]
         return q @ q.T

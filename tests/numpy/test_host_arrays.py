@@ -57,7 +57,7 @@ def test_indices_may_come_in_the_other_byte_order():
     same(X[[2, 0]], rnp.asarray(X)[np.array([2, 0], ">i4")])
 
 
-def test_what_is_no_number_is_refused_in_either_byte_order():
+def test_an_array_without_numbers_is_refused_in_either_byte_order():
     with pytest.raises(TypeError, match="array: cannot hold ndarray"):
         rnp.asarray(np.array(["2026-11-21"], ">M8[D]"))
 

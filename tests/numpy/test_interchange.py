@@ -62,7 +62,7 @@ def test_views_are_lent_as_they_lie(view: Any):
     same(view(X), np.from_dlpack(view(rnp.asarray(X))))
 
 
-def test_what_is_lent_outlives_the_array_and_goes_with_the_borrower():
+def test_lent_memory_outlives_the_array_and_is_freed_with_the_borrower():
     x = rnp.asarray(X) + 1
     view = np.from_dlpack(x)
     loans = len(dlpack._lent)
@@ -104,7 +104,7 @@ def test_an_array_on_another_device_is_lent_as_a_copy_on_the_cpu():
         x.__dlpack__(copy=False)
 
 
-def test_what_cannot_be_lent_is_refused():
+def test_an_array_that_cannot_be_lent_is_refused():
     with pytest.raises(BufferError, match=r"dlpack: cannot lend i4\[2\]"):
         rnp.ones(2, rnp.int4).__dlpack__()
     with pytest.raises(BufferError, match=r"to device \(2, 0\)"):
@@ -200,7 +200,7 @@ def test_an_array_that_is_ours_already_is_kept():
     ("lender", "how", "message"),
     [([1, 2], {}, "cannot read list"), (Lender(X), {"copy": False, "device": "reference"}, "cannot keep copy=False")],
 )
-def test_what_cannot_be_borrowed_is_refused(lender: Any, how: dict, message: str):
+def test_memory_that_cannot_be_borrowed_is_refused(lender: Any, how: dict, message: str):
     with pytest.raises(ValueError, match=f"from_dlpack: {message}"):
         rnp.from_dlpack(lender, **how)
 
@@ -276,7 +276,7 @@ def test_there_is_no_cuda_array_interface_elsewhere():
 
 
 @pytest.mark.parametrize("transform", [rune.jit, rune.vmap], ids=["jit", "vmap"])
-def test_what_is_made_for_the_device_of_a_traced_value_goes_with_it(transform: Any):
+def test_an_array_made_on_the_device_of_a_traced_value_combines_with_it(transform: Any):
     def shifted(x: Any) -> Any:
         xp = x.__array_namespace__()
         return (x.to_device(x.device) + xp.ones((), device=x.device)).value

@@ -240,7 +240,7 @@ COUNTERS = {
 
 
 @pytest.mark.parametrize("name", COUNTERS)
-def test_what_counts_in_32_bits_inside_works_where_64_bits_are_the_default(name: str):
+def test_functions_with_32_bit_counters_work_where_64_bits_are_the_default(name: str):
     call, expected = COUNTERS[name]
     with rune.enable_x64():
         result = call(SQUARE)
@@ -310,7 +310,7 @@ NARROW = [np.dtype(d) for d in ("bool", "int8", "int16", "int32", "uint8", "uint
 
 @pytest.mark.parametrize("second", NARROW, ids=str)
 @pytest.mark.parametrize("first", NARROW, ids=str)
-def test_where_64_bits_are_truncated_no_two_types_of_32_have_them(first: np.dtype, second: np.dtype):
+def test_with_truncated_dtypes_no_two_types_of_32_bits_promote_to_64(first: np.dtype, second: np.dtype):
     wide = rnp.promote_types(first, second)
 
     with rune.configure(wide_dtypes="truncated"):

@@ -136,7 +136,7 @@ def test_complex_numbers_are_multiplied():
     ],
     ids=["float numbers", "fewer numbers", "a negative count", "another mode", "a traced count"],
 )
-def test_what_makes_no_sense_is_refused(call: Callable[[], Any], error: type[Exception]):
+def test_meaningless_arguments_are_refused(call: Callable[[], Any], error: type[Exception]):
     with pytest.raises(error):
         call()
 

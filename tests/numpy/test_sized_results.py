@@ -61,7 +61,7 @@ def test_a_size_that_fits_changes_nothing(call: Call):
 
 
 @for_every_call
-def test_what_is_past_the_size_is_left_out(call: Call):
+def test_elements_beyond_the_size_are_dropped(call: Call):
     results = call(array(X), array(Y))
 
     results_of_one = rune.jit(lambda x, y: call(x, y, size=1))(X, Y)

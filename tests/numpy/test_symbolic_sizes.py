@@ -94,7 +94,7 @@ def test_steps_backwards_whose_start_depends_on_the_size_are_refused(index: slic
         rune.jit(lambda x: x[index], dims={"n": (2, 16)})(rnp.ones((5, 3)))
 
 
-def test_what_depends_on_the_size_is_refused():
+def test_a_function_that_branches_on_the_size_is_refused():
     with pytest.raises(ValueError, match=r"cannot decide n > 3 \(n in 2..16\)"):
         rune.jit(rnp.trace, dims={"n": (2, 16)})(rnp.ones((4, 3)))
 

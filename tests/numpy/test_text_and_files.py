@@ -55,7 +55,7 @@ def test_printing_options_hold_for_both_libraries_and_are_put_back():
 
 
 @pytest.mark.parametrize("dtype", STORED, ids=dtypes.short)
-def test_what_is_saved_is_loaded_in_its_dtype(dtype: np.dtype, tmp_path: Path):
+def test_a_saved_array_is_loaded_in_its_dtype(dtype: np.dtype, tmp_path: Path):
     x, path = array(np.ones((2, 3)).astype(dtype)), tmp_path / "x.npy"
 
     rnp.save(path, x)
@@ -118,7 +118,7 @@ def test_bytes_files_and_iterators_become_arrays(tmp_path: Path):
         (lambda: rnp.fromstring("1 2", int, sep=""), "fromstring: cannot split"),
     ],
 )
-def test_what_makes_no_numbers_is_refused(call: Callable[[], Any], message: str):
+def test_text_that_makes_no_numbers_is_refused(call: Callable[[], Any], message: str):
     with pytest.raises(ArgumentError, match=message):
         call()
 

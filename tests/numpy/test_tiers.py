@@ -193,7 +193,7 @@ def test_a_nan_that_is_watched_is_found_in_what_was_called_often() -> None:
 
 
 @pytest.mark.parametrize("move", [rnp.ravel, rnp.flip, rnp.fliplr, lambda x: rnp.swapaxes(x, 0, 1)])
-def test_what_only_moves_elements_stays_a_view(move: Callable[..., Any]) -> None:
+def test_a_movement_of_elements_stays_a_view(move: Callable[..., Any]) -> None:
     x = rnp.asarray(np.arange(12.0).reshape(4, 3))
 
     view = often(move, x)

@@ -119,7 +119,7 @@ def _of_lanes(f: Callable) -> Callable:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_counted_lies_within_the_counts(way: str):
+def test_labels_out_of_range_are_not_counted(way: str):
     labels = positions("uint64")
     reference = np.zeros(SIZE, np.int32)
     for label in HARD["uint64"]:

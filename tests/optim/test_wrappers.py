@@ -195,6 +195,6 @@ def test_an_optimizer_is_the_pair_of_its_functions_as_in_optax():
         (lambda: deprecated.multi_transform([optim.sgd(0.1)], "a"), "multi_transform: cannot read list"),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_wrapper_cannot_wrap_is_named(call: Callable[[], Any], words: str):
+def test_the_error_of_a_wrapper_names_what_it_cannot_wrap(call: Callable[[], Any], words: str):
     with pytest.raises(ArgumentError, match=words):
         call().init(rnp.ones(3))

@@ -185,7 +185,7 @@ def test_without_a_profile_no_line_of_it_runs(kind: str):
     assert lines_of_profiling(run) == 0
 
 
-def test_without_a_profile_a_span_is_a_test():
+def test_without_a_profile_a_span_costs_one_test():
     with_one = profiling.span("load", Kind.DATA)
     assert lines_of_profiling(lambda: with_one.__enter__()) <= 3
 

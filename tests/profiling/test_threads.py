@@ -102,7 +102,7 @@ def test_python_before_and_after_counts_within_the_window():
     assert (python.kind, python.seconds, call.kind, call.seconds) == (Kind.PYTHON, 9.0, Kind.PROGRAM, 1.0)
 
 
-def test_what_the_clock_of_the_thread_does_not_count_was_waited():
+def test_time_that_the_threads_clock_does_not_count_is_waiting():
     (total,) = times(pieces([named(Kind.DATA, 1.0, 5.0, 1.5)], {}))
     assert (total.seconds, total.processor, total.waiting) == (4.0, 1.5, 2.5)
 
@@ -207,7 +207,7 @@ def test_nobody_waits_long_for_a_free_interpreter():
 # --- threads ----------------------------------------------------------------------------------
 
 
-def test_workers_of_a_pipeline_have_rows_of_their_own():
+def test_workers_of_a_pipeline_have_their_own_rows():
     pipeline = data.sequence(range(40)).map(lambda n: np.full(3, n), workers=2).batch(5).prefetch()
     with rune.debug.profile() as p:
         for _ in pipeline:

@@ -119,7 +119,7 @@ def test_bits_are_the_same_on_every_executor(device: str, impl: str):
 
 
 @on_every_executor
-def test_what_is_made_of_bits_by_exact_arithmetic_is_the_same_on_every_executor(device: str):
+def test_draws_by_exact_arithmetic_are_the_same_on_every_executor(device: str):
     key = random.key(9)
 
     def drawn(key: Any) -> Any:

@@ -98,7 +98,7 @@ def test_a_seed_of_more_than_64_bits_is_refused(seed: int):
 
 
 @pytest.mark.parametrize("seed", [1.5, "x", True, np.arange(2), random.key(0)])
-def test_what_is_no_integer_is_no_seed(seed: Any):
+def test_a_seed_that_is_not_an_integer_is_refused(seed: Any):
     with pytest.raises(ArgumentError, match=r"cannot use .* as a seed"):
         random.key(seed)
 
@@ -263,7 +263,7 @@ def test_a_key_cannot_be_differentiated():
 
 
 @pytest.mark.parametrize("key", [0, None, (3,), np.array([1, 2], np.float32), np.array([1, 2, 3], np.uint32), "key"])
-def test_what_is_no_key_is_refused_with_a_hint(key: Any):
+def test_a_value_that_is_not_a_key_is_refused_with_a_hint(key: Any):
     with pytest.raises(ArgumentError, match=r"split: cannot use .* as a key"):
         random.split(key)
 

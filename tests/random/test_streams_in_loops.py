@@ -159,7 +159,7 @@ def test_the_compiled_loop_serves_every_seed():
 
 @pytest.mark.parametrize("pred", [True, False])
 @pytest.mark.parametrize("transform", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_what_follows_a_branch_does_not_depend_on_which_was_taken(pred: bool, transform: Any):
+def test_draws_after_a_branch_do_not_depend_on_the_branch_taken(pred: bool, transform: Any):
     function = transform(
         lambda p: (rune.cond(p, lambda: rnp.sum(rnp.stack([words(), words()])), lambda: words()[0]), words())
     )

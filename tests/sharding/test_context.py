@@ -91,7 +91,7 @@ def test_shardings_are_those_of_the_arguments_that_are_not_static(static: dict):
     np.testing.assert_array_equal(f(rnp.arange(3.0), 2, rnp.ones(3)), [1, 2, 5])
 
 
-def test_what_a_reference_holds_is_laid_out():
+def test_the_array_of_a_reference_gets_the_layout_of_its_argument():
     f = rune.jit(lambda ref, x: ref.addupdate(x), in_shardings=(ROWS, None), out_shardings=None)
     ref = rune.new_ref(rnp.arange(3.0))
 

@@ -50,7 +50,7 @@ def test_a_launch_is_one_step_more_in_a_program():
     assert RECORD.launch_ns == 500
 
 
-def test_what_was_not_measured_is_that_of_the_table():
+def test_figures_that_were_not_measured_come_from_the_table():
     table = record_of(PROCESSOR)
 
     assert (RECORD.units, RECORD.line_bytes, RECORD.clock_hz) == (table.units, table.line_bytes, table.clock_hz)

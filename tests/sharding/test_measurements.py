@@ -94,7 +94,7 @@ def test_a_damaged_entry_is_measured_again(tmp_path: Path, monkeypatch: pytest.M
     storage.forget()
 
 
-def test_what_is_known_is_not_measured_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_measured_device_is_not_measured_again_unless_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     measured_devices: list[str] = []
 
     def note(machines: object) -> object:

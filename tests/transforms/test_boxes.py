@@ -68,7 +68,7 @@ def test_debug_prints_the_values_in_a_box(capsys: pytest.CaptureFixture[str]):
     ],
     ids=["device_put", "device_put on a device", "checkpoint", "switch"],
 )
-def test_what_a_function_gives_in_a_box_is_the_array(function: Callable[..., Any]):
+def test_a_function_that_returns_a_box_returns_its_array(function: Callable[..., Any]):
     for output in (function(X), rune.jit(function)(X)):
         assert isinstance(output, Array)
         same(X.numpy(), output)

@@ -112,7 +112,7 @@ def test_the_host_s_double_becomes_the_declared_single():
 
 @everywhere
 @pytest.mark.parametrize("ordered", [False, True])
-def test_what_stands_beside_complex_numbers_has_side_effects_too(
+def test_effects_of_programs_with_complex_numbers_happen_too(
     device: str, ordered: bool, capsys: pytest.CaptureFixture[str]
 ):
     def step(_: Any, z: Any) -> Any:

@@ -357,11 +357,11 @@ def test_a_callable_needs_no_name(call):
 
 
 @pytest.mark.parametrize("value", [rnp.ones(2), np.ones(2), np.float32(1), True, 1, 1.5, 1j, random.key(0)])
-def test_what_is_like_an_array_is_an_instance_of_the_alias(value):
+def test_an_array_like_value_is_an_instance_of_the_alias(value):
     assert isinstance(value, ArrayLike)
     assert isinstance(value, get_args(ArrayLike))
 
 
 @pytest.mark.parametrize("value", [[1, 2], (1,), "text", None, {"a": 1}, rnp])
-def test_what_is_not_like_an_array_is_no_instance(value):
+def test_any_other_value_is_not_an_instance_of_the_alias(value):
     assert not isinstance(value, ArrayLike)

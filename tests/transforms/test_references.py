@@ -378,7 +378,7 @@ REFUSALS: dict[str, tuple[type[Exception], Callable[[Ref], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_has_no_meaning_is_refused(case: str):
+def test_meaningless_uses_of_a_reference_are_refused(case: str):
     error, call, text = REFUSALS[case]
 
     with pytest.raises(error, match=text):

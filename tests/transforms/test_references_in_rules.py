@@ -36,7 +36,7 @@ def test_a_checkpoint_writes_a_reference_once(way: str, transform: Callable[...,
     np.testing.assert_array_equal(counts[...], [1.0, 0.0])
 
 
-def test_what_a_checkpoint_writes_has_its_derivative():
+def test_a_write_to_a_reference_in_a_checkpoint_has_its_derivative():
     def f(x: Any) -> Any:
         box = new_ref(x)
 

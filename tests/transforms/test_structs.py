@@ -69,7 +69,7 @@ def test_an_update_changes_some_fields():
         (lambda: rune.ShapeDtypeStruct((), "f32", is_ref=True), "cannot use is_ref=True"),
     ],
 )
-def test_what_describes_no_array_is_refused(make: Any, message: str):
+def test_a_struct_that_describes_no_array_is_refused(make: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
         make()
 

@@ -258,7 +258,7 @@ def test_a_function_that_remembers_its_arguments_keeps_no_traced_value():
     ],
     ids=["shards", "visualize", "save", "save_checkpoint", "process_allgather", "broadcast", "make_array"],
 )
-def test_what_only_an_array_on_a_device_has_is_refused_by_name(transform: Any, read: Any):
+def test_attributes_of_concrete_arrays_are_refused_on_traced_values(transform: Any, read: Any):
     with pytest.raises(rune.errors.RuneError, match=r"an Array|no value yet"):
         transform(lambda x: (read(x), x.sum())[1])(X)
 

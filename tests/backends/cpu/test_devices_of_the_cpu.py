@@ -95,7 +95,7 @@ except rune.errors.DeviceError as error: print(error.message)
     assert printed(program) == ["add: cannot combine arrays on different devices (f32[2] on cpu:1, f32[2] on cpu:2)"]
 
 
-def test_what_is_read_of_them_may_be_written_to_and_the_array_stays():
+def test_writing_to_a_copy_read_from_a_device_does_not_change_the_array():
     program = """
 x = rune.device_put(rnp.zeros(3), "cpu:1")
 x.numpy()[:] = 7

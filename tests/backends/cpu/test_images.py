@@ -210,12 +210,12 @@ def test_data_of_a_thread_and_wide_alignment_are_refused():
 
 
 @pytest.mark.parametrize("contents", [b"", b"MZ", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01" + bytes(58)])
-def test_what_is_no_object_for_this_processor_is_refused(contents: bytes):
+def test_a_file_that_is_not_an_object_for_this_processor_is_refused(contents: bytes):
     with pytest.raises(Unplaced, match="not an ELF file for x86-64"):
         image_of(contents, conventions.number_of)
 
 
-def test_what_cannot_be_an_image_is_linked_by_llvm_with_the_reason(monkeypatch: pytest.MonkeyPatch):
+def test_code_that_cannot_be_an_image_is_linked_by_llvm_with_a_warning(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(layout, "_BY_TABLE", frozenset())
     monkeypatch.setattr(disk_cache, "_warned_subjects", set())
 

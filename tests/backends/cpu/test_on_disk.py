@@ -91,7 +91,7 @@ def was_kept(executable: object) -> bool:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_was_kept_gives_the_bits_of_what_was_compiled(function: Callable[[Array], object]):
+def test_code_loaded_from_disk_gives_the_bits_of_the_compiled_code(function: Callable[[Array], object]):
     first, second = (compiled(program_of(function), CPU) for _ in range(2))
 
     assert [was_kept(e) for e in (first, second)] == [False, True]
@@ -205,7 +205,7 @@ def test_rules_for_derivatives_are_not_in_the_words():
     ],
     ids=["callback", "print", "operation of a user"],
 )
-def test_what_calls_python_or_is_a_users_has_no_words(function: Callable[[Array], object]):
+def test_a_program_that_calls_python_or_a_users_operation_has_no_key(function: Callable[[Array], object]):
     assert program_words(program_of(function)) is None
 
 

@@ -259,7 +259,7 @@ def test_a_plan_of_decompositions_calls_no_python_but_a_large_matrix_may_be_stop
     assert native(eigh, np.zeros((spectra.MOST + 1,) * 2, np.float32)) == [False]
 
 
-def test_where_lapack_is_not_to_be_seen_numpy_is_called(monkeypatch: pytest.MonkeyPatch):
+def test_numpy_is_called_if_lapack_is_not_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lapack, "address", lambda routine, dtype: None)
     a = hermitian((19,), np.complex128)
 

@@ -184,7 +184,7 @@ def test_an_eager_gradient_has_the_signs_of_a_compiled_one(dtype: type):
     assert np.max(np.abs(np.asarray(eager) - np.asarray(of_program))) < 1e4 * np.finfo(dtype).eps
 
 
-def test_what_is_called_often_and_specialised_has_the_same_bits():
+def test_a_call_that_is_specialised_after_many_calls_keeps_its_bits():
     x = rnp.asarray(drawn(6), dtype=np.float32)
     results = [[np.asarray(a).tobytes() for a in rnp.linalg.eigh(x)] for _ in range(300)]
 
@@ -208,7 +208,7 @@ def is_native(n: int, dtype: type) -> bool:
 
 @of_floats
 @pytest.mark.parametrize("n", [3, 33, 257])
-def test_where_a_size_is_open_the_bits_are_the_same(n: int, dtype: type):
+def test_a_program_of_an_open_size_gives_the_same_bits(n: int, dtype: type):
     x = rnp.asarray(drawn(n), dtype=dtype)
     decompose = rune.jit(rnp.linalg.eigh, dims={"n": (1, 300)}, in_dims=("n,n",))
 

@@ -254,7 +254,7 @@ def test_a_lost_context_is_reported_at_once_and_by_every_later_call(device: Any,
     assert fake.context.depth() == 0
 
 
-def test_what_the_driver_refuses_once_does_not_lose_the_context(device: Any, fake: FakeCuda):
+def test_a_single_refusal_of_the_driver_does_not_lose_the_context(device: Any, fake: FakeCuda):
     def refuse(*arguments: Any) -> Any:
         raise fake.driver.Error("no")
 
@@ -274,7 +274,7 @@ def test_a_forked_process_is_refused(device: Any, monkeypatch: pytest.MonkeyPatc
         device.synchronize()
 
 
-def test_without_a_driver_nothing_is_imported_and_the_reason_is_said():
+def test_without_a_driver_nothing_is_imported_and_the_reason_is_given():
     program = (
         "import sys; from rune.backends.cuda import devices; devices._library = lambda: 'libabsent.so.1';"
         "from rune.backends import cuda; print(cuda.probe()); print([m for m in sys.modules if m.split('.')[0] in "

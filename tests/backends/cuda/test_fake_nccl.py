@@ -71,7 +71,7 @@ def two() -> Two:
     return Two()
 
 
-def test_what_is_allowed_is_done_when_the_streams_come_to_it(two: Two):
+def test_a_legal_collective_runs_when_its_streams_reach_it(two: Two):
     with two.library.grouped():
         two.all_reduce(0)
         two.all_reduce(1)

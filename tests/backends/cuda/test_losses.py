@@ -105,7 +105,7 @@ def test_an_error_in_the_middle_of_a_collective_ends_the_wait(parts: Parts):
     assert parts.nccl.log.count("ncclCommAbort") == 3
 
 
-def test_whoever_waits_for_a_lost_device_is_told_so(parts: Parts):
+def test_every_thread_that_waits_for_a_lost_device_gets_an_error(parts: Parts):
     parts.pause()
     y = parts.sum()
     lose(parts.machine, 1)
@@ -115,7 +115,7 @@ def test_whoever_waits_for_a_lost_device_is_told_so(parts: Parts):
     assert parts.nccl.log.count("ncclCommAbort") == 3
 
 
-def test_what_was_computed_from_nothing_is_never_read(parts: Parts):
+def test_results_computed_from_a_failed_collective_are_never_read(parts: Parts):
     parts.pause()
     y = parts.sum()
     z = parts.sine(y)

@@ -230,7 +230,7 @@ def test_extremes_of_floats_keep_nan_by_way_of_the_host_and_the_rest_goes_on_the
     assert nccl.log.count("ncclAllReduce") == 4
 
 
-def test_what_only_the_host_adds_up_is_right_too(nccl: FakeNccl, devices: list[Device]):
+def test_sums_in_dtypes_that_nccl_lacks_are_right_too(nccl: FakeNccl, devices: list[Device]):
     x = DRAW.integers(-(2**15), 2**15, size=(4, 9)).astype("i2")
 
     np.testing.assert_array_equal(each(devices, lambda v: lax.psum(v, "a"), x)[1], x.sum(0, dtype="i2"))

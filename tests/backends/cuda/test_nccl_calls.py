@@ -77,7 +77,7 @@ def test_groups_are_those_of_the_axis():
 
 
 @pytest.mark.parametrize("name", ["all_gather", "all_to_all", "ppermute"])
-def test_whatever_only_moves_is_known(name: str):
+def test_collectives_that_only_move_elements_take_every_dtype(name: str):
     everything = [ArrayType((2,), d) for d in (dtypes.bool_, dtypes.i16, dtypes.f8_e4m3, dtypes.c128)]
 
     assert calls.is_known(call(name), everything)

@@ -52,7 +52,7 @@ def test_a_declared_function_without_code_is_refused(backend):
     assert opencl._build_error(backend.device, DECLARED.text + source, list(DECLARED.options)) is not None
 
 
-def test_what_rounds_exactly_is_declared_for_both_floats():
+def test_exactly_rounded_functions_are_declared_for_both_floats():
     names = {call.split("(")[0] for call in exact_calls(is_finite="isfinite({0})").values()}
     declarations = re.findall(r"(\w+)\((?:float|double)\b", DECLARED.text)
 
@@ -63,7 +63,7 @@ ONE_INSTRUCTION = "floor ceil trunc sqrt fabs rint copysign fma vload4 vstore4".
 
 
 @pytest.mark.parametrize("name", ONE_INSTRUCTION)
-def test_what_takes_one_instruction_is_defined_and_calls_no_library(name: str):
+def test_functions_of_one_instruction_are_defined_inline(name: str):
     """PoCL's library is inlined only on the processors that it was built for."""
     lines = [line for line in DECLARED.text.splitlines() if f" {name}(" in line]
 
@@ -76,7 +76,7 @@ def test_an_error_numbers_only_the_lines_of_the_program(backend):
         backend.build("\n\nundeclared f(int x) {}\n", "f", backend.header)
 
 
-def test_what_users_write_may_call_all_of_opencl_c():
+def test_the_users_source_may_call_all_of_opencl_c():
     text = "__kernel void root(__global const float *x, __global float *y) { *y = native_rsqrt(*x); }"
     source = extend.Source("opencl", text, "root", lambda x: extend.Launch(1, 1))
     root = extend.primitive("root", types=lambda x: x, sources=[source])

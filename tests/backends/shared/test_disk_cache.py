@@ -54,7 +54,7 @@ def test_different_parts_make_different_keys(one, other):
 
 
 @pytest.mark.parametrize("value", [b"", b"x", bytes(range(256)) * 100])
-def test_what_is_stored_comes_back_in_another_process_too(cache, value):
+def test_a_stored_value_is_read_by_another_cache_object_too(cache, value):
     cache.store(b"key", value)
 
     assert cache.load(b"key") == value
@@ -121,7 +121,7 @@ def test_a_write_that_fails_keeps_the_old_value_and_says_why(cache, monkeypatch)
     assert "No space left" in cache.problem
 
 
-def test_what_a_read_only_file_system_holds_is_read(cache, monkeypatch):
+def test_a_cache_on_a_read_only_file_system_is_read(cache, monkeypatch):
     cache.store(b"key", b"value")
 
     def refuse(*_: object, **__: object) -> None:
@@ -132,7 +132,7 @@ def test_what_a_read_only_file_system_holds_is_read(cache, monkeypatch):
     assert cache.load(b"key") == b"value"
 
 
-def test_writers_and_readers_at_once_see_whole_values_alone(cache):
+def test_concurrent_writers_and_readers_see_only_whole_values(cache):
     values = [bytes([k]) * 20_000 for k in range(4)]
     values_read: list[bytes | None] = []
 
@@ -174,7 +174,7 @@ def test_a_value_beyond_the_limit_is_not_kept(tmp_path):
     assert entries(cache) == []
 
 
-def test_what_a_killed_process_left_behind_goes_when_it_is_old(tmp_path):
+def test_files_that_a_killed_process_left_are_removed_once_they_are_old(tmp_path):
     cache = DiskCache(tmp_path, limit_bytes=1000)
     old, new = cache.folder / "old.tmp", cache.folder / "new.tmp"
     for path in (old, new):

@@ -184,7 +184,7 @@ def test_the_largest_possible_buffer_is_not_rounded_beyond_what_is_possible():
         pool.take(1_000_002)
 
 
-def test_what_no_buffer_can_hold_is_refused_before_anything_is_given_back():
+def test_a_request_that_no_buffer_can_hold_is_refused_before_the_cache_is_freed():
     driver = Driver()
     pool = driver.pool(largest_bytes=1_000_000)
     pool.take(900_000)

@@ -247,7 +247,7 @@ def run(**environment: str) -> list[str]:
         ({"RUNE_CACHE_DIR": "/proc/rune"}, "cannot be made"),
     ],
 )
-def test_without_a_usable_directory_programs_run_and_it_is_said_once(environment, why):
+def test_without_a_usable_directory_programs_run_and_warn_once(environment, why):
     warning, report = run(**environment)
 
     assert warning.startswith("rune: compiled kernels are not kept (")

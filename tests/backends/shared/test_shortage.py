@@ -79,7 +79,7 @@ def test_the_cpu_names_the_plan_too(monkeypatch: pytest.MonkeyPatch):
     f(np.ones(SIDE + 1, np.float32))
 
 
-def test_what_is_alive_at_once_is_what_explain_counts():
+def test_the_live_values_at_the_peak_add_up_to_the_bytes_of_explain():
     plan = rune.explain(wide)(np.ones(SIDE, np.float32)).plan
     step, uses = alive_at_once(plan, {})
 

@@ -160,7 +160,7 @@ def test_every_executor_times_its_steps(device: str):
     assert isinstance(backend, TimesSteps)
 
 
-def test_what_was_compiled_without_a_profile_is_as_it_was():
+def test_code_compiled_without_a_profile_stays_unchanged():
     f = rune.jit(chain)
     f(X)
     plain = f.traced(X)

@@ -108,7 +108,7 @@ def test_a_call_ends_when_its_question_is_answered_and_those_behind_it_wait():
     assert (work.stats().submitted, work.stats().finished) == (2, 2)
 
 
-def test_what_a_lost_device_had_to_do_is_over():
+def test_work_of_a_lost_device_counts_as_finished():
     def lost() -> bool:
         raise DeviceError("the device is lost")
 

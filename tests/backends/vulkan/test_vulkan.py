@@ -73,7 +73,7 @@ def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(bac
     assert "store y[i]" in error.value.source
 
 
-def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
+def test_the_drivers_compiled_code_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
     ffi, header = driver.api().ffi, 32
     initial_data: list[bytes] = []
 
@@ -279,7 +279,7 @@ def test_the_validation_layer_says_nothing_about_plans_loops_and_copies():
 
 
 @needs_layer
-def test_what_the_validation_layer_says_is_an_error():
+def test_a_message_of_the_validation_layer_is_an_error():
     program = """
 import numpy as np
 from rune.backends import vulkan

@@ -92,7 +92,7 @@ def test_a_sum_is_rounded_before_something_is_taken_from_it(device):
     same([np.zeros(1, np.float32)], results(device, lambda x: rnp.sum(x, axis=1) - x[:, 0], x))
 
 
-def test_what_is_not_a_number_is_told_by_its_bits(device):
+def test_comparisons_and_tests_of_nan_and_infinity_are_right(device):
     x = np.array([np.nan, 1, -np.inf, np.inf, 1e-40, -0.0], np.float32)
 
     outputs = results(device, lambda x: [x < 1, ~(x < 1), x != x, rnp.isinf(x), x > 0, x == 0], x)

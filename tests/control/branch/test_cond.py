@@ -180,13 +180,13 @@ def test_switch_names_the_branch_that_differs():
         (None, "NoneType as pred"),
     ],
 )
-def test_what_is_no_predicate_is_refused(pred: Any, message: str):
+def test_a_value_that_is_not_a_predicate_is_refused(pred: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
         rune.cond(pred, lambda: 1, lambda: 2)
 
 
 @pytest.mark.parametrize("index", [1.0, True, np.array([1]), "one"])
-def test_what_is_no_index_is_refused(index: Any):
+def test_an_index_that_is_not_an_integer_is_refused(index: Any):
     with pytest.raises(ArgumentError, match="switch: cannot take"):
         rune.switch(index, [lambda: 1, lambda: 2])
 
@@ -210,7 +210,7 @@ def test_mismatched_results_are_named_in_the_same_way_while_a_reference_is_alive
     assert reference[...] == 1.0
 
 
-def test_what_cannot_be_called_is_refused():
+def test_a_branch_that_is_not_a_function_is_refused():
     no_function: Any = 3
     with pytest.raises(TransformError, match="cond: cannot transform int"):
         rune.cond(True, no_function, lambda: 2)
@@ -220,7 +220,7 @@ def test_what_cannot_be_called_is_refused():
         rune.switch(0, [])
 
 
-def test_what_every_branch_passes_on_has_no_lanes_of_its_own():
+def test_an_operand_that_every_branch_passes_on_is_not_batched():
     branches = [lambda b, s: (b, s + 1, s), lambda b, s: (b, s, s), lambda b, s: (b, b, b)]
     lanes, scale, rows = rnp.array([0, 2, 1]), rnp.array(5.0), rnp.arange(3.0)
 
@@ -236,7 +236,7 @@ def test_what_every_branch_passes_on_has_no_lanes_of_its_own():
         np.testing.assert_array_equal(third, [0, 5, 2])
 
 
-def test_what_every_branch_passes_on_has_the_derivative_of_its_lanes():
+def test_an_operand_that_every_branch_passes_on_gets_the_derivatives_of_all_lanes():
     def total(b: Any) -> Any:
         outs = rune.vmap(lambda i: rune.cond(i > 0, lambda v: (v, v * v), lambda v: (v, v), b))(rnp.arange(3))
         return outs[0].sum() + outs[1].sum()

@@ -81,7 +81,7 @@ def test_the_function_is_applied_logarithmically_often():
         (TransformError, "another structure", (lambda a, b: (a, b), rnp.ones(5))),
     ],
 )
-def test_what_makes_no_sense_is_refused(error: Any, message: str, args: Any):
+def test_meaningless_arguments_are_refused(error: Any, message: str, args: Any):
     with pytest.raises(error, match=message):
         rune.associative_scan(*args)
 

@@ -291,7 +291,7 @@ def test_a_carry_of_another_structure_names_the_place():
         (ArgumentError, "str as an array", (lambda c, x: (c, "y"), 0.0, rnp.ones(3)), {}),
     ],
 )
-def test_what_makes_no_sense_is_refused(error: Any, message: str, args: Any, options: Any):
+def test_meaningless_arguments_are_refused(error: Any, message: str, args: Any, options: Any):
     with pytest.raises(error, match=message):
         rune.scan(*args, **options)
 

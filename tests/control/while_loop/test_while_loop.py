@@ -98,7 +98,7 @@ def test_the_gradient_with_respect_to_what_the_condition_reads_is_zero():
         (r"cannot transform int", 3, lambda c: c, 0),
     ],
 )
-def test_what_makes_no_sense_is_refused(message: str, cond_fun: Any, body_fun: Any, init: Any):
+def test_meaningless_arguments_are_refused(message: str, cond_fun: Any, body_fun: Any, init: Any):
     with pytest.raises(TransformError, match=message):
         rune.while_loop(cond_fun, body_fun, init)
 

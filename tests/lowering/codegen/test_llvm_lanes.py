@@ -167,7 +167,7 @@ def test_the_step_between_lanes_is_that_of_the_variable_that_counts_them(index, 
     assert step_of(index, "i", frozenset({"i"})) == step
 
 
-def test_what_else_differs_between_lanes_has_no_step():
+def test_an_index_with_another_symbol_that_differs_between_lanes_has_no_step():
     assert step_of(LANE + OTHER, "i", frozenset({"i", "p"})) is None
     assert step_of(LANE + OTHER, "i", frozenset({"i"})) == 1
 

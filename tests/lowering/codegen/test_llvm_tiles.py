@@ -51,7 +51,7 @@ def test_one_element_loaded_twice_is_copied_once():
 
 
 @pytest.mark.parametrize("value", ["x[64*i + j]", "x[i]", "x[2*i + 64*j]", "x[i + 64*j if index(i) < 9_i64]"])
-def test_what_is_no_transposition_is_left_alone(value):
+def test_a_load_that_is_not_a_transposition_stays_unchanged(value):
     assert transposed(kernel(value)) is None
 
 

@@ -82,7 +82,7 @@ def test_a_program_of_several_kernels_has_each_function_once():
     assert assemble(kernels, OPENCL_C).count("float rune_exp_f32(float a) {") == 1
 
 
-def test_what_opencl_does_not_round_exactly_is_runes_own():
+def test_opencl_computes_only_the_functions_that_it_rounds_exactly():
     exact = {"floor", "ceil", "trunc", "round", "abs", "sqrt", "rem", "fma", "nextafter", "copysign", "is_finite"}
 
     assert set(OPENCL_C.functions[dtypes.f32]) == exact
@@ -128,7 +128,7 @@ def test_a_contracted_product_is_an_fma_and_the_inner_grid_axis_is_the_first(exp
     )
 
 
-def test_what_is_read_before_anything_is_written_is_read_as_neighbours():
+def test_loads_before_any_store_are_merged_with_their_neighbours():
     body = "a: f32 = x[2*i] b: f32 = x[2*i + 1] store y[2*i] = b store y[2*i + 1] = a"
     lines = kernel(f"code f(x: read f32[64], y: write f32[64]) {{ for i in 32 grid {{ {body} }} }}")
 
@@ -328,7 +328,7 @@ def test_a_helper_comes_after_those_it_uses():
 
 
 @pytest.mark.parametrize("dtype", ["c64", "f8_e5m2", "i4"])
-def test_what_the_language_lacks_is_refused(dtype):
+def test_a_dtype_that_the_language_lacks_is_refused(dtype):
     text = f"code f(x: read {dtype}[8], y: write {dtype}[8]) {{ store y[0] = x[0] }}"
 
     with pytest.raises(DtypeError, match=f"render: cannot use {dtype} in OpenCL C"):

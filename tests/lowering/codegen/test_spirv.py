@@ -383,7 +383,7 @@ def test_no_remainder_is_the_devices_own():
     assert not {op.name for op in Op} & {"SRem", "SMod", "FRem", "FMod"}
 
 
-def test_what_is_only_read_says_so_and_what_may_be_the_same_too():
+def test_read_only_and_aliased_pointers_are_decorated():
     code = """
     code f(x: read f32[9], w: read f32[9], y: write f32[9]) aliases x=y {
       for i in 9 grid { store y[i] = x[i] + w[i] }

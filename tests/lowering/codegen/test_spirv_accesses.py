@@ -97,7 +97,7 @@ def test_neighbours_that_begin_at_an_odd_place_are_accessed_separately():
     assert "CompositeConstruct" not in text
 
 
-def test_what_barriers_are_about_is_written_one_by_one():
+def test_elements_that_barriers_protect_are_written_one_by_one():
     text = module(
         """
 code f(x: read f32[4096], y: readwrite f32[4096]) {
@@ -182,7 +182,7 @@ def test_two_neighbours_every_thread_reads_by_itself():
     assert alike(product(16, rounds=2)) == []
 
 
-def test_what_differs_from_thread_to_thread_is_not_read_together():
+def test_loads_that_differ_between_threads_are_not_merged():
     assert alike(product(16, "a{k}: f32 = x[16*j + {k}]")) == []
     assert alike(product(12)) == []
 

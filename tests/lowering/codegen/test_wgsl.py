@@ -273,7 +273,7 @@ def test_a_workgroup_takes_one_point_where_the_kernel_has_threads():
     assert (source.points, source.threads, source.grouped) == (4, 8, True)
 
 
-def test_what_must_fit_32_bits_is_known_to_the_launch():
+def test_the_launch_knows_the_extents_that_must_fit_32_bits():
     n = dims.symbol("n", 1, 100)
 
     assert {n, 64 * n} <= set(render(example("softmax")).extents)
@@ -332,7 +332,7 @@ def test_narrow_integers_are_wrapped_where_they_may_leave_their_range():
     assert names.expr(Cast(b, dtypes.u8)) == "(u32(b) & 0xffu)"
 
 
-def test_what_naga_would_compute_itself_is_hidden_from_it():
+def test_constants_that_naga_would_fold_are_hidden_from_it():
     most = const(2**31 - 1, dtypes.i32)
 
     assert expression(Op("add", (most, most), dtypes.i32)).startswith("(rune_keep_i32(2147483647i)")
@@ -357,7 +357,7 @@ code f(x: read f32[8], y: write f32[8]) {
 }"""
 
 
-def test_what_a_device_divides_loosely_is_a_function_of_mantissas():
+def test_on_a_device_with_loose_division_quotients_are_computed_from_mantissas():
     loose, exact = render(parse(DIVISION), None, LOOSE).text, render(parse(DIVISION)).text
 
     assert "rune_div_f32(" in loose
@@ -395,7 +395,7 @@ def test_an_index_is_32_bit_and_a_counter_two_words():
 
 
 @pytest.mark.parametrize("dtype", ["f64", "i64", "u64", "f16", "f8_e5m2"])
-def test_what_no_buffer_can_hold_is_refused(dtype):
+def test_a_dtype_that_no_buffer_can_hold_is_refused(dtype):
     text = f"code f(x: read {dtype}[8], y: write {dtype}[8]) {{ store y[0] = x[0] }}"
 
     with pytest.raises(DtypeError, match=f"render: cannot use {dtype} in WGSL"):

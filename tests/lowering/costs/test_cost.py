@@ -291,7 +291,7 @@ def test_more_cores_never_make_arithmetic_slower():
     assert on_processor(body, params, 8) < on_processor(body, params, 2)
 
 
-def test_what_the_last_cache_of_a_processor_holds_is_not_fetched_again():
+def test_arrays_in_the_last_cache_of_a_processor_are_not_fetched_again():
     code = kernel("for i in 1024 grid { store y[i] = x[i] }", "x: read f32[1024], y: write f32[1024]")
 
     assert cost(code, target("llvm", 2, 32)).bytes_through["memory"] == 0
@@ -328,7 +328,7 @@ def test_a_product_of_halves_takes_more_than_three_fifths_of_what_the_units_of_a
 
 
 @pytest.mark.parametrize(("dtype", "low", "high"), [("i64", -(2**62), 2**62), ("u64", 0, 2**64 - 1), ("i8", -128, 127)])
-def test_what_an_element_of_any_range_points_at_has_a_price(dtype: str, low: int, high: int):
+def test_a_load_at_a_computed_index_of_any_range_has_a_cost(dtype: str, low: int, high: int):
     lets = f"a: {dtype} in {low}..{high} = {dtype}(p[i]) b: i32 = q[a % 7]"
     body = f"for i in 1024 grid {{ {lets} c: i64 in 0..6 = min(max(i64(b), 0_i64), 6_i64) store y[i] = x[c] }}"
 

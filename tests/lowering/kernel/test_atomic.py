@@ -39,7 +39,7 @@ def changing(kind: str, combine: str, value: str, where: str = "y") -> str:
     return f"code f(y: readwrite {kind}[2]) {{ for i in 2 grid {{ {scratch} {change} }} }}"
 
 
-def test_what_is_printed_is_read_back():
+def test_printed_text_is_read_back():
     assert to_text(parse(COUNTS)) == COUNTS.strip()
 
 
@@ -70,7 +70,7 @@ def test_an_atomic_change_beside_another_access_is_a_race(order: str, other: str
         (changing("i32", "add", "2_i32", "s"), "s is changed atomically, and belongs to one thread"),
     ],
 )
-def test_what_no_device_does_is_refused(text: str, reason: str):
+def test_an_atomic_change_that_no_device_has_is_refused(text: str, reason: str):
     with pytest.raises(CheckError, match=reason):
         check(parse(text))
 

@@ -143,7 +143,7 @@ def refused(text: str) -> str:
         ({"fetches": "fetch 4 of y[4*t] into b[4*t]"}, "y and b hold different dtypes"),
     ],
 )
-def test_what_breaks_a_rule_is_refused_with_the_reason(changes: dict[str, str | int], why: str):
+def test_a_kernel_that_breaks_a_rule_is_refused_with_the_reason(changes: dict[str, str | int], why: str):
     assert why in refused(kernel(**changes))  # type: ignore[arg-type]
 
 

@@ -81,7 +81,7 @@ def test_a_loop_of_symbolic_extent_stays():
     assert JOIN.run(code) is code
 
 
-def test_what_is_added_to_one_sum_stands_side_by_side():
+def test_joined_rounds_add_to_each_sum_side_by_side():
     code = parse(
         """code f(x: read f32[64], y: write f32[16]) {
           for i in 8 grid {

@@ -175,7 +175,7 @@ def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect
         "for j in m vector { var s: f32 = 0_f32 s add= x[j] }",  # is one for each round
     ],
 )
-def test_what_does_not_lose_digits_is_summed_as_it_was(body: str):
+def test_a_sum_that_loses_no_digits_stays_unchanged(body: str):
     original = parse(f"{OPEN}{{ {body} }}")
 
     assert sum_in_blocks.PASS.run(original) is original

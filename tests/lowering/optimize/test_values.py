@@ -134,7 +134,7 @@ def test_a_value_moves_out_of_every_loop_it_does_not_depend_on(expect):
         "for i in 8 grid { store y[i] = x[0] }",
     ],
 )
-def test_what_varies_or_might_fault_stays(body):
+def test_a_value_that_varies_or_might_fault_is_not_hoisted(body):
     original = code(body)
 
     assert hoist_invariant.PASS.run(original) is original
@@ -217,7 +217,7 @@ def test_a_load_after_a_store_and_a_read_after_an_assign_are_other_values(betwee
     assert second_read.startswith("common + v" if between.startswith("v") else "y[1] + v")
 
 
-def test_what_a_branch_computes_does_not_serve_after_it():
+def test_a_value_computed_in_a_branch_is_not_reused_after_it():
     body = "if x[0] > 0.0_f32 { store y[0] = exp(x[1]) } store y[1] = exp(x[1])"
 
     assert after(eliminate_common.PASS, body).count("exp") == 2
@@ -235,7 +235,7 @@ def test_a_store_through_an_alias_is_a_change():
 # --- eliminate-dead ---------------------------------------------------------------------------
 
 
-def test_what_nothing_reads_goes_with_all_that_fed_it(expect):
+def test_an_unread_value_is_removed_with_everything_that_only_it_reads(expect):
     expect(
         after(
             eliminate_dead.PASS,

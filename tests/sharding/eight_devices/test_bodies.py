@@ -38,7 +38,7 @@ def test_a_result_summed_over_the_devices_is_the_same_on_all():
     assert on_eight(lambda x: lax.pmax(x.max(), "a"), P())(X) == X.max()
 
 
-def test_without_the_check_the_first_device_speaks_for_all():
+def test_without_the_check_the_first_device_decides_for_all():
     assert on_eight(lambda x: x[0], P(), check_vma=False)(X) == X[0]
 
 

@@ -148,7 +148,7 @@ def test_a_checkpoint_of_other_arrays_is_refused(tmp_path: Path, like: Any, why:
         load_checkpoint(tmp_path, like)
 
 
-def test_what_is_not_an_array_is_not_saved(tmp_path: Path):
+def test_a_leaf_that_is_not_an_array_is_not_saved(tmp_path: Path):
     with pytest.raises(ArgumentError, match="save_checkpoint"):
         save_checkpoint(tmp_path, {"x": object()})
 
@@ -156,7 +156,7 @@ def test_what_is_not_an_array_is_not_saved(tmp_path: Path):
 @pytest.mark.parametrize(
     "error", [OSError("no room"), KeyboardInterrupt(), SystemExit(3)], ids=lambda e: type(e).__name__
 )
-def test_whatever_ends_a_save_is_told_to_the_other_processes(
+def test_an_error_that_ends_a_save_is_reported_to_the_other_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ):
     messages: list[bytes] = []

@@ -90,7 +90,7 @@ def test_a_step_of_descent_whose_weights_are_donated_learns_what_it_learns_witho
     np.testing.assert_array_equal(a, b)
 
 
-def test_what_somebody_else_sees_keeps_its_contents():
+def test_a_donated_shard_that_is_still_visible_keeps_its_contents():
     x = laid_out(P("data", "model"))
     expected, shard = np.asarray(x), x.addressable_shards[3].data
     view = np.asarray(x.addressable_shards[5].data)

@@ -260,7 +260,7 @@ def test_the_gradient_of_a_while_loop_sums_a_weight_once_behind_it():
     assert (message.kind, message.steps, message.bytes_in) == ("psum", 1, 4 * 6)
 
 
-def test_what_a_checkpoint_computes_again_sends_nothing_that_cotangents_do_not_need():
+def test_recomputation_in_a_checkpoint_sends_nothing_that_cotangents_do_not_need():
     def loss(ws: Any, vs: Any, x: Any) -> Any:
         layer = rune.checkpoint(lambda x, w, v: x + rnp.tanh(x @ w) @ v)
         return (lax.scan(lambda x, wv: (layer(x, *wv), None), x, (ws, vs))[0] ** 2).sum()
@@ -277,7 +277,7 @@ def test_a_sum_that_the_next_step_reads_stays_in_the_loop():
     assert message.steps == 3
 
 
-def test_what_a_loop_only_reads_is_gathered_once_outside_of_it():
+def test_an_array_that_a_loop_only_reads_is_gathered_once_outside_of_it():
     def products(w: Any, x: Any) -> Any:
         return lax.fori_loop(0, 5, lambda _, v: rnp.tanh(v @ w), x)
 

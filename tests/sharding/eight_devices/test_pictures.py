@@ -62,7 +62,7 @@ def test_a_picture_has_a_box_for_each_block_with_the_devices_that_hold_it(
     assert capsys.readouterr().out == picture
 
 
-def test_what_an_operation_makes_is_drawn_where_it_is(capsys: pytest.CaptureFixture[str]):
+def test_the_result_of_an_operation_is_drawn_with_its_own_layout(capsys: pytest.CaptureFixture[str]):
     x = rune.device_put(np.zeros((6, 8), "f"), sharding((4, 2), P("b", "a")))
 
     rune.debug.visualize_array_sharding(rnp.sin(x).T)
@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_picture_is_refused_in_words(name: str):
+def test_an_array_without_a_picture_is_refused_with_a_reason(name: str):
     call, words = REFUSED[name]
 
     with pytest.raises(ArgumentError, match=words):

@@ -102,7 +102,7 @@ def test_the_fastest_of_different_devices_come_first(tmp_path: Path):
 @pytest.mark.parametrize(
     ("sizes", "rows"), [((64, 64, 8), 1 << 15), ((1024, 2048, 1024), 8), ((8, 8, 2), 16)], ids=["data", "model", "one"]
 )
-def test_what_jit_computes_by_a_plan_is_what_one_device_computes(tmp_path: Path, sizes: Any, rows: int):
+def test_jit_by_a_plan_computes_what_one_device_computes(tmp_path: Path, sizes: Any, rows: int):
     args = weights(*sizes), *batch(rows, sizes[0], sizes[-1])
     with stored(measurements(names(FOUR)), FOUR, tmp_path):
         plan = rune.plan_sharding(step, *args, devices=FOUR)
@@ -162,7 +162,7 @@ def test_a_plan_needs_measurements_and_does_not_measure(tmp_path: Path):
     assert "rune.measure_devices()" in str(error.value)
 
 
-def test_what_cannot_be_planned_is_refused_in_words(tmp_path: Path):
+def test_a_program_that_cannot_be_planned_is_refused_with_a_reason(tmp_path: Path):
     with stored(measurements(names(FOUR)), FOUR, tmp_path):
         mesh = make_mesh((4,), ("data",))
         f = rune.shard_map(lambda x: lax.psum(x, "data"), mesh=mesh, in_specs=P("data"), out_specs=P())

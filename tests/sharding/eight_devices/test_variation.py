@@ -56,7 +56,7 @@ def test_sums_and_extremes_over_an_axis_are_the_same_along_it():
     assert type_in_body(lambda w, x: lax.pmax(x, "a")) == "f32[2,3]"
 
 
-def test_what_other_collectives_give_differs_between_devices():
+def test_results_of_other_collectives_vary_between_devices():
     assert type_in_body(lambda w, x: lax.all_gather(x, "a")) == "f32[8,2,3]{a}"
     assert type_in_body(lambda w, x: lax.ppermute(w, "a", [(0, 1)])) == "f32[3]{a}"
     assert type_in_body(lambda w, x: lax.axis_index("a")) == "i32[]{a}"
@@ -77,7 +77,7 @@ def test_a_carry_varies_with_the_number_of_steps():
     assert type_in_body(loop) == "f32[3]{a}"
 
 
-def test_what_comes_out_of_a_branch_varies_with_the_choice_of_the_branch():
+def test_the_result_of_a_branch_varies_where_its_predicate_does():
     assert type_in_body(lambda w, x: lax.cond(x[0, 0] > 0, rnp.sin, rnp.cos, w)) == "f32[3]{a}"
     assert type_in_body(lambda w, x: lax.cond(w[0] > 0, lambda: w, lambda: x[0])) == "f32[3]{a}"
     assert type_in_body(lambda w, x: lax.cond(w[0] > 0, rnp.sin, rnp.cos, w)) == "f32[3]"
@@ -104,7 +104,7 @@ def test_programs_print_variation_and_are_read_back_with_it():
     assert str(parse_program(text)) == text
 
 
-def test_without_the_check_types_say_nothing():
+def test_without_the_check_types_do_not_record_variation():
     types: list[str] = []
 
     def body(w: Any, x: Any) -> Any:

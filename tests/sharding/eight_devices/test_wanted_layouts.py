@@ -77,7 +77,7 @@ def test_a_constraint_reaches_back_as_a_wanted_result_does():
     assert largest(program) == 8 * 8 // 4
 
 
-def test_what_is_wanted_whole_too_is_computed_whole():
+def test_a_value_also_needed_whole_is_computed_whole():
     def both(x: Any) -> tuple[Any, Any]:
         y = rnp.exp(x)
         return y, y * 2
@@ -98,7 +98,7 @@ def test_a_layout_reaches_back_through_thousands_of_operations():
     assert largest(local(long, (P(),), (P("a"),), numbers(8, 2))) == 4
 
 
-def test_what_was_gathered_once_is_not_gathered_again():
+def test_a_gathered_value_is_not_gathered_again():
     def readers(x: Any) -> tuple[Any, Any, Any]:
         return rnp.flip(x, 0), rnp.flip(x, 0) * 2, x
 

@@ -114,7 +114,7 @@ def test_an_empty_batch_gives_an_empty_result():
 # --- what has no lanes ------------------------------------------------------------------------
 
 
-def test_what_does_not_depend_on_the_lane_is_computed_once():
+def test_a_value_that_does_not_depend_on_the_lane_is_computed_once():
     def function(row: Any, w: Any) -> Any:
         return row * ops.exp(w) + ops.exp(w).sum()
 
@@ -132,7 +132,7 @@ def test_a_closed_over_array_has_no_lanes():
 
 
 @pytest.mark.parametrize("constant", [np.arange(3), np.float64(0.1), np.zeros(2, rune.float0), W, 3, "a name"])
-def test_what_is_not_mapped_reaches_the_function_as_it_is(constant: Any):
+def test_an_argument_that_is_not_mapped_reaches_the_function_unchanged(constant: Any):
     arguments: list[Any] = []
 
     rune.vmap(lambda x, y, *, z: arguments.extend((y, z[0])) or x, in_axes=(0, None))(X, constant, z=(X,))

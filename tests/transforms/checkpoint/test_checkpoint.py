@@ -234,7 +234,7 @@ def test_without_prevent_cse_equal_values_are_computed_once():
     assert count(lowered(rune.checkpoint(layer, prevent_cse=False)).simplified, "tanh") == 24
 
 
-def test_what_is_kept_is_not_computed_again():
+def test_saved_values_are_not_recomputed():
     checkpoint = lowered(rune.checkpoint(layer, policy=policies.dots_saveable))
     plain = lowered(layer)
 
@@ -290,7 +290,7 @@ def test_a_policy_must_be_a_function():
         rune.checkpoint(lambda x: x, policy="dots")  # type: ignore[arg-type]
 
 
-def test_what_needs_a_number_is_refused_whether_or_not_a_derivative_is_taken():
+def test_a_checkpoint_that_needs_a_number_is_refused_with_and_without_a_derivative():
     function = rune.checkpoint(lambda x: x if x > 0 else -x)
 
     for call in (function, rune.grad(function), rune.jit(function)):

@@ -110,7 +110,7 @@ FINE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_what_is_returned_is_no_leak(name: str):
+def test_a_returned_value_is_not_a_leak(name: str):
     FINE[name]()
 
 

@@ -87,7 +87,7 @@ LOOPS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_what_a_step_of_a_loop_makes_is_found(name: str):
+def test_a_nan_or_infinity_made_in_a_step_of_a_loop_is_found(name: str):
     kind = "NaN" if name == "scan" else "infinity"
 
     with pytest.raises(NaNError, match=f"log: found {kind} in its result"):
@@ -108,7 +108,7 @@ def test_a_nan_among_the_inputs_is_not_blamed_on_the_operation(name: str):
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_what_is_masked_out_is_found_as_well(name: str):
+def test_a_masked_nan_is_found_as_well(name: str):
     with pytest.raises(NaNError, match=r"log: found NaN in its result f32\[.*\] \(first at"):
         WAYS[name](lambda x: rnp.where(x > 5, rnp.log(-x), 0.0))(X)
 

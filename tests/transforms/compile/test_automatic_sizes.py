@@ -225,7 +225,7 @@ def remembered(size: int) -> float:
         (lambda x: x * 0.5 ** x.shape[0], "cannot compute with n and 0.5"),
     ],
 )
-def test_what_needs_the_value_of_a_size_is_traced_for_each_and_says_so_once(function: Any, reason: str):
+def test_a_function_that_needs_a_size_as_a_number_is_traced_for_each_and_warns_once(function: Any, reason: str):
     (message,) = said(function, each(4, 6, 8, 10, 12))
 
     first, hint, place = message.splitlines()
@@ -253,7 +253,7 @@ def test_axes_of_which_one_reason_speaks_are_given_up_together():
     assert "cannot make axis 0 of argument[1] of function symbolic (truth value" in message
 
 
-def test_where_the_exact_trace_fails_too_nothing_is_given_up():
+def test_automatic_sizes_stay_on_if_the_exact_trace_fails_too():
     def function(x: Any) -> Any:
         if x.shape[0] == 5:
             raise ArithmeticError("not for 5")

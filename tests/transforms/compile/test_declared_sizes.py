@@ -234,7 +234,7 @@ N_OR_M = r"m in 1..64, n in 1..64"
         ),
     ],
 )
-def test_what_sizes_do_not_decide_is_an_error_that_says_what_to_declare(
+def test_an_undecided_question_about_sizes_is_an_error_that_says_what_to_declare(
     function: Any, error: type, message: str, hint: str
 ):
     f = rune.jit(function, dims={"n": RANGE, "m": RANGE}, in_dims=("n", "m"))
@@ -352,7 +352,7 @@ def test_a_result_that_is_not_used_may_be_the_one_that_told_the_size():
     assert float(rune.jit(second, dims={"m": RANGE})(ones(4))) == 4.0
 
 
-def test_what_was_derived_goes_when_the_function_goes():
+def test_derived_programs_are_freed_with_their_function():
     def live() -> int:
         gc.collect()
         return sum(type(o).__name__ == "Program" for o in gc.get_objects())

@@ -141,7 +141,7 @@ def test_numpy_arrays_and_python_numbers_are_arguments():
 
 
 @pytest.mark.parametrize("value", ["text", object(), {1, 2}], ids=["str", "object", "set"])
-def test_what_is_no_array_is_an_error_that_names_its_path(value: Any):
+def test_an_argument_that_is_not_an_array_is_an_error_that_names_its_path(value: Any):
     with pytest.raises(ArgumentError, match=r"jit: cannot take \w+ as an array .*\['w'\]"):
         rune.jit(lambda p: p["x"])({"x": X, "w": value})
 

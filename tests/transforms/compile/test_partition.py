@@ -72,7 +72,7 @@ def test_a_moved_value_splits_the_program_and_is_copied(expect: Any):
     )
 
 
-def test_what_does_not_wait_for_the_other_device_stays_in_one_segment(expect: Any):
+def test_operations_that_do_not_wait_for_the_other_device_stay_in_one_segment(expect: Any):
     def f(x: Any) -> Any:
         a = rune.device_put(rnp.sin(x), OTHER) * 2.0
         b = rnp.cos(x) + 1.0

@@ -85,13 +85,13 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_what_is_made_of_no_committed_array_is_free_on_the_cpu(name: str):
+def test_arrays_made_without_committed_arrays_are_uncommitted_on_the_cpu(name: str):
     assert where(MADE[name]()) == ("cpu:0", False)
 
 
 @pytest.mark.parametrize("device", ["cpu:0", OTHER])
 @pytest.mark.parametrize("name", COMPUTED)
-def test_what_is_computed_from_a_committed_array_is_committed_there(name: str, device: str):
+def test_a_result_computed_from_a_committed_array_is_committed_to_its_device(name: str, device: str):
     result = COMPUTED[name](rune.device_put(HOST, device))
 
     assert where(result) == (device, True)
@@ -478,7 +478,7 @@ def test_the_cpu_counts_live_bytes_and_cached_bytes():
         lambda x: rune.device(3).__enter__(),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_neither_a_device_nor_its_name_is_refused(call: Any):
+def test_a_value_that_is_neither_a_device_nor_its_name_is_refused(call: Any):
     with pytest.raises(ArgumentError, match="device: cannot use int as a device"):
         call(array([1.0]))
 

@@ -75,7 +75,7 @@ def test_a_size_is_not_a_number_before_the_call(function: Any):
 @pytest.mark.parametrize(
     ("function", "hint"), [(range, "rune.fori_loop"), (int, "as it is"), (float, "asarray"), (bool, "range decides")]
 )
-def test_what_needs_the_value_of_a_size_says_what_to_write(function: Any, hint: str):
+def test_an_error_about_the_value_of_a_size_says_what_to_write(function: Any, hint: str):
     f = rune.jit(lambda x: function(x.shape[0]), dims={"n": RANGE})
 
     with pytest.raises(DimensionError, match=rf"of a dimension \(n; n in 1..64\)\n.*{hint}"):

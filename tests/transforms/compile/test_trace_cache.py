@@ -52,7 +52,7 @@ def test_a_function_that_is_jitted_in_every_call_is_traced_and_compiled_once():
 
 
 @pytest.mark.parametrize("transform", [rune.grad, rune.value_and_grad, rune.jacrev, rune.vmap])
-def test_what_is_derived_of_it_is_made_once_too(transform):
+def test_its_transformations_are_traced_once_too(transform):
     x = np.ones(3, np.float32) if transform is rune.vmap else 3.0
     first = seen(lambda: transform(rune.jit(double)), calls=1, x=x)
     more = seen(lambda: transform(rune.jit(double)), x=x)
@@ -177,7 +177,7 @@ def test_static_values_without_end_are_bounded_and_evicted_ones_compile_again():
     assert recompilation.traces == recompilation.compiles == 1
 
 
-def test_what_is_called_all_the_time_stays():
+def test_a_trace_in_constant_use_is_not_evicted():
     f, often = rune.jit(double, static_argnums=1), rune.jit(lambda x: x - 1)
     limit = traces.compiled_bytes() + (4 << 20)
     with rune.configure(compiled_bytes=limit):

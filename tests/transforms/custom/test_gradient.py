@@ -53,7 +53,7 @@ def test_several_arguments_have_a_cotangent_each():
     assert gradients == (2.0, {"y": 3.0})
 
 
-def test_what_is_no_pair_is_refused():
+def test_a_result_that_is_not_a_pair_is_refused():
     with pytest.raises(TypeError, match="custom_gradient: cannot use what lambda gives"):
         rune.custom_gradient(lambda x: x)(1.0)
 

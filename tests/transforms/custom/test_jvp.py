@@ -112,7 +112,7 @@ def test_the_rule_survives_vmap_in_every_order(name: str):
     near(20 * np.cos(np.asarray(X)), LANES[name](wave)(X, 2.0), relative=1e-5, why=F32)
 
 
-def test_what_lanes_share_gets_the_sum_of_their_derivatives():
+def test_a_value_shared_by_lanes_gets_the_sum_of_their_derivatives():
     gradient = rune.grad(lambda y: rune.jit(rune.vmap(wave, (0, None)))(X, y).sum())(2.0)
 
     near(np.sin(np.asarray(X)).sum(), gradient, relative=1e-6, why=F32)
@@ -153,7 +153,7 @@ def test_trees_of_arguments_and_results_reach_the_rule_as_they_are():
     assert (float(gradient["a"]), float(gradient["b"][0])) == (5.0, 1.0)
 
 
-def test_zero_tangents_are_arrays_unless_symbolic_zeros_are_asked_for():
+def test_zero_tangents_are_arrays_unless_symbolic_zeros_are_requested():
     tangents_of_y: list[Any] = []
 
     def rule(primals: Any, tangents: Any) -> Any:

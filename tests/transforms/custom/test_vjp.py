@@ -111,14 +111,14 @@ def test_the_rules_survive_vmap_in_every_order(name: str):
     near(20 * np.cos(np.asarray(X)), LANES[name](wave)(X, 2.0), relative=1e-5, why=F32)
 
 
-def test_what_lanes_share_gets_the_sum_of_their_cotangents():
+def test_a_value_shared_by_lanes_gets_the_sum_of_their_cotangents():
     for lanes in (over_x(wave), rune.jit(over_x(wave))):
         gradient = rune.grad(total(lanes), argnums=1)(X, 2.0)
         near(np.sin(np.asarray(X)).sum(), gradient, relative=1e-6, why=F32)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
-def test_what_a_rule_says_for_all_lanes_counts_once_as_in_jax(wrap: Any):
+def test_a_rules_cotangent_without_lanes_counts_once_as_in_jax(wrap: Any):
     function = with_rules(lambda x, y: x * y, lambda x, y: (x * y, y), lambda y, ct: (ct, 2.0 * y))
     once, twice = over_x(function), over_x(over_x(function))
 
@@ -407,7 +407,7 @@ def test_fwd_must_give_what_the_function_gives():
         rune.grad(lambda x: rune.jit(function)(x))(1.0)
 
 
-def test_what_a_checkpoint_may_drop_of_a_rule_is_a_request():
+def test_optimize_remat_changes_no_gradient():
     function = rune.custom_vjp(rnp.sin)
     function.defvjp(lambda x: (rnp.sin(x), x), lambda x, ct: (3.0 * ct * rnp.cos(x),), optimize_remat=True)
 

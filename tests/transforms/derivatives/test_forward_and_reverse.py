@@ -241,7 +241,7 @@ def test_cotangents_must_match_their_outputs():
         pull(X)
 
 
-def test_what_is_no_function_is_an_error():
+def test_transforming_a_value_that_is_not_a_function_is_an_error():
     with pytest.raises(TransformError, match="cannot transform float"):
         rune.grad(3.0)  # type: ignore[arg-type]
 

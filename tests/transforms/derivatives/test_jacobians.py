@@ -188,7 +188,7 @@ NOT_ASKED_FOR: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "call", "why"), NOT_ASKED_FOR, ids=[n[0] for n in NOT_ASKED_FOR])
-def test_what_has_two_meanings_must_be_asked_for(name: str, call: Any, why: str):
+def test_a_complex_derivative_with_two_meanings_must_be_requested(name: str, call: Any, why: str):
     with pytest.raises(TransformError, match=why):
         call()
 

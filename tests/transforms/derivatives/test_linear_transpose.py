@@ -93,7 +93,7 @@ NOT_LINEAR: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "function", "why"), NOT_LINEAR, ids=[n[0] for n in NOT_LINEAR])
-def test_what_is_not_linear_is_refused(name: str, function: Any, why: str):
+def test_a_function_that_is_not_linear_is_refused(name: str, function: Any, why: str):
     with pytest.raises(TransformError, match=why):
         rune.linear_transpose(function, X)
 
@@ -185,7 +185,7 @@ def test_structs_replace_arrays_where_only_types_matter():
     assert str(struct) == "ShapeDtypeStruct(shape=(3,), dtype=float32)"
 
 
-def test_what_is_no_array_is_refused_with_its_path():
+def test_a_value_that_is_not_an_array_is_refused():
     with pytest.raises(ArgumentError, match=r"cannot take str as an array"):
         rune.eval_shape(lambda p: p, {"name": "Ada"})
 

@@ -17,7 +17,7 @@ def scaled(x):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit])
-def test_what_is_computed_in_the_block_is_a_constant_of_derivatives(wrap):
+def test_values_computed_in_the_block_are_constants_of_derivatives(wrap):
     assert float(rune.grad(wrap(scaled))(3.0)) == 9
     assert float(wrap(rune.grad(scaled))(3.0)) == 9
     assert float(rune.jvp(wrap(scaled), (3.0,), (1.0,))[1]) == 9

@@ -151,7 +151,7 @@ def test_ten_derivatives_are_those_of_jax(name: str):
     near(VECTORS[name], along(name), relative=1e-11, why="sums of ten products in float64")
 
 
-def test_what_jax_has_no_rule_for_obeys_identities():
+def test_series_of_functions_without_a_rule_in_jax_obey_identities():
     def series(function: Any) -> list[float]:
         first, higher = jet(function, *wide([CURVES["a"][0][:8]]))
         return [float(first), *map(float, higher)]

@@ -67,7 +67,7 @@ def test_calls_are_made_by_the_winner_after_tune(monkeypatch: pytest.MonkeyPatch
     assert schedule_of(f, X) == "sum_0: parts(8)  # winner of a search"
 
 
-def test_with_searches_off_there_are_defaults_alone(monkeypatch: pytest.MonkeyPatch):
+def test_with_searches_off_only_defaults_are_used(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tune, "search", winning("parts(8)"))
     f = rune.jit(sums)
     rune.tune(f)(X)
@@ -94,7 +94,7 @@ def test_a_first_call_searches_if_the_settings_say_so(monkeypatch: pytest.Monkey
     assert counts.searches == 1
 
 
-def test_what_was_searched_is_not_searched_again(monkeypatch: pytest.MonkeyPatch):
+def test_a_kernel_that_was_searched_is_not_searched_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tune, "search", winning("parts(4)"))
     rune.tune(sums)(X)
 

@@ -34,7 +34,7 @@ def test_a_slot_is_where_its_value_is():
     assert ctypes.c_void_p.from_address(id(instance) + offset).value == id(value)
 
 
-def test_what_is_no_slot_has_no_offset():
+def test_an_attribute_without_a_slot_has_no_offset():
     class Open:
         first: object
 

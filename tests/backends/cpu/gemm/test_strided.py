@@ -99,7 +99,7 @@ def test_pixels_that_are_summed_over_run_along_p(on):
 
 
 @pytest.mark.parametrize("on", MACHINES)
-def test_what_runs_on_along_no_index_is_gathered(on):
+def test_an_operand_contiguous_along_no_index_is_gathered(on):
     address = address_of(on, dtypes.f32)
 
     for columns in (1, 5, 16, 50):
