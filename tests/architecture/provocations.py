@@ -50,7 +50,8 @@ def namespace() -> dict[str, Any]:
 
 
 def provoke(code: str, names: Mapping[str, Any] | None = None) -> Exception:
-    """The error that a call raises; `names` are those that it uses beside the common ones."""
+    """The error that a call raises; `names` are names that it uses in addition to the common
+    ones."""
     linecache.cache["call.py"] = (len(code), None, [code + "\n"], "call.py")
     with pytest.raises(Exception) as error:  # noqa: PT011 - every class, shown in the golden text
         exec(compile(code, "call.py", "exec"), {**namespace(), **(names or {})})
@@ -73,13 +74,14 @@ def golden_text(calls: Sequence[tuple[str, str]], names: Mapping[str, Any] | Non
 
 
 def has_the_form_of_the_grammar(message: str) -> None:
-    """The operation, what it cannot do, and somewhere below the line of the call."""
+    """Whether a message has the operation, what it cannot do, and somewhere below the call's
+    line."""
     lines = message.splitlines()
     assert re.match(r"[\w .]+: (cannot|found) .*", lines[0]), lines[0]
     assert any(line.startswith("at call.py:1") or "made at call.py:1" in line for line in lines)
 
 
 def works_as_before() -> None:
-    """A derivative and compiled code, after whatever went wrong."""
+    """A derivative and compiled code still work after an error."""
     x = array([1.0, 2.0])
     same(np.array([2.0, 4.0], np.float32), rune.jit(rune.grad(lambda v: (v * v).sum()))(x))

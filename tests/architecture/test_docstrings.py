@@ -1,7 +1,7 @@
 """Every public name says what it does, what it takes and refuses, and shows it by an example.
 
 All examples of the package are run here, those of functions made from tables as well, which doctest
-does not find in their modules. What a docstring says of errors is held against the function: it is
+does not find in their modules. The errors that a docstring promises are tried: the function is
 called with a text.
 """
 
@@ -28,7 +28,7 @@ from rune import errors
 from rune.array import Array
 from tests.architecture.sources import sources
 
-# What has no docstring of its own: numbers, and names for other libraries' types.
+# Names without a docstring of their own: numbers, and names for other libraries' types.
 VALUES = (float, type(None))
 CATEGORIES = "ErrorCategory all_checks automatic_checks div_checks float_checks index_checks nan_checks user_checks"
 FOREIGN = {"rune.float0", "rune.tree.KeyPath", "rune.tree_util.KeyEntry", "rune.tree_util.KeyPath"}
@@ -38,7 +38,7 @@ EVERY = [
     for place, name, member in members()
     if not isinstance(member, VALUES) and f"{place}.{name}" not in FOREIGN
 ]
-# Rooms of algorithms: each name says where its own is from, but for what is its own definition.
+# Rooms of algorithms: each name cites its source, unless the name is its own definition.
 ALGORITHMS = (
     "rune.numpy.linalg",
     "rune.numpy.fft",
@@ -101,7 +101,7 @@ def told(obj: Any) -> str:
 
 
 def is_record(obj: Any) -> bool:
-    """A class that only holds what it is given: an error, an enumeration, a protocol, fields."""
+    """A class that only holds its arguments: an error, an enumeration, a protocol, fields."""
     fields = dataclasses.is_dataclass(obj) or hasattr(obj, "_fields")
     kinds = (BaseException, enum.Enum, rnp.ndarray)
     if not inspect.isclass(obj):
@@ -158,7 +158,7 @@ def test_every_error_that_a_docstring_names_is_one():
 
 
 def of_text(function: Any) -> BaseException | None:
-    """What comes of calling a function with a text in each place that must be given."""
+    """The error of calling a function with a text for each required argument, if it raises one."""
     parameters = inspect.signature(function).parameters.values()
     positional = [p for p in parameters if p.default is p.empty and p.kind in (0, 1)]
     try:
@@ -211,7 +211,8 @@ FLOAT = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 
 
 def shown(obj: Any) -> Any:
-    """What holds the docstring of a public object: itself, what it wraps, or its class."""
+    """The object that holds the docstring of a public object: itself, its wrapped function, or its
+    class."""
     if inspect.isfunction(obj) or inspect.isclass(obj):
         return obj
     return inspect.unwrap(obj) if hasattr(obj, "__wrapped__") else type(obj)
@@ -245,7 +246,7 @@ class OutputChecker(doctest.OutputChecker):
     """Takes floats as equal to 6 digits: NumPy's own functions round otherwise by processor."""
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        """Whether what is printed is what the example shows."""
+        """Whether the output is the one that the example shows."""
         if super().check_output(want, got, optionflags):
             return True
         texts = [FLOAT.sub("#", "".join(text.split())) for text in (want, got)]

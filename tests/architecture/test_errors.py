@@ -2,8 +2,8 @@
 
 errors.txt is the golden text. A call stands there as a user would write it, then the error's
 class and its whole message: operation, what is wrong, a hint, and the user's own line. After each
-one everything works as before, which the last line of every provocation shows. Here is a call for
-each kind of mistake; test_errors_of_arrays.py has one for each place that raises.
+error everything works as before, which the last line of every provocation shows. This file has a
+call for each kind of mistake; test_errors_of_arrays.py has one for each place that raises.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.arrays import array
 from tests.support.close import same
 from tests.support.expect import expect_file
 
-# What stands in errors.txt, in order: a title, and the call.
+# The entries of errors.txt, in order: a title, and the call.
 CALLS: list[tuple[str, str]] = [
     ("shapes that do not fit", "x + rnp.ones(4)"),
     ("shapes that do not fit under jit", "rune.jit(lambda x: x @ rnp.ones((2, 2)))(x)"),

@@ -1,7 +1,7 @@
 """A call for each place that raises in array, ops, numpy, lax, random and nn.
 
-errors_of_arrays.txt is the golden text. What the calls of test_errors.py or the tests of a function
-already provoke is left out; together they reach every raise.
+errors_of_arrays.txt is the golden text. Errors that the calls of test_errors.py or the tests of a
+function already provoke are left out; together they reach every raise.
 """
 
 from __future__ import annotations

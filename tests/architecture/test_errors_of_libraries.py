@@ -1,7 +1,7 @@
 """A call for each place that raises in scipy, optim, tree, control, dims, transforms and sparse.
 
-errors_of_libraries.txt is the golden text. What the calls of test_errors.py or the tests of a
-function already provoke is left out.
+errors_of_libraries.txt is the golden text. Errors that the calls of test_errors.py or the tests of
+a function already provoke are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The doors of the public rooms export what they import.
+"""The `__init__` files of the public rooms export what they import.
 
-rune is typed (py.typed), so a type checker takes `from a import b` for a name of the door's own and
-refuses it to users; `from a import b as b` and `__all__` export it.
-"""
+rune is typed (py.typed), so a type checker takes `from a import b` for a private name and refuses
+it to users; `from a import b as b` and `__all__` export it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The parameters that hold programs are named where their primitive is, and nowhere else.
 
-Others ask rune.core.higher.calls which programs an equation holds, and map_programs to change them.
+Other files call rune.core.higher.calls to list the programs of an equation, and map_programs to
+change them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OWNERS = {
 
 
 def keys(node: ast.AST) -> Iterator[ast.expr | None]:
-    """What a node looks up or writes: x[key], x.get(key), key in x, {**x, key: value}."""
+    """The keys that a node reads or writes: x[key], x.get(key), key in x, {**x, key: value}."""
     match node:
         case ast.Subscript():
             yield node.slice

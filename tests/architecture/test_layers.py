@@ -2,8 +2,8 @@
 
 Imports point down only. Every file belongs to a room, so a new room must be given its place here.
 Imports of the package inside functions would hide a cycle, and so would asking `sys.modules`: there
-are none. Drivers are imported in the backends alone, on first use. Not even types go in a circle,
-but for four groups that are listed, none of them in the backends.
+are none. Drivers are imported only in the backends, on first use. Not even types form a cycle,
+except for four groups that are listed, none of them in the backends.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ LOOKED_UP = {
     "rune/frames.py",
     "rune/tracebacks.py",
 }
-# Rooms whose modules name each other's types in a circle: a size and its factors; a program, the
+# Rooms whose modules name each other's types in a cycle: a size and its factors; a program, the
 # primitives that it applies and the interpreters that apply them; operations and the arrays that
-# they take; an interpreter and the rules of its loops. No others do, and none of the backends.
+# they take; an interpreter and the rules of its loops. There are no others.
 CIRCLES_OF_TYPES = (
     {"rune.dims"},
     {"rune.core"},
@@ -91,7 +91,8 @@ STAND_INS = {"jax", "jaxlib"}
 
 
 def room(module: str) -> str:
-    """The room of a module. A program that `python -m` runs is above all that it may look into."""
+    """The room of a module. A program that `python -m` runs is above all modules that it
+    imports."""
     parts = module.split(".")
     if parts[-1] == "__main__":
         return "__main__"
@@ -181,13 +182,13 @@ def test_the_only_cycles_of_types_are_the_listed_ones():
 
 
 def circles(graph: dict[str, set[str]], closing: set[tuple[str, str]]) -> set[frozenset[str]]:
-    """The modules that name each other, in groups; each group has one of the closing arrows."""
+    """The modules that name each other, in groups: one for each import that closes a cycle."""
     groups = ((behind(graph, b), behind(_reversed(graph), a)) for a, b in sorted(closing) if a in behind(graph, b))
     return {frozenset(forwards & backwards) for forwards, backwards in groups}
 
 
 def behind(graph: dict[str, set[str]], start: str) -> set[str]:
-    """All that can be reached from a module, itself included."""
+    """All modules reachable from a module, including itself."""
     reachable, pending = {start}, [start]
     while pending:
         new = graph.get(pending.pop(), set()) - reachable
@@ -215,7 +216,7 @@ def test_a_cycle_is_detected():
 
 
 def circle(graph: dict[str, set[str]]) -> set[str]:
-    """The modules that are in a circle, or need one that is."""
+    """The modules that are in a cycle, or need one that is."""
     waiting = dict(graph)
     while ready := {m for m, needs in waiting.items() if not needs & set(waiting)}:
         waiting = {m: needs for m, needs in waiting.items() if m not in ready}
@@ -266,14 +267,14 @@ def test_modules_are_loaded_late_in_a_few_places_only():
         "rune/as_jax/jax/scipy/stats.py",
         "rune/as_jax/__init__.py",
         "rune/as_jax/stand_ins.py",  # private modules of JAX, when a library asks for them
-        "rune/data/progress.py",  # tqdm, which not everybody has
-        "rune/core/leaks.py",  # looks at every module, and asks none for anything
-        "rune/frames.py",  # asks whether code is a cell of a notebook
+        "rune/data/progress.py",  # tqdm is optional
+        "rune/core/leaks.py",  # looks at every module, and uses none
+        "rune/frames.py",  # tells whether code is a cell of a notebook
         "rune/locks.py",
-        "rune/lowering/late_modules.py",  # what predicts costs and draws
+        "rune/lowering/late_modules.py",  # predicts costs and draws
         "rune/numpy/mutable_boxes.py",
         "rune/optim/deprecated/__init__.py",  # goes with 0.2.0 (decision 0082)
-        "rune/profiling/late_modules.py",  # what draws and writes profiles
+        "rune/profiling/late_modules.py",  # draws and writes profiles
         "rune/scipy/__init__.py",
         "rune/tracebacks.py",
         "rune/transforms/late_modules.py",

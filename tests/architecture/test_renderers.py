@@ -1,6 +1,6 @@
 """What a language costs: lines of code of its renderer, and of the data of a dialect of C.
 
-A new C-like language is at most 150 lines of data, any new language at most 600 of code, beside
+A new C-like language is at most 150 lines of data, any new language at most 600 of code, besides
 what renderers share. CUDA C also has functions as text, most of them for matrix units.
 SPIR-V and LLVM are two things each: `binary` encodes modules, `ir` writes LLVM IR, the CPU's own
 routines too; neither knows kernels. LLVM's renderer writes out loops in lanes, masks and tiles, as

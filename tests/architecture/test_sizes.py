@@ -25,7 +25,7 @@ EVERYTHING = (*sources("rune"), *sources("tests"))
 
 @dataclass(frozen=True)
 class Measured:
-    """What is asked of a file: its docstring, and the length of every function in lines."""
+    """The measures of a file: its docstring, and the length of every function in lines."""
 
     docstring: str
     functions: dict[str, int]

@@ -1,4 +1,4 @@
-"""What surrounds code: three variables of a context, and one record by type (decision 0098)."""
+"""The context of code: three context variables, and one record by type (decision 0098)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What exists, as reviewed text: the primitive × rule matrix, and the public names.
+"""Reviewed lists of what exists: the primitive × rule matrix, and the public names.
 
-A rule that goes missing or a name that comes or goes is a changed line of a golden file.
+A lost rule and an added or removed name each change a line of a golden file.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def test_the_rule_matrix_is_printed_by_running_the_room():
 
 
 def test_every_derivative_of_a_linear_primitive_can_be_transposed():
-    # Tangents flow through what a derivative rule is made of; these are the primitives in which
-    # a rule calls itself on the tangent.
+    # Tangents flow through the operations of a derivative rule; these are the primitives whose rule
+    # calls the primitive itself on the tangent.
     linear = {
         "add",
         "sub",

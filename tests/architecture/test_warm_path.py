@@ -1,8 +1,7 @@
-"""What a derivative executes once all is traced: lines of the package, and heads of functions.
+"""What a derivative executes once everything is traced: lines of the package and calls.
 
-A line that concerns few programs (references, axes of a mesh, symbolic sizes) has no place there:
-whether a program has them is asked when it is traced or compiled.
-"""
+A line that concerns few programs (references, axes of a mesh, symbolic sizes) does not belong
+there: whether a program has them is decided when it is traced or compiled."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ import pytest
 from tests.architecture.sources import ROOT
 
 MOST_LINES = 615
-# In a process of its own, since the tests check every stage. As many calls come before the one
-# that is measured as it takes until nothing more is traced or compiled.
+# In a separate process, since the tests check every stage. The measured call comes after as many
+# calls as it takes until nothing more is traced or compiled.
 MEASURE = """
 import sys, rune, rune.numpy as rnp
 

@@ -1,9 +1,9 @@
-"""Every function of one float on every executor that is here, within its bar of docs/accuracy.md.
+"""Every function of one float on every executor present, within its bar of docs/accuracy.md.
 
 The oracle computes in f64. Arguments are random bits, the usual ranges and every edge; the worst
-that a search through tens of millions of numbers met on any executor; and the neighbours of zeros
-and poles. An executor that the page's table does not name is held to the promise for the family.
-"""
+arguments that a search through tens of millions of numbers found on any executor; and the
+neighbours of zeros and poles. An executor that the page's table does not name must keep the promise
+of its family."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def near_zeros_and_poles() -> np.ndarray:
 
 @functools.cache
 def arguments(name: str) -> tuple[np.ndarray, ...]:
-    """Normal numbers, for every operand so many; of functions of one number the same count."""
+    """As many normal numbers for every operand; of functions of one number the same count."""
     if name in ORACLE:
         return pairs(dtypes.f32)
     x = np.concatenate([samples(np.float32, 3_000), near_zeros_and_poles()])
@@ -102,7 +102,7 @@ def bar(name: str, executor: str) -> float:
 
 
 def are_normal(name: str) -> np.ndarray:
-    """Where neither an argument nor the value is denormal, which executors may flush."""
+    """Where neither an argument nor the value is denormal; executors may flush denormal numbers."""
     with np.errstate(invalid="ignore"):
         numbers = np.abs([*arguments(name), truth(name)])
         return ~np.asarray(((numbers < SMALLEST) & (numbers > 0)).any(axis=0))

@@ -1,7 +1,7 @@
 """The AD matrix is generated from the primitive table: no rule of any primitive goes untried.
 
-First that every primitive is in the table and every rule of it runs and is right; then that the
-matrix would tell: a primitive planted without a rule, without a call or with a wrong rule fails.
+First: every primitive is in the table, and each of its rules runs and is right. Then: the matrix
+would notice, since a primitive planted without a rule, without a call or with a wrong rule fails.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Automatic sizes change no answer: whatever the sizes and their order, with 0 and 1 among them.
 
-Results, derivatives and lanes are those of the function itself, also of functions that ask Python
-about their sizes. What is traced and compiled for it is said in
-tests/transforms/compile/test_automatic_sizes.py.
-"""
+Results, derivatives and lanes are those of the function itself, even if the function branches on
+its sizes in Python. tests/transforms/compile/test_automatic_sizes.py counts traces and
+compilations."""
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@
 Rows are read, and results are written, at a number that only the run knows.
 
 Tiles, streams, windows and threads begin at sizes that small examples never reach: sides are past
-those limits, odd and prime, and each function is asked alone and beside another. What it means
-comes from NumPy.
-"""
+those limits, odd and prime, and each function is tried alone and together with another. NumPy is
+the oracle."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Run:
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """What overflows or is no number is meant."""
+    """No warnings: overflow and NaN are intended."""
     with np.errstate(all="ignore"):
         yield
 
@@ -85,7 +85,7 @@ def saturated(value: float, low: int, high: int) -> int:
 
 @functools.cache  # the same on every executor, and a second for 16 bits
 def patterns_as(source: np.dtype, dtype: np.dtype) -> np.ndarray:
-    """What every value of one dtype is in another."""
+    """Every value of one dtype, in another."""
     return cast(patterns(source), dtype)
 
 

@@ -1,9 +1,9 @@
 """Every primitive on every executor that is here, in every dtype that the device takes.
 
-All samples of one family are compiled as one program, those of elementwise functions with the
-values at which such functions go wrong behind the drawn ones. Each result is held against the
-primitive's reference: whole numbers and movement bit for bit, floats within the ulps of the table
-in docs/accuracy.md. A primitive enrols by being in rune.ops.
+All samples of one family are compiled as one program; samples of elementwise functions are followed
+by the values at which such functions go wrong. Each result is compared with the primitive's
+reference: whole numbers and movement bit for bit, floats within the ulps of the table in
+docs/accuracy.md. A primitive takes part by being in rune.ops.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def runs_on(device: Device, sample: Sample) -> bool:
 
 
 def tried(primitive: Primitive, device: Device) -> Sequence[Sample]:
-    """What the device takes: on the CPU all samples, elsewhere the first and a third of them.
+    """The samples for the device: on the CPU all, elsewhere the first and a third of the others.
 
-    Executors that share kernels have the first, and every seventh, each others.
+    Executors that share kernels take the first and every seventh, each a different seventh.
     """
     candidates = [s for s in samples(primitive) if runs_on(device, s)]
     if device.target.backend == "cpu":
@@ -67,7 +67,7 @@ class Tried:
 
 
 def computed(device: Device, calls: Sequence[tuple[Sample, Sequence[np.ndarray]]]) -> list[np.ndarray]:
-    """The results of samples of their operands, from one compiled program."""
+    """The results of samples on their operands, from one compiled program."""
 
     def everything(*flat: Any) -> list[Any]:
         remaining = iter(flat)
@@ -163,7 +163,7 @@ OPEN_SIGN = ("acos",)
 
 
 def edges(dtype: np.dtype) -> np.ndarray:
-    """The values at which functions of a dtype go wrong, if they do."""
+    """The values at which functions of a dtype go wrong, if anywhere."""
     if dtype in dtypes.COMPLEX:
         parts = np.array(FLOATS[::2], PART[dtype])
         values = np.empty((len(parts), len(parts)), dtype)
@@ -211,8 +211,8 @@ def _at_edges(sample: Sample, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _is_plain(sample: Sample) -> bool:
-    """Leaves out most pairs of conversions and most powers, which the samples cover; and keys,
-    of which no values are special."""
+    """False for most pairs of conversions and most powers, which the samples cover, and for keys,
+    which have no special values."""
     if not dtypes.KEYS.isdisjoint(o.dtype for o in sample.operands):
         return False
     if any(o.dtype in dtypes.COMPLEX for o in sample.operands):

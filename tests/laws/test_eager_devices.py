@@ -1,9 +1,9 @@
 """Eager code on another device: every derivative and every lane of every primitive, as on the CPU.
 
-The operands that are differentiated are committed to the device. All the rest is free and has to
-follow: indices, directions, weights, and the constants that rules make. The reference executor
+The differentiated operands are committed to the device. Everything else is uncommitted and must
+follow them: indices, directions, weights, and the constants that rules make. The reference executor
 takes every sample; a device whose operations are compiled takes the first of each primitive, and
-all of them in the thorough profile. RUNE_TEST_WHOLE=1 derives each primitive in every way.
+all of them in the thorough profile. RUNE_TEST_WHOLE=1 differentiates each primitive in every way.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def taken(candidates: Sequence[Sample], device: str) -> Sequence[Sample]:
 
 @dataclass(frozen=True)
 class Case:
-    """A function, a scalar one made of it, where they are called, and in which direction."""
+    """A function, a scalar function made from it, the point of the call, and a direction."""
 
     function: Callable[..., Any]
     primals: list[Any]

@@ -1,8 +1,8 @@
-"""One program, one answer: compiled code on every executor that is here, against the oracle.
+"""One program, one answer: compiled code on every executor present, against the oracle.
 
 Whole numbers agree bit for bit, floats within rounding; every stage of the lowering is checked on
-the way, and every plan by the executor that computes nothing. Executors that are not here are
-listed, with the reason, at the end of the run.
+the way, and every plan by the executor that computes nothing. Absent executors are listed, with
+the reason, at the end of the run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Functions of one real number at its limits: denormals, overflow, infinities, NaN, in f32.
 
 The oracle is the same function of NumPy or SciPy, computed in f64 at the same numbers and rounded:
-what overflows there on the way need not overflow in the end, and the same holds here. A function
-of two numbers has no value where one of them is NaN.
-"""
+an intermediate value may overflow in f32 where the result does not, and rune must give the result.
+A function of two numbers has no value where one of them is NaN."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ _SIZES = (
 )
 HARD = np.array([*(-s for s in _SIZES), *_SIZES, np.nan], np.float32)
 
-# Not functions of the real number alone, or with a meaning by dtype.
+# Not functions of the real number alone, or their meaning depends on the dtype.
 NOT_COMPARED = {"spacing"}
 NOT_UFUNCS = {"i0", "sinc", "zeta"}
 

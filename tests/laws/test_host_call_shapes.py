@@ -1,7 +1,7 @@
-"""What a host call reads or writes may lie in a result of another shape: that changes nothing.
+"""A host call may read from or write to a result of another shape, which changes nothing.
 
 A program's result that is a reshape of a value is that value's buffer. Every routine that the
-host computes gets such a value, and yields one, in all pairs of shapes; each is held to NumPy.
+host computes takes and returns such values, in all pairs of shapes; NumPy is the oracle.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Every public name is called with what it cannot use: the error is rune's, or Python's for values.
+"""Every public name is called with unusable arguments: the error is rune's, or one for values.
 
 Arguments are texts, None, objects, functions, keys, huge and negative numbers, empty and wrong
 arrays; in half of the calls one of them stands among good ones. AttributeError, IndexError,
-KeyError, AssertionError and RecursionError say nothing to the caller, and are failures here. What
-each call is follows from its name; RUNE_TEST_WHOLE=1 makes many.
+KeyError, AssertionError and RecursionError tell the caller nothing, and are failures here. The name
+of a function determines its calls; RUNE_TEST_WHOLE=1 makes many.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def drawn(function: Any, draw: random.Random) -> tuple[list[str], dict[str, str]
 
 
 def leaks(place: str, name: str, function: Any) -> Iterator[str]:
-    """The calls whose error says nothing to the caller."""
+    """The calls whose error tells the caller nothing."""
     draw = random.Random(f"{place}.{name}")
     for _ in range(TRIES):
         arguments, keywords = drawn(function, draw)

@@ -1,6 +1,6 @@
 """Factors and solutions of matrices of several blocks, on every executor, beside NumPy in f64.
 
-Of executors that share kernels each has every third size; RUNE_TEST_WHOLE=1 gives them all.
+Each executor that shares kernels takes every third size; RUNE_TEST_WHOLE=1 gives them all.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Axes longer than what a driver counts in 16 bits, in every role that an axis can have.
 
 65,536 is the first size that does not fit, 65,537 a prime beyond it, 50,257 the vocabulary of a
-language model; 0, 1 and rank 0 are the other end. Whole numbers, so that NumPy's answer is the only
-one. On Mesa's CPU device no thread may run more rounds of loops than its driver lets it: long
-reductions and scans are shared and cut there, and what cannot be is refused by name.
+language model; 0, 1 and rank 0 are the other end. Elements are whole numbers, so that there is one
+right answer, NumPy's. Mesa's CPU device limits the rounds of loops of a thread: long reductions and
+scans are shared among threads and cut there, and programs that cannot be are refused by name.
 
 RUNE_TEST_WHOLE=1 tries every size in every role on every executor.
 """
@@ -46,7 +46,7 @@ PIPE = replace(
 
 @dataclass(frozen=True)
 class Role:
-    """What is done with an axis of n elements: by rune, by NumPy, and to an array of this shape."""
+    """A use of an axis of n elements: by rune, by NumPy, and the shape of the array."""
 
     by_rune: Callable[[Any], Any]
     by_numpy: Callable[[np.ndarray], Any]

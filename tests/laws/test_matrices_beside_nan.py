@@ -1,9 +1,9 @@
-"""Matrices and right sides with numbers that are not finite: who is spoilt, and who is not.
+"""Matrices and right-hand sides that are not finite: which results they affect.
 
-The truth is NumPy of what is finite, and elimination column after column. A matrix that holds a NaN
-has no solution, and no other matrix of its batch knows of it; a column of right sides that is not
-finite has no solution, and no other column knows of it. RUNE_TEST_WHOLE=1 tries every executor with
-all functions.
+The oracle is NumPy on the finite parts, and elimination column by column. A matrix that holds a NaN
+has no solution, and does not affect the other matrices of its batch; a column of right-hand sides
+that is not finite has no solution, and does not affect other columns. RUNE_TEST_WHOLE=1 tries every
+executor with all functions.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def sides(n: int, kind: str) -> np.ndarray:
 
 
 def batch(n: int, kind: str) -> np.ndarray:
-    """Three matrices, of which the second one has a NaN at two places beside the diagonal."""
+    """Three matrices; the second one has a NaN at two places off the diagonal."""
     matrices = np.stack([matrix(n, kind, seed) for seed in range(3)])
     matrices[1, n // 2, n // 3] = matrices[1, n // 3, n // 2] = np.nan
     return matrices
 
 
 def require_spoilt_alone(expected: list[np.ndarray], actual: object) -> None:
-    """The first and the last are those expected, and nothing of the middle one is a number."""
+    """The first and the last result are as expected, and the middle one has no numbers."""
     first, spoilt, last = np.asarray(actual)
     for e, x in zip(expected, (first, last), strict=True):
         near(e, x.astype(e.dtype), relative=1e-4, absolute=1e-4, why="well-conditioned in f32")

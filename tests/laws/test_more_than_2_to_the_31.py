@@ -1,4 +1,4 @@
-"""Axes longer than 32 bits count: a position is where it is said, and what cannot count is refused.
+"""Axes longer than 2**31: positions do not wrap, and those beyond the index dtype are refused.
 
 Programs are traced, not run: arrays of that size take gigabytes. RUNE_TEST_WHOLE=1 runs some.
 """

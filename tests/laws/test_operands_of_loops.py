@@ -1,9 +1,9 @@
-"""Kernels of given loops see the elements that their operands would have in memory.
+"""Kernels of written loops see the elements that their operands would have in memory.
 
-On every executor, NumPy's answer for scatters, sorts, scans and extrema of what is computed where
-it is read: of odd lengths, past the tiles in which a device goes, of one program for all lengths,
-with places out of bounds and below zero, through views with conditions, and from an array that the
-loops change.
+On every executor NumPy's answer for scatters, sorts, scans and extrema whose operands are computed
+where they are read: of odd lengths, longer than a device's tiles, by one program for all lengths,
+with positions out of bounds and below zero, through views with conditions, and from an array that
+the loops change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Python's numbers have the derivatives of arrays, and beside 64 bits all of their digits.
+"""Python's numbers have the derivatives of arrays, and keep all digits in operations of 64 bits.
 
-Derivatives of every smooth function of one number, also where it has a pole and a Python number
+First the derivatives of every smooth function of one number, also at a pole, where Python itself
 would raise; then every function of a number and an array of 64 bits against NumPy.
 """
 
@@ -56,7 +56,7 @@ OF_MORE = [
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """Poles are meant."""
+    """No warnings: poles are intended."""
     with np.errstate(all="ignore"):
         yield
 

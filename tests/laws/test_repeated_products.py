@@ -1,6 +1,6 @@
-"""Products of what repeats, computed once: their values are those of the whole product.
+"""Products with repeated rows, computed once: their values are those of the whole product.
 
-Sums below a convolution or a layer make such products of their gradients. The truth is NumPy's.
+The gradient of a sum over a convolution or a layer contains such products. The oracle is NumPy.
 """
 
 from __future__ import annotations

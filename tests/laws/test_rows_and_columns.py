@@ -1,6 +1,6 @@
 """Rows and columns of sizes at and past what threads take together, on every executor.
 
-The truth is NumPy's, of doubles. Of executors that share kernels each has every third shape.
+The oracle is NumPy in f64. Each executor that shares kernels takes every third shape.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 
 
 def norm(xp: Any, x: Any) -> Any:
-    """Rows of length 1, and how long they were: one result of rows, and one of points."""
+    """Rows scaled to length 1, and their former lengths: one result of points, and one of rows."""
     length = xp.sqrt(xp.sum(x * x, -1))
     return x / length[..., None], length
 

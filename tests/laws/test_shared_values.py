@@ -1,4 +1,4 @@
-"""Values that several kernels could share: what is stored beside what is read of it is still right.
+"""Values that several kernels could share: a stored value and its other readers stay right.
 
 Random programs of views, diagonals, axes that occur twice, reductions of reductions. They return
 their intermediates, so that a value that is stored, and a reader that walks it otherwise, meet in

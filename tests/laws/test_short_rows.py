@@ -1,6 +1,6 @@
 """Values with a last axis of a few elements, which stay in registers, on every executor.
 
-The truth is NumPy's, of doubles.
+The oracle is NumPy in f64.
 """
 
 from __future__ import annotations

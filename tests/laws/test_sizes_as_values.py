@@ -1,4 +1,4 @@
-"""Sizes as values, also where they are too large for the integers that are usual.
+"""Sizes as values, even if they are too large for the default integers.
 
 A symbolic size counts as a Python integer: beside floats it is a float, and an integer that cannot
 hold it is refused, here by the call that brings it. A multiple of a size needs no large array.

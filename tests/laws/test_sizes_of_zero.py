@@ -1,7 +1,7 @@
 """Shape functions over sizes of 0, 1 and others, compiled once for all: NumPy's answers.
 
-What takes a shape apart divides the places of elements by sizes. A size of 0, an argument's own or
-one that is worked out (n // 2 of 1), must never be divided by: a processor stops the whole process.
+Functions that split shapes divide positions by sizes. A size of 0, given or computed (n // 2 of 1),
+must never be a divisor: a processor would stop the whole process.
 """
 
 from __future__ import annotations

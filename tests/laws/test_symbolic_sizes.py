@@ -1,7 +1,7 @@
 """One program for all sizes: what is compiled for n and m is right for every number.
 
-A function of symbolic sizes, its derivatives, its batches and its linear map are held against the
-same function of numbers, on every executor. On the CPU everything is compiled once, whatever the
+A function of symbolic sizes, its derivatives, its batches and its linear map are compared with the
+same function of concrete sizes, on every executor. On the CPU everything is compiled once for all
 sizes.
 """
 

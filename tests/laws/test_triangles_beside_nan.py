@@ -1,6 +1,6 @@
-"""Triangular systems with numbers that are not finite: who is spoilt, and who is not.
+"""Triangular systems with numbers that are not finite: which results they affect.
 
-The truth is substitution in NumPy: row i of a lower triangle's solution depends on no row behind i.
+The oracle is substitution in NumPy: row i of a lower triangle's solution depends on no later row.
 RUNE_TEST_WHOLE=1 tries every size, and all forms of a system on every executor.
 """
 

@@ -1,4 +1,4 @@
-"""What a transformation yields is rune's: an array, in memory that the user cannot write to.
+"""A transformation returns arrays of rune, in memory that the user cannot write to.
 
 The user's NumPy array comes back unchanged, or as a view, in every way that a transformation has of
 handing a value through. Then the user writes to it: no result and no linear map may notice.

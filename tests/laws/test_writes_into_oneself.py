@@ -1,4 +1,4 @@
-"""x.at[i].set(f(x)): a value that is written into an array may be read from any place of it.
+"""x.at[i].set(f(x)): a value written into an array may depend on any element of the array.
 
 Large arrays are changed in place, and small ones are not: sizes are on both sides of that limit,
 and the limits are lowered, so that the smallest array is changed in place too. NumPy says what is

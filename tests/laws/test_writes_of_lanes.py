@@ -1,8 +1,8 @@
 """Loops whose lanes finish at different steps and write in place mean what each lane means alone.
 
 Bodies are random rows of writes at places that the lane decides, in bounds and out, overlapping or
-not. The oracle is NumPy, lane by lane. That nothing is copied is seen in the kernels: none of a
-step makes a whole array.
+not. The oracle is NumPy, lane by lane. The kernels show that nothing is copied: no kernel of a step
+makes a whole array.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Calls of rune.numpy.linalg: eigenvalues, singular values and norms.
 
-Matrices are made by the call itself so that eigenvalues (singular values) are well apart. Vectors
-are seen through sums of projectors, each with a weight of its own; their phases are free.
+The call itself makes matrices whose eigenvalues (singular values) are well apart. Vectors are
+judged by sums of weighted projectors, since their phases are free.
 """
 
 from __future__ import annotations

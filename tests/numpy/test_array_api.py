@@ -102,7 +102,7 @@ def agree(expected: Any, actual: Any) -> None:
 
 
 def expected(call: Callable[[], Any]) -> Any:
-    """What the standard gives; None where it is not defined."""
+    """The result of the standard; None if it is not defined."""
     with np.errstate(all="ignore"):
         try:
             return call()
@@ -321,7 +321,7 @@ def test_kinds_of_dtypes_are_the_standards(name: str):
         assert rnp.isdtype(getattr(rnp, name), kind) == reference
 
 
-# --- the array, and what is said of the namespace ---------------------------------------------
+# --- the array, and the description of the namespace ------------------------------------------
 
 
 @pytest.mark.parametrize("version", [None, "2022.12", "2023.12", "2024.12", "2025.12"])

@@ -1,4 +1,4 @@
-"""Complex numbers stand in NumPy's order: by their real parts, then by the imaginary; NaN wins."""
+"""Complex numbers have NumPy's order: by real parts, then by imaginary parts; NaN wins."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Conformity to the array API standard 2024.12 and 2025.12: names, signatures, dtypes and shapes.
 
-What array-api-strict has is the list: no name may be missing, and each is called as its signature
-says, on arrays of drawn shapes and dtypes, with drawn keywords. Results must be boxes of the dtype,
-shape and values that strict gives; what strict refuses may be defined here, never the other way.
+array-api-strict is the list: no name may be missing, and each is called according to its signature,
+on arrays of drawn shapes and dtypes, with drawn keywords. Results must be boxes of the dtype, shape
+and values that strict gives; rune may define what strict refuses, never the other way round.
 
 Source: https://data-apis.org/array-api/2024.12
 """

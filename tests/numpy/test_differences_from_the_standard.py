@@ -1,6 +1,6 @@
 """Where the namespace differs from the array API standard: the list of the page, each line tried.
 
-docs/guide/interchange.md says what differs and why. A line there begins with some code, and the
+docs/guide/interchange.md lists what differs and why. A line there begins with some code, and the
 claim of that name is tried here; a claim without a line, or a line without a claim, is an error.
 
 Source: https://data-apis.org/array-api/2025.12

@@ -1,6 +1,6 @@
-"""Every elementwise function on hard values: eagerly, compiled and by NumPy it is the same.
+"""Every elementwise function gives the same on hard values: eager, compiled and by NumPy.
 
-NaN, infinities, both zeros, denormals, the ends of the dtype, each beside each; types, errors and
+NaN, infinities, both zeros, denormals and the ends of the dtype, in all pairs; types, errors and
 values, within the ulps of docs/accuracy.md.
 """
 
@@ -29,7 +29,7 @@ NAMES = sorted(
     and getattr(np, name).nout == 1
     and getattr(np, name).signature is None
 )
-# Where NumPy's own answer is another, by intent (docs/guide/from-numpy.md) or by its mistake.
+# Where NumPy's own answer differs, by intent (docs/guide/from-numpy.md) or by its mistake.
 OTHER_THAN_NUMPY = {
     "expm1",
     "reciprocal",

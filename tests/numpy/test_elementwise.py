@@ -1,7 +1,7 @@
 """Elementwise names over shapes and dtypes: empty, one element, broadcast, strided, half, integer.
 
-Where NumPy has the dtype, NumPy says what is right; half types are right when the f64 result
-rounds to them, within the ulps of the composition.
+NumPy is the oracle if it has the dtype; half types are right if the f64 result rounds to them,
+within the ulps of the composition.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every public function of rune.numpy and rune.scipy is called by some case of the tables.
 
-The cases are run on a module that writes down which names are asked of it. What a table cannot say
-(files, printing, dtypes) is tested elsewhere, and stands here with the place.
+The cases are run on a module that records the names they use. Names that a table cannot cover
+(files, printing, dtypes) are tested elsewhere, and are listed here with the place.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ELSEWHERE: dict[str, str] = {
 
 
 class Recorder:
-    """A module of which every name asked is written down."""
+    """A module that records every name that is read from it."""
 
     def __init__(self, module: ModuleType, names: set[str], prefix: str = ""):
         self._module, self._names, self._prefix = module, names, prefix
@@ -59,9 +59,9 @@ class Recorder:
 
 
 def asked_of(cases: list[Case]) -> set[str]:
-    """The names that the cases ask of the module they are given.
+    """The names that the cases use.
 
-    A case that is called by a name which an earlier one has asked for is not run again.
+    A case whose name an earlier case has used is not run.
     """
     names: set[str] = set()
     for case in cases:
@@ -71,9 +71,9 @@ def asked_of(cases: list[Case]) -> set[str]:
 
 
 def _ask(case: Case, module: Recorder) -> None:
-    """Trace a case, since nothing need be computed; call it where values decide.
+    """Trace a case, since nothing need be computed; call it if values decide.
 
-    Whether the call is right is asked elsewhere.
+    Other tests check that the call is right.
     """
     arguments = single(drawn(case))
     with suppress(Exception):
@@ -102,8 +102,8 @@ def is_room(module: Any) -> bool:
 
 
 def functions(module: ModuleType, prefix: str = "") -> Iterator[str]:
-    """The public functions of a module and of the rooms in it; not those of other libraries' rooms
-    that it only passes on."""
+    """The public functions of a module and of the rooms in it, without those of other libraries
+    that it re-exports."""
     library = ".".join(module.__name__.split(".")[:2])
     exports = getattr(module, "__all__", None)
     for name, member in vars(module).items():

@@ -1,7 +1,7 @@
-"""Derivatives of what factorisations compute, against differences in f64, at every small shape.
+"""Derivatives of factorisations, against differences in f64, at every small shape.
 
-pinv and lstsq with singular values that are cut off, with all of them, and of rank below full;
-complete factorisations of tall matrices, whose further columns are as definite as the first ones.
+pinv and lstsq with truncated singular values, with all of them, and below full rank; complete
+factorisations of tall matrices, whose additional columns are as well determined as the first ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def with_sizes(sizes: np.ndarray, dtype: str, m: int, n: int) -> np.ndarray:
 
 
 def lanes(dtype: str, m: int, n: int) -> np.ndarray:
-    """Nothing cut off, values on both sides of the limit, equal ones too, and a rank below full."""
+    """No truncation, values on both sides of the limit, equal values, and a rank below full."""
     distinct, equal, few = (
         [1.0, 0.3, 0.7, 0.2, 0.5, 0.1, 0.35],
         [1.0, 0.3, 1.0, 0.3, 1.0, 0.3, 1.0],

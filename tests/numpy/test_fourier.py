@@ -1,8 +1,8 @@
-"""Fourier transforms: laws that hold of every length, then errors, dtypes and what compiles them.
+"""Fourier transforms: laws for every length, then errors, dtypes and compilation.
 
-That each function means what NumPy means is in the tables (fourier_cases.py); that every executor
-computes each kind is in tests/ops/test_library.py. Here are long transforms, which compiled
-programs of the CPU compute by kernels, and the identities by which one checks a transform.
+The tables (fourier_cases.py) compare each function with NumPy; tests/ops/test_library.py tries each
+kind on every executor. This file has long transforms, which compiled programs of the CPU compute by
+kernels, and the identities of transforms.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def test_sizes_and_axes_are_as_many():
         rnp.fft.fftn(rnp.ones((4, 4)), (2, 2), (0,))
 
 
-# What NumPy and SciPy say of a vector, and the least length that it may have.
+# The functions of NumPy and SciPy, and the least length of their vector.
 OF_ANY_SIZE: dict[str, tuple[Any, Any, int]] = {
     **{
         name: (getattr(rnp.fft, name), getattr(np.fft, name), 1)

@@ -1,7 +1,7 @@
 """Every case again on generated arguments: sizes, strides, shapes that broadcast, and dtypes.
 
-What is generated is said in tests/support/surface_variants.py. This is the test of SciPy's cases,
-too. All variants of a case are one test, which names those that differ.
+tests/support/surface_variants.py generates the arguments. SciPy's cases are tried here, too. All
+variants of a case are one test, which names those that differ.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def found_to_differ(case: Case, variants: Variants) -> list[tuple[str, str]]:
 
 
 def unexcused(case: Case, variants: Variants) -> list[str]:
-    """What is not in the table of differences."""
+    """The differences that are not in the table."""
     differing = found_to_differ(case, variants)
     return [f"{v}: {how}" for v, how in differing if not excused(case, v, how)]
 
@@ -88,7 +88,7 @@ def test_a_compiled_call_gives_what_the_eager_one_gives_whatever_sizes_and_dtype
 
 
 def outcome(case: Case, args: object) -> object:
-    """What the eager call gives, or its error."""
+    """The result of the eager call, or its error."""
     try:
         return silently(case, case.ours, args)  # type: ignore[arg-type]
     except Exception as error:
@@ -106,7 +106,7 @@ def of_bools(reason: str) -> list[Case]:
 
 
 def as_numbers(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """What the library gives for 0 and 1, and rune for False and True."""
+    """The results of the library for 0 and 1, and of rune for False and True."""
     (variant,) = (v for v in of_dtypes(case) if str(v) == "bool")
     numbers = [np.asarray(x, np.float64) for x in variant.wide_operands]
     actual = silently(case, case.ours, variant.ours)

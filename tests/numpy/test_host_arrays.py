@@ -1,4 +1,4 @@
-"""NumPy's arrays as files leave them in memory: other byte orders, no alignment, fields, views."""
+"""NumPy arrays as read from files: other byte orders, no alignment, fields, views."""
 
 from __future__ import annotations
 

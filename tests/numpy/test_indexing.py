@@ -1,8 +1,7 @@
-"""x[index], take, put and their kin: where an index is out of bounds, and what is no index.
+"""x[index], take, put and related functions: indices out of bounds, and values that are no index.
 
-Reading clamps, or fills in the functions that say so; a negative index wraps once. The fill values
-of take are those of jax 0.10.2. Updates are in test_updates.py.
-"""
+Reading clamps, or fills in the functions that document it; a negative index wraps once. The fill
+values of take are those of jax 0.10.2. Updates are in test_updates.py."""
 
 from __future__ import annotations
 
@@ -65,8 +64,8 @@ def test_the_gradient_of_a_clamped_gather_is_zero_and_of_a_clipped_one_is_not():
 
 
 NUMBERS: dict[str, Any] = {"int": int, "NumPy's": np.int32, "rank 0 of NumPy": np.array, "rank 0": rnp.array}
-# What an index that is made of a number reads of a matrix [3, 4]: as jax.grad of JAX 0.10.2 on the
-# CPU, where a number beside slices is clamped, and beside a step or an array has no gradient.
+# The elements of a matrix [3, 4] that an index made from a number reads, as by jax.grad of JAX
+# 0.10.2 on the CPU: a number among slices is clamped, one with a step or an array has no gradient.
 FORMS: dict[str, tuple[Any, bool]] = {
     "alone": (lambda k: k, True),
     "behind a slice": (lambda k: (slice(None), k), True),
@@ -151,7 +150,7 @@ def test_a_sequence_in_a_tuple_may_hold_traced_positions():
     np.testing.assert_array_equal(read(rnp.array(X), 2), X[[0, 2], [2, 1]])
 
 
-# --- what is no index -------------------------------------------------------------------------
+# --- values that are no index -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """x[index] and x.at[index]: random indices of every kind, against NumPy's reading and ufunc.at.
 
 An index is drawn entry by entry: integers, slices with any step, an ellipsis, new axes, index
-arrays that broadcast, masks. Positions out of bounds follow the mode, of which the oracle is what
-NumPy does with the positions clipped, wrapped or left out.
+arrays that broadcast, masks. Positions out of bounds follow the mode; the oracle is NumPy with the
+positions clipped, wrapped or left out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def drawn_index(rng: np.random.Generator, shape: tuple[int, ...], *, masks: bool
             entries.append(slice(None))
     for extra in (None, Ellipsis):
         if rng.integers(0, 3) == 0:
-            # Behind a full count an ellipsis stands for no axis.
+            # After an index for every axis an ellipsis covers none.
             entries.insert(int(rng.integers(0, len(entries) + 1)) if extra is None else len(entries), extra)
     return tuple(entries)
 
@@ -66,7 +66,7 @@ def drawn_slice(rng: np.random.Generator, size: int) -> slice:
 
 
 def ours(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index with arrays of rune's; masks stay, since they are constants."""
+    """The index with arrays of rune; masks stay, since they are constants."""
     return tuple(rnp.asarray(e) if isinstance(e, np.ndarray) and e.dtype != bool else e for e in index)
 
 
@@ -170,7 +170,7 @@ def test_positions_out_of_bounds_are_written_as_the_mode_says(name: str, mode: s
 
 
 def written(name: str, old: Any, number: Any) -> Any:
-    """What one update makes of an element."""
+    """An element after one update."""
     if name == "set":
         return number
     return old * old if name == "apply" else UFUNCS[name](old, number)

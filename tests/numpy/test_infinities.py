@@ -1,4 +1,4 @@
-"""Infinities and cancellation in what is computed from neighbours: slopes, quantiles, medians."""
+"""Infinities and cancellation in functions of neighbours: slopes, quantiles, medians."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEADY = [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 def between(low: float, high: float, weight: float) -> float:
-    """What lies between two numbers; an infinity wins unless its weight is 0."""
+    """Interpolation between two numbers; an infinity wins unless its weight is 0."""
     if weight == 0 or low == high:
         return low
     if np.isinf(low) or np.isinf(high):

@@ -1,7 +1,7 @@
-"""Arrays handed to other libraries and taken from them: DLPack, buffers, array interfaces.
+"""Arrays passed to other libraries and taken from them: DLPack, buffers, array interfaces.
 
-On the CPU nothing is copied either way. CUDA is played by a driver that does not exist. torch is
-asked where it is installed.
+On the CPU nothing is copied either way. A fake driver stands in for CUDA. torch is tried if it is
+installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
 class Lender:
-    """An array of another library, of which DLPack is all that is known."""
+    """An array of another library, known only by its DLPack methods."""
 
     def __init__(self, host: np.ndarray, *, versions: bool = True):
         self.host, self.versions = host, versions

@@ -1,7 +1,6 @@
-"""What rune.numpy.linalg does where matrices are not what an algorithm hopes for, and at sizes that
-take the other ways of computing: NaN and infinity lane by lane, singular matrices, half types,
-large matrices by blocks, and errors that name the sizes.
-"""
+"""rune.numpy.linalg on difficult matrices, and at sizes that take other algorithms: NaN and
+infinity lane by lane, singular matrices, half types, large matrices by blocks, and errors that name
+the sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NumPy and jax.numpy have and rune.numpy lacks: a table with the reasons, and its page.
+"""Names that NumPy and jax.numpy have and rune.numpy lacks: a table with reasons, and its page.
 
 The chapter of docs/guide/missing.md is made from the table (pytest --accept). Names of NumPy come
 from the installed NumPy, those of JAX from jax 0.10.2.
@@ -23,7 +23,7 @@ LEAST = 343  # of the functions of NumPy, as many as jax.numpy 0.10.2 has
 
 
 def names_of_numpy() -> set[str]:
-    """Whatever can be called in NumPy's namespace: functions, ufuncs, classes."""
+    """The callables in NumPy's namespace: functions, ufuncs, classes."""
     public = (n for n in dir(np) if not n.startswith("_"))
     return {n for n in public if callable(getattr(np, n))}
 

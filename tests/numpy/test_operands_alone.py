@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs take beside operands is refused by name, with what to write instead."""
+"""Options of NumPy's ufuncs are refused by name, with what to write instead."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def elementwise() -> list[str]:
 
 
 def operands(name: str) -> list[rnp.ndarray]:
-    """As many arrays as the function takes, of integers where it takes nothing else."""
+    """As many arrays as the function takes, of integers if it takes nothing else."""
     ufunc = getattr(np, name)
     takes_floats = not ufunc.types or any(t[0] == "f" for t in ufunc.types)
     return [rnp.ones((3, 3), "float32" if takes_floats else "int32")] * ufunc.nin
 
 
 def parameters(function: object) -> dict[str, inspect.Parameter]:
-    """What a function takes; nothing if it does not tell."""
+    """The parameters of a function; none if it has no signature."""
     try:
         return dict(inspect.signature(function).parameters)  # type: ignore[arg-type]
     except (TypeError, ValueError):

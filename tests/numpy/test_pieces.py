@@ -76,7 +76,7 @@ def test_elements_of_one_axis_have_one_order_at_any_distance(step: int, dtype: t
         same(np.asarray(np.sum(row)), in_order(ops.reduce_sum, row.copy(), axes=(0,)))
 
 
-# Axes of one element have no say: a column of (13, 1) is a row.
+# Axes of one element do not matter: a column of (13, 1) is a row.
 REDUCED = [
     ((5, 2), (1,)),
     ((5, 2), (0,)),
@@ -151,7 +151,7 @@ def test_arrays_predicted_in_c_order_are_so_in_numpy(case: Case) -> None:
 
 
 def evaluated(program: Program, args: list[np.ndarray]) -> dict[Var, np.ndarray]:
-    """What NumPy's functions have for each variable, up to an operation that has none."""
+    """NumPy's array for each variable, up to the first operation that NumPy lacks."""
     values: dict[Any, np.ndarray] = dict(zip(program.inputs, args, strict=True))
     values |= {var: np.asarray(value) for var, value in program.constants}
     for e in program.equations:
@@ -178,7 +178,7 @@ def thrice(function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def views(x: np.ndarray) -> dict[str, Callable[[rune.Array], rune.Array]]:
-    """Ways to have a matrix of these numbers, whose buffer lies in another order."""
+    """Ways to make a matrix of these numbers whose buffer has another order."""
     return {
         "transposed": lambda a: a.T,
         "reversed": lambda a: a[::-1],

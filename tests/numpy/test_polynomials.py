@@ -1,5 +1,5 @@
-"""What tables of single calls cannot say of polynomials and signals: roots found under
-transformations, long convolutions, lines of interpolation outside their points, errors."""
+"""Polynomials and signals beyond tables of single calls: roots under transformations, long
+convolutions, interpolation outside of the points, errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""rune.ops.segment_sum and its kin: rows that bear one number, taken together.
+"""rune.ops.segment_sum and related functions: reductions of the rows with the same segment number.
 
-Claims, in reading order: each means what a loop over the numbers means; segments that no row bears
-hold the identity; numbers out of bounds are left out, or taken to the nearest segment; they can be
+Claims, in reading order: each agrees with a loop over the numbers; segments without a row hold the
+identity; numbers out of bounds are dropped, or moved to the nearest segment; they can be
 jitted, batched and differentiated; without num_segments they count, outside of transformations.
 """
 

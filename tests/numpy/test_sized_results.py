@@ -1,8 +1,8 @@
 """Results whose shape depends on values, with `size=`: compiled and batched like any other.
 
 Claims, in reading order: with as many elements as there are, a sized call gives what the unsized
-one gives; elements past the size are left out; where there are fewer the fill stands, by default
-JAX's; each call can be jitted, batched and differentiated; without a size tracing is refused.
+one gives; elements past the size are dropped; missing elements are filled, by default with JAX's
+fill; each call can be jitted, batched and differentiated; without a size tracing is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions whose results are sized by values are differentiated where the values are known."""
+"""Functions whose values determine the size of the result are differentiable at known values."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""NaN, infinities and zeros as the array API standard's tables say, eager, compiled and in place.
+"""NaN, infinities and zeros follow the array API standard's tables: eager, compiled and in place.
 
-The tables are data (special_cases.py), and each row is tried on every number it speaks of, in both
-widths. Compiled, all functions of a table are one program. Of a complex function the images of a
-row are tried, too: the standard says which are conjugate, odd or even, and which are another one
-turned by a right angle or divided by a real number.
+The tables are data (special_cases.py), and each row is tried on every number that it covers, in
+both widths. Compiled, all functions of a table are one program. For a complex function the mirror
+images of a row are tried, too: the standard lists which functions are conjugate, odd or even, and
+which are another function rotated by a right angle or divided by a real number.
 
 Source: https://data-apis.org/array-api/2025.12, "Elementwise functions".
 """

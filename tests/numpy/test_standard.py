@@ -1,7 +1,7 @@
-"""What the array API standard says of arrays and functions beyond their values: test_array_api.py.
+"""The array API standard on arrays and functions beyond their values (those: test_array_api.py).
 
-Assignment, dtypes of reductions, copies, indices, names of results, limits, conversions. Each claim
-is made of NumPy, too, which holds all of them: so a claim that is no claim of the standard shows.
+Assignment, dtypes of reductions, copies, indices, names of results, limits, conversions. NumPy must
+pass each claim, too, since it follows the standard: this reveals claims that the standard lacks.
 
 Source: https://data-apis.org/array-api/2025.12
 """

@@ -1,4 +1,4 @@
-"""Arrays as text and as files; and functions of NumPy that write, which give copies here."""
+"""Arrays as text and as files; and functions that write in NumPy and return copies in rune."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that are called often: compiled or in a line, they give what single operations give."""
+"""Functions that are called often: compiled or inlined, they equal their single operations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """x.at[index]: copies with elements changed.
 
-NumPy's assignment and ufunc.at say what an update does, also where an element is named repeatedly
-and where the index is traced. Then modes, dtypes, `apply`, refusals and derivatives.
+NumPy's assignment and ufunc.at are the oracle, also for repeated elements and for a traced index.
+Then modes, dtypes, `apply`, refusals and derivatives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Positions that only wide integers hold name what Python's integers say, in every mode."""
+"""Positions that only wide integers hold mean the same as Python's integers, in every mode."""
 
 from __future__ import annotations
 

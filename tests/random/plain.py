@@ -1,4 +1,4 @@
-"""The generators written a second time, with Python's integers, one element after the other."""
+"""The generators written a second time, with Python's integers, element by element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions and counts have the default integer dtype in JAX, also where that has 64 bits."""
+"""Positions and counts have the default integer dtype, as in JAX, even if it has 64 bits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Draws of one key on the executors beside the CPU: how many ulps they may be apart.
+"""Draws of one key on executors other than the CPU: the ulps by which they may differ.
 
-Bits are the same everywhere, and so is what exact arithmetic makes of them; what functions of
-floats make of them differs by the ulps in docs/accuracy.md. Numbers in closed form come from one
+Bits are the same everywhere, and so are numbers made from them by exact arithmetic; functions of
+floats differ by the ulps in docs/accuracy.md. Numbers in closed form come from one
 program for each executor; of those drawn by rejection, whose loops take seconds to compile, a
 sample is tried (RUNE_TEST_WHOLE=1 tries all).
 """

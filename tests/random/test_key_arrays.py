@@ -1,8 +1,7 @@
-"""Arrays of keys are arrays: what moves elements moves keys, as NumPy moves the rows of their data.
+"""Arrays of keys are arrays: operations that move elements move keys, as NumPy moves their data.
 
-The words of a key are an axis of `key_data` alone. Whatever moves keys must do to the data of all
-keys what NumPy does, the last axis of the data left alone.
-"""
+The words of a key are an axis of `key_data` only. An operation that moves keys must move the data
+of all keys as NumPy does, with the last axis unchanged."""
 
 from __future__ import annotations
 

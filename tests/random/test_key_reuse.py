@@ -1,4 +1,4 @@
-"""The check for keys used twice: it finds them wherever they go, and lets right programs pass.
+"""The check for keys used twice: it finds every reuse, and accepts correct programs.
 
 First two uses in eager code; then keys in arrays, jit, vmap, loops and branches; then programs in
 which every key is used once, all samplers among them.

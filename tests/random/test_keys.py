@@ -1,4 +1,4 @@
-"""Keys: the words of JAX, and arrays of keys that go through transformations as arrays do.
+"""Keys: the words of JAX, and arrays of keys under transformations.
 
 First the words against stored vectors; then what seeds, positions and shapes mean; then keys as
 trees under vmap, jit and grad; last what is refused.

@@ -1,8 +1,8 @@
 """Keys pass through every transformation as arrays do, and have no derivative.
 
-What a loop, a branch or a batch does with keys is what Python does with them one by one; the words
-of keys made by JAX 0.10.2 say what those are (test_keys.py). Then derivatives beside keys, whose
-tangents are float0; types without values, buffers, callbacks; and every executor.
+A loop, a branch or a batch handles keys as Python does one by one; test_keys.py compares the words
+of keys with those of JAX 0.10.2. Then derivatives with keys among the arguments, whose tangents are
+float0; types without values, buffers, callbacks; and every executor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Draws without a key in loops, branches and checkpoints: the laws of streams, continued.
 
-A step draws as the body does under the seed folded with the step's number; a branch takes as much
-as the greediest; a checkpoint draws again what it drew.
-"""
+A step draws as the body does under the seed folded with the step's number; every branch uses as
+many draws as the branch with most; a checkpoint repeats its draws."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def scanned() -> Any:
 
 
 def counted() -> Any:
-    """The same in a loop whose bounds are known to nobody while tracing."""
+    """The same in a loop whose bounds are unknown while tracing."""
 
     def step(i: Any, keys: Any) -> Any:
         return keys.at[i].set(rnp.stack([words(), words()]))
