@@ -89,7 +89,7 @@ class Tally:
 
 
 def lines(process: subprocess.Popen[str]) -> Iterator[str | None]:
-    """What a process says; None where it says nothing for too long."""
+    """The lines of a process; None if it is silent for too long."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -148,7 +148,7 @@ def run_programs(tally: Tally) -> None:
 
 
 def programs(args: argparse.Namespace) -> int:
-    """Exit status: 0 where every program held."""
+    """Exit status: 0 if every program passed."""
     first = args.first if args.first is not None else time.time_ns() % 10**9
     first, count = (first, args.programs) if args.seed is None else (args.seed, 1)
     begin = time.monotonic()
@@ -210,7 +210,7 @@ def holds(seed: int, arguments: Sequence[str]) -> bool:
 
 
 def laws(args: argparse.Namespace) -> int:
-    """Exit status: 0 where every law held."""
+    """Exit status: 0 if every law held."""
     stop = time.monotonic() + 60.0 * args.minutes
     seed = time.time_ns() % 10**6 if args.seed is None else args.seed
     while holds(seed, args.rest):

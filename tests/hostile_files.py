@@ -211,7 +211,7 @@ def attempt(seed: int, files: Sequence[bytes], use: Callable[[Any], None] = lamb
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Try files, and say how many were refused."""
+    """Try files, and print how many were refused."""
     parser = argparse.ArgumentParser("hostile_files", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--files", type=int, default=100_000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first seed")

@@ -1,4 +1,4 @@
-"""A missing name says what to use instead; asking whether it is there costs nothing."""
+"""A missing name says what to use instead; testing whether it exists costs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an array says of its memory, by the names of jax.Array."""
+"""The memory and state of an array, by the names of jax.Array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rune.checkify: what checks say is what jax 0.10.2 says of the same programs."""
+"""rune.checkify: checks give the messages of jax 0.10.2 for the same programs."""
 
 from __future__ import annotations
 

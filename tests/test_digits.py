@@ -108,7 +108,7 @@ def test_the_figures_are_pictures(first_run):
 
 
 DRIVEN = [d.name for d in rune.devices() if d.target.backend not in ("cpu", "reference", "null")]
-# One will do where not all is asked for: they differ by what compiling costs.
+# One suffices unless all tests run: they differ by the cost of compilation.
 TRIED = DRIVEN if IS_WHOLE else [name for name in DRIVEN if name.startswith("vulkan")]
 
 ON_DEVICES = () if IS_WHOLE else ("--models", "two-layer network")  # of both, the one that compiles soon

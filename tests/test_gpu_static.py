@@ -1,4 +1,4 @@
-"""The instruments of benchmarks/gpu_static.py measure what they say, on kernels written for it.
+"""The instruments of benchmarks/gpu_static.py measure what they claim, on kernels written for it.
 
 Addresses are those of CUDA C that is compiled for the host; machine code is read from a text as
 nvdisasm prints it.

@@ -288,7 +288,7 @@ def test_only_locks_itself_takes_a_lock_otherwise_than_by_with():
 
 
 def made_here(source: Source) -> list[str]:
-    """Where a file makes a lock that is not held over forks."""
+    """The lines of a file that make a lock which is not held over forks."""
     if not any(kind in source.text for kind in KINDS):
         return []
     lines = source.text.splitlines()

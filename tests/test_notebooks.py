@@ -27,7 +27,7 @@ FILES = {file.stem: file for file in NOTEBOOKS}
 
 
 def _text(output: Any) -> str:
-    """What an output says: printed text, or a value's text."""
+    """The text of an output: printed text, or a value's text."""
     return output["text"] if "text" in output else output.get("data", {}).get("text/plain", "")
 
 

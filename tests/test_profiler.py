@@ -16,7 +16,7 @@ from rune.errors import ArgumentError
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
-    """What was told in the one trace of a folder, on rows by their names; not what was between."""
+    """The events of the one trace in a folder, with the names of their rows, without Python's."""
     (file,) = folder.glob("plugins/profile/*/*.trace.json.gz")
     all_events = json.loads(gzip.open(file).read())["traceEvents"]
     rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in all_events if e["name"] == "thread_name"}

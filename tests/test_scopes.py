@@ -1,4 +1,4 @@
-"""Names of scopes stand beside the lines of what is computed in them."""
+"""Names of scopes are printed with the lines of the operations in them."""
 
 from __future__ import annotations
 

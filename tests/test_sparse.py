@@ -1,4 +1,4 @@
-"""rune.sparse: every operation is that of the dense arrays; NumPy says what these give."""
+"""rune.sparse: every operation agrees with the dense arrays, by NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structures as values: joined, composed, walked, built from iterables, and asked by a registry.
+"""Structures as values: joined, composed, walked, built from iterables, and looked up by registry.
 
 What JAX answers is written out; test_tree.py has the rules of each container.
 """

@@ -1,4 +1,4 @@
-"""rune.debug.checks: programs that say where an index left its array, or a NaN was made."""
+"""rune.debug.checks: errors that name where an index left its array, or a NaN was made."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _is_program(file: Path) -> bool:
 
 
 def test_every_program_has_a_page():
-    # The digits are told by the README, and by a notebook.
+    # The README and a notebook cover the digits.
     programs = {f for f in (ROOT / "examples").glob("*.py") if _is_program(f) and f.stem != "digits"}
 
     assert [f.name for f in sorted(programs) if page_about(f) is None] == []

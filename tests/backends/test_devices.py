@@ -257,7 +257,7 @@ def test_out_of_memory_states_requested_and_used_bytes(device: Any):
 
 
 def settle(device: Any) -> None:
-    """Give back what nobody refers to: a driver does once the work that uses it has ended."""
+    """Free unreferenced memory: a driver does so once the work that uses it has ended."""
     gc.collect()
     device.synchronize()
 

@@ -1,4 +1,4 @@
-"""What a driver, or another library, says no to is refused in rune's own words."""
+"""Refusals of drivers and of other libraries become rune's own errors."""
 
 from __future__ import annotations
 

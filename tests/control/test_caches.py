@@ -61,7 +61,7 @@ def test_no_program_outlives_the_jitted_function_that_it_was_made_for(name: str)
 
 
 def sizes() -> int:
-    """How many sizes that are no plain numbers are alive, and parts of such."""
+    """The number of live symbolic sizes, and of their parts."""
     gc.collect()
     return sum(isinstance(obj, Interned) for obj in gc.get_objects())
 

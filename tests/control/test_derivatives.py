@@ -1,6 +1,6 @@
 """Derivatives through loops and branches, of both modes and of second order.
 
-They agree with those of the Python loops that the functions stand for, which are written out step
+They agree with those of the equivalent Python loops, which are written out step
 by step; reverse is the adjoint of forward; and what a rule writes down passes the check.
 """
 

@@ -15,7 +15,7 @@ from tests.support.arrays import array
 X = array([0.5, 1.0, 2.0])
 
 
-# --- programs written alike are one --------------------------------------------------------------
+# --- equal programs are compiled once ------------------------------------------------------------
 
 
 def eager(xs: Any) -> Any:

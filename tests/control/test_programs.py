@@ -82,7 +82,7 @@ def test_residuals_that_no_step_changes_are_computed_once_before_the_loop(expect
 
     program = rune.make_program(rune.grad(loss, argnums=1))(2.0, 3.0)
 
-    # exp stands outside, and the backward loop reads it as it is: nothing is stacked.
+    # exp is computed outside, and the backward loop reads it unchanged: nothing is stacked.
     expect(
         program,
         """

@@ -74,7 +74,7 @@ def residuals(function: Callable[..., Any], *args: Any) -> list[str]:
 
 
 def count(program: Program, name: str) -> int:
-    """How often a primitive stands in a program and in those it holds."""
+    """How often a primitive occurs in a program and in the programs that it holds."""
     own_count = sum(e.primitive.name == name for e in program.equations)
     return own_count + sum(count(p, name) for e in program.equations for p in subprograms(e))
 

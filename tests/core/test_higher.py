@@ -81,7 +81,7 @@ def _fits(call: Calls) -> bool:
 
 
 def checked(program: Program) -> list[Equation]:
-    """The equations that hold programs, once each has been held against its calls."""
+    """The equations that hold programs, after a comparison of each with its calls."""
     holders = [e for e in equations(program) if held(e)]
     for equation in holders:
         assert set(subprograms(equation)) == set(held(equation))

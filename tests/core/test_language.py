@@ -1,6 +1,6 @@
 """The language itself: types, dispatch, the check, dead code, evaluation.
 
-Small programs built by hand, each breaking one rule; and interpreters asked directly.
+Small programs built by hand, each breaking one rule; and direct calls of interpreters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is asked of a program and of all that it holds is found once for each of them."""
+"""Questions about a program and all programs that it holds are answered once for each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of arrays: equal ones are one object, and those that nobody holds are forgotten."""
+"""Types of arrays: equal types are one object, and unreferenced types are forgotten."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The examples that stand for libraries on rune: images, spectra, least squares.
+"""The examples that replace libraries by rune: images, spectra, least squares.
 
-They run in this process, shorter than users see them, and what they claim is held against SciPy,
+They run in this process, shorter than for users, and their claims are compared with SciPy,
 finite differences, and the numbers that made their data.
 """
 

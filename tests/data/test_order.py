@@ -1,6 +1,6 @@
 """Order: which elements come, when, and in which batches. Numbers and keys alone decide it.
 
-What Python's own lists say is the oracle; a shuffle is held against the definition of a
+Python's lists are the oracle; a shuffle is compared with the definition of a
 permutation, and against the law that all orders are equally likely.
 """
 

@@ -36,7 +36,7 @@ def _leaves_no_thread() -> Iterator[None]:
 
 
 def threads_after_a_while() -> int:
-    """Threads that are there when those that were told to end have had the time to do it."""
+    """The threads that are left when those that should end have had the time to do so."""
     deadline = time.monotonic() + 10
     while readers() and time.monotonic() < deadline:
         time.sleep(0.01)

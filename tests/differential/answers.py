@@ -53,7 +53,7 @@ def answer(library: Library, run: Callable[[], Any]) -> Answer:
 
 
 def weights(x: Any) -> np.ndarray:
-    """Tangents or cotangents of the shape and dtype of x: no two neighbours are alike."""
+    """Tangents or cotangents of the shape and dtype of x; no two neighbours are equal."""
     return np.cos(np.arange(np.size(x)) + 0.5).reshape(np.shape(x)).astype(x.dtype)
 
 

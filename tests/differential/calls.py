@@ -29,7 +29,7 @@ NN: list[Case] = [
 
 
 def _numbered(cases: Iterable[Case]) -> list[Case]:
-    """The cases, where a name stands twice with a number behind it: answers are stored by name."""
+    """The cases; repeated names get a number, since answers are stored by name."""
     times: Counter[str] = Counter()
     cases_with_numbers = []
     for item in cases:

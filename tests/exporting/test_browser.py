@@ -1,4 +1,4 @@
-"""A WebGPU folder in a browser: its page calls the function, compares, and says what came out."""
+"""A WebGPU folder in a browser: its page calls the function, compares, and shows the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.browser import CHROMIUM, WHY_NOT
 FLAGS = "--headless=new --no-sandbox --disable-gpu-sandbox --enable-unsafe-webgpu --use-webgpu-adapter=swiftshader"
 FLAGS += " --enable-features=Vulkan,WebGPU --no-first-run"
 SECONDS = 90
-# Tells the server what the page says in the end.
+# Sends the final text of the page to the server.
 TELL = """<script type="module">
 const report = document.getElementById("report");
 const timer = setInterval(() => {
@@ -61,7 +61,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def reported(folder: Path, profile: Path) -> str:
-    """What the page of a folder says."""
+    """The final text of a folder's page."""
     page = folder / "index.html"
     page.write_text(page.read_text() + TELL)
     with served(folder) as address:

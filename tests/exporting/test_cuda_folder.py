@@ -29,7 +29,7 @@ _HOST = ("-O1", "-w", "-std=gnu++17", "-ffp-contract=off", "-fno-builtin", "-fno
 
 
 def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
-    """What the program of a folder says."""
+    """The output of a folder's program."""
     folder.save(path)
     name = folder.name
     host, kernels = (path / f"{name}.cu").read_text(), (path / f"{name}_kernels.cu").read_text()

@@ -1,7 +1,7 @@
 """Folders of source: compiled by the compilers of this machine, and run where there is a device.
 
 A folder's own program calls the function on stored arguments, compares, and ends with 0 if all
-results agree; so every test here builds folders, runs them, and reads what they say.
+results agree; so every test here builds folders, runs them, and reads their output.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 
 
 def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
-    """What the program of a folder says, built by its own line."""
+    """The output of a folder's program, built by its own command."""
     folder.save(path)
     where = {"CFLAGS": f"-I{LIBRARIES[0].parent}", "WEBGPU": str(LIBRARIES[0])} if LIBRARIES else {}
     environment = {**os.environ, **where}
@@ -100,7 +100,7 @@ def built(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def sanitized(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
-    """What the program of a folder in C says, built so that undefined behaviour ends it."""
+    """The output of a C folder's program, built so that undefined behaviour ends it."""
     folder.save(path)
     name = folder.name
     options = (
@@ -111,7 +111,7 @@ def sanitized(folder: Folder, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([f"./{name}"], cwd=path, capture_output=True, text=True, timeout=300)
 
 
-# All in C; on a device those with loops, or all if RUNE_TEST_WHOLE says so.
+# All programs in C; on a device those with loops, or all with RUNE_TEST_WHOLE.
 RUNS = [pytest.param("c", *case, marks=needs_cc, id=f"c-{case[0].__name__}") for case in CASES]
 SOME = CASES if IS_WHOLE else CASES[1:2]
 RUNS += [

@@ -118,7 +118,7 @@ def heavy(seed: int) -> Program:
 
 
 def smooth(seed: int) -> Program:
-    """A program of f64 that can be held against differences."""
+    """A program of f64 whose derivatives can be compared with differences."""
     rng = np.random.default_rng(seed)
     maker = Maker(rng, "smooth", False, [{}])
     pool = [2, 3, 5, 17]

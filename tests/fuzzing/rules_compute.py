@@ -103,7 +103,7 @@ def reduced(m: Maker) -> Made:
 
 
 def reduced_twice(m: Maker) -> Made:
-    """A reduction of a reduction, or of what stands beside one."""
+    """A reduction of a reduction, or of an expression with one."""
     x = m.pick(2, "iuf")
     if x is None:
         return None

@@ -1,4 +1,4 @@
-"""One seed: which way it is run in, whether the law holds, and what is told if it does not."""
+"""One seed: the way it is run in, whether the law holds, and the report if it does not."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def compiled(program: Program, seed: int, device: str = "cpu:0", **options: Any)
 
 
 def kept_on_disk(program: Program, seed: int) -> None:
-    """Compiled for one function, and found by what the program says for the next: the same bits."""
+    """Compiled for one function, and loaded by the program's text for the next: the same bits."""
     args = program.arguments(seed)
     oracle = expected(program, args)
     with rune.configure(check_stages=False):
@@ -319,7 +319,7 @@ def donated(program: Program, seed: int) -> None:
 
 
 def alone(program: Program, seed: int) -> None:
-    """Arguments that nobody else holds, and results that are dropped or kept at random."""
+    """Arguments without other references, and results that are dropped or kept at random."""
     rng, f, pairs = np.random.default_rng(seed), rune.jit(program.function()), []
     for call in range(3):
         oracle = [np.array(x) for x in expected(program, program.arguments(seed + call))]

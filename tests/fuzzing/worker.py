@@ -1,6 +1,6 @@
-"""A process that runs seeds one after another and says so, line by line, in JSON.
+"""A process that runs seeds one after another and reports them, line by line, in JSON.
 
-It says which seed it is at before it begins, so that whoever reads knows where it died.
+It names each seed before it begins, so that the reader knows where it died.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def say(**fact: Any) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the seeds; the exit status says nothing."""
+    """Run the seeds; the exit status means nothing."""
     parser = argparse.ArgumentParser("worker")
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run_seeds(seeds: Sequence[int], ways: Sequence[Way]) -> None:
-    """Run each seed in its way, and say what became of it."""
+    """Run each seed in its way, and report the outcome."""
     for seed in seeds:
         way = way_of(seed, ways).name
         say(at=seed, way=way)

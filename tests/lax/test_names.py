@@ -1,4 +1,4 @@
-"""Every function of jax.lax (0.10.2) is here, or the page for JAX users says that it is not."""
+"""Every function of jax.lax (0.10.2) exists, or the page for JAX users lists it as absent."""
 
 from __future__ import annotations
 

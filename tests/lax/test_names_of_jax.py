@@ -70,7 +70,8 @@ def shown(names: str) -> str:
 
 
 def parameters(name: str) -> set[str] | None:
-    """What the function of rune takes by name; None where there is none, or nobody knows."""
+    """The arguments that rune's function takes by name; None if it is absent or has no
+    signature."""
     room, _, last = f"rune.{name}".rpartition(".")
     try:
         parameters = inspect.signature(getattr(import_module(room), last)).parameters.values()

@@ -1,4 +1,4 @@
-"""rune.lax promotes nothing: what it refuses, and what it says then."""
+"""rune.lax promotes nothing: what it refuses, and with which errors."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What shapes do not say."""
+    """The settings that shapes do not determine."""
 
     layers: int
     heads: int

@@ -1,4 +1,4 @@
-"""debug.breakpoint: a program stops where it says, eager or compiled, and values have names."""
+"""debug.breakpoint: a program stops there, eager or compiled, and values have names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SCALE = 4.0
 
 
 def session(lines: str, transform: Callable[[Any], Any], argument: Any) -> tuple[str, Any]:
-    """What is said while a function with a breakpoint runs, and its result."""
+    """The output of a debugger session of a function with a breakpoint, and the function's
+    result."""
     output = io.StringIO()
     commands = io.StringIO(lines)
 

@@ -103,7 +103,7 @@ def test_a_curve_falls_where_its_numbers_fall():
     (points,) = lines(viz.curves([4.0, 2.0, 1.0, 3.0]))
     xs, ys = zip(*points, strict=True)
     assert np.allclose(np.diff(xs), np.diff(xs)[0], atol=0.2)
-    assert np.argsort(ys).tolist() == [0, 3, 1, 2]  # the largest stands highest
+    assert np.argsort(ys).tolist() == [0, 3, 1, 2]  # the largest is highest
 
 
 def test_logarithmic_halving_is_a_straight_line():

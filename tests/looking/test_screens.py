@@ -55,7 +55,7 @@ def heads() -> Mapping[str, str]:
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda f: f.stem)
 def shots(request: Any, chromium: Browser, heads: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shot]:
-    """What a notebook looks like, and what `readable.js` says of it, for each view."""
+    """A screenshot of a notebook and the report of `readable.js`, for each view."""
     folder = Path(os.environ.get("RUNE_TEST_SCREENS") or tmp_path_factory.mktemp("screens"))
     cells = page(nbformat.read(request.param, 4), "light").partition("<main>")[2]
     views: dict[str, Shot] = {}

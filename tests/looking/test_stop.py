@@ -19,7 +19,7 @@ from rune.backends.shared.apart import apart, is_long
 from tests.support.sampling import IS_WHOLE
 
 DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
-STEPS, BEFORE, WITHIN = 10**9, 0.15, 1.0  # of a loop that nobody waits for; seconds
+STEPS, BEFORE, WITHIN = 10**9, 0.15, 1.0  # seconds, of a loop that is not waited for
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 

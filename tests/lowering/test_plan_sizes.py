@@ -1,4 +1,4 @@
-"""Where a plan reads its sizes: the text says it, the check holds it against the arguments' types.
+"""Where a plan reads its sizes: the text shows it, the check compares it with the arguments.
 
 A size is read off an axis that is affine in it. Every executor reads the same number there, and
 refuses what is no whole number or out of range before anything runs.

@@ -1,4 +1,4 @@
-"""Runner-up: what the cost model says of the schedules that a kernel does not have."""
+"""Runner-up: what the cost model predicts for the schedules that a kernel does not have."""
 
 from __future__ import annotations
 

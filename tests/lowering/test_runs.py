@@ -1,4 +1,4 @@
-"""Neighbours that stand side by side in kernel code are one access of a language that has such."""
+"""Adjacent accesses to neighbours become one access in languages that have wide accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which schedules kernels have on a GPU where none is asked for."""
+"""The default schedules of kernels on a GPU."""
 
 from __future__ import annotations
 

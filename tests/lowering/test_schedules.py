@@ -382,7 +382,7 @@ def test_no_legal_schedule_changes_a_value(case: str, where: str, right: set[tup
     args = random_arguments(program, **sizes)
     reference = evaluate(program, args)
     candidates = schedules(kernel, device)
-    if where == "units":  # all others build what they build on the GPU, as the next test says
+    if where == "units":  # all others build the same code as on the GPU, as the next test shows
         candidates = [c for c in candidates if asks_for_units(c)]
     variants = list(itertools.islice(some_of(kernel, candidates, device), KINDS))
     assert variants or where == "units"
@@ -438,7 +438,7 @@ def test_the_default_is_a_schedule_by_which_the_same_loops_are_built(case: str, 
     assert build(kernel, parse(str(variant.schedule)), TARGETS[where]) == variant.code
 
 
-# --- asked for ------------------------------------------------------------------------------------
+# --- schedules on request -------------------------------------------------------------------------
 
 
 def layer(x: Any, w: Any) -> Any:

@@ -27,7 +27,7 @@ STRIDED = target("dot", "strided_dot")
 
 
 def routed(function: Callable[..., Any], *types: ArrayType, **sizes: int) -> Program:
-    """The program after routing, held against the one before."""
+    """The program after routing, compared with the one before."""
     program = program_of(function, *types)
     routed_program = route_dots(program, STRIDED)
     check_program(routed_program)

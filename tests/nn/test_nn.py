@@ -1,4 +1,4 @@
-"""rune.nn against formulas in NumPy: activations, softmax and its kin, normalisation, losses.
+"""rune.nn against formulas in NumPy: activations, the softmax family, normalisation, losses.
 
 Values in the tails where naive formulas overflow, derivatives at corners by JAX's conventions,
 second derivatives, masks, half types, and that a jitted call is the eager one.

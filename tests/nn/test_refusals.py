@@ -1,4 +1,4 @@
-"""What rune.nn and rune.optim refuse, and how they say it: wrong ranks, sizes, groups and modes."""
+"""The errors of rune.nn and rune.optim: wrong ranks, sizes, groups and modes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Uses of fft: every kind, over one axis and several, lengths of every kind of algorithm.
 
-The truth is the definition, a product with the matrix of all roots of unity.
+The oracle is the definition, a product with the matrix of all roots of unity.
 """
 
 from __future__ import annotations

@@ -445,7 +445,7 @@ def _retyped(sample: Sample) -> Iterator[Sample]:
 
 
 def smooth_samples(primitive: Primitive) -> tuple[Sample, ...]:
-    """The calls in f64 and c128, whose derivatives are held against differences."""
+    """The calls in f64 and c128, whose derivatives are compared with differences."""
     smooth = [s for s in samples(primitive) if s.active and _all_double(s)]
     smooth.sort(key=lambda s: any(o.dtype in dtypes.COMPLEX for o in s.operands))
     if primitive.family in ELEMENTWISE and primitive.name != "convert":

@@ -36,7 +36,7 @@ REFUSING = [
 ]
 # Zero by definition, whatever the values do.
 CUTS = (ops.stop_gradient, ops.bitcast)
-STEPS = (ops.reduce_precision,)  # flat between jumps, and their tangents are rounded alike
+STEPS = (ops.reduce_precision,)  # flat between jumps, and their tangents are rounded in the same way
 
 
 def differentiable(primitive: Primitive) -> list[Sample]:

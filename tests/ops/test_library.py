@@ -1,4 +1,4 @@
-"""Library primitives mean what NumPy and SciPy say, in the library and as rune's own algorithms.
+"""Library primitives agree with NumPy and SciPy, in the library and as rune's own algorithms.
 
 The table of uses is library.py, whose records use.py explains. The reference is held against the
 truth, then every executor: the CPU through NumPy's routine, every other by the primitive's
@@ -25,7 +25,7 @@ from tests.ops.use import Use
 from tests.support.close import near
 from tests.support.sampling import IS_WHOLE, one_in
 
-# eig and schur are computed by the host, which says so.
+# The host computes eig and schur, and warns of it.
 pytestmark = pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
 HOST = [d for d in COMPUTING if d.target.backend in ("cpu", "reference")]

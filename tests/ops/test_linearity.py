@@ -28,7 +28,7 @@ LINEAR = [p for p in ops.PRIMITIVES if p.transpose is not None and p not in STEP
 
 
 def is_linear(sample: Sample, numbers: tuple[int, ...]) -> bool:
-    """Whether the record says so; sums and maxima of windows are one primitive."""
+    """Whether the record claims it; sums and maxima of windows are one primitive."""
     if sample.params.get("combine", "add") != "add":
         return False
     groups = sample.primitive.linear_in

@@ -1,4 +1,4 @@
-"""Every primitive's lowering says the same as its reference: expansions, index maps, positions.
+"""Every primitive's lowering agrees with its reference: expansions, index maps, positions.
 
 Index maps are evaluated element by element, for all samples and exhaustively for small shapes;
 then compositions of two movements, where the map of the first is applied to the map of the

@@ -33,7 +33,7 @@ ULPS, WHY = 8, "a few roundings on both sides, in steps of the larger part"
 
 
 def meaning(primitive: Primitive, *arrays: np.ndarray) -> np.ndarray:
-    """What NumPy says in 128 bits."""
+    """NumPy's result in 128 bits."""
     wide = reference(primitive, *(x.astype(np.complex128) for x in arrays))
     narrow = primitive.type_rule(*(ArrayType(x.shape, x.dtype) for x in arrays))
     with np.errstate(all="ignore"):

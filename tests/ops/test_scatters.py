@@ -1,8 +1,7 @@
 """Scatters where several updates meet in one element: on every executor, and their derivatives.
 
-NumPy's ufunc.at says what repeated updates do. Derivatives: a product's with zeros and repeats, to
-the second order; ties of minima and maxima; what is dropped, what is clipped; NaN.
-"""
+NumPy's ufunc.at is the oracle of repeated updates. Derivatives: a product's with zeros and repeats,
+to the second order; ties of minima and maxima; what is dropped, what is clipped; NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile says of threads: what computed, what waited, and what was Python between calls."""
+"""Threads in a profile: computation, waiting, and Python between calls."""
 
 from __future__ import annotations
 

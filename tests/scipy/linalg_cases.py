@@ -329,7 +329,7 @@ _STRUCTURES = [
 
 
 def _inside(bands: Any, lower: bool) -> Any:
-    """The bands without the corner that stands outside of the matrix."""
+    """The bands without the corner that lies outside of the matrix."""
     count, n = bands.shape[-2:]
     k, column = np.indices((count, n))
     row = column + k if lower else column + k - count + 1

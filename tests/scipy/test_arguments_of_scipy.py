@@ -93,7 +93,7 @@ MISSING: Table = {
 
 
 def _taken(function: Any) -> set[str] | None:
-    """The arguments that a function takes by name; None where nobody knows."""
+    """The arguments that a function takes by name; None if it has no signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -39,7 +39,7 @@ def named(path: str, root: ModuleType) -> object:
 
 
 def names_of_scipy(path: str) -> set[str]:
-    """Whatever can be called, or has to be imported, and is said to be public."""
+    """The public names that can be called or must be imported."""
     place = named(path, scipy)
     public = getattr(place, "__all__", [n for n in dir(place) if not n.startswith("_")])
     return {n for n in public if callable(getattr(place, n, None))}

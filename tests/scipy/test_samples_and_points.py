@@ -1,4 +1,5 @@
-"""Samples with NaN or none, points of one axis, signals alone: SciPy in f64 says what they mean."""
+"""Samples with NaN or without elements, points of one axis, single signals, against SciPy in
+f64."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def mean_loss(lib: Library) -> list[Any]:
 
 
 def weights_that_meet_data_late(lib: Library) -> list[Any]:
-    """Sums of what all have alike and of what differs, in every order."""
+    """Sums of invariant and of varying values, in every order."""
 
     def loss(w: Any, v: Any, x: Any) -> Any:
         alike = lib.np.sin(w @ v)
@@ -54,7 +54,7 @@ def weights_that_meet_data_late(lib: Library) -> list[Any]:
 
 
 def loss_of_weights_alone(lib: Library) -> list[Any]:
-    """A sum over devices of what they have alike counts it eight times."""
+    """A sum over devices of an invariant value counts it eight times."""
     return _on_eight(
         lib, lib.grad(lambda w, v, x: lib.lax.psum((w @ v).sum(), "a") + (w[0] * v).sum(), (0, 1)), (lib.P(), lib.P())
     )
@@ -126,7 +126,7 @@ def in_jit(lib: Library) -> list[Any]:
 
 
 def custom_rules(lib: Library) -> list[Any]:
-    """A rule of one's own sums the cotangent of what all devices have alike."""
+    """A custom rule sums the cotangent of an invariant value."""
 
     @lib.custom_vjp
     def scaled(v: Any, y: Any) -> Any:
@@ -208,7 +208,7 @@ def two_axes(lib: Library) -> list[Any]:
 
 
 def alike_for_every_device(lib: Library) -> list[Any]:
-    """A result that all devices have alike, cut into parts: one part for each of them."""
+    """An invariant result, cut into one part for each device."""
     f = lib.shard_map(lambda v: lib.np.sin(v) * 2, mesh=lib.mesh((8,), "a"), in_specs=lib.P(), out_specs=lib.P("a"))
     loss = lambda v: (f(v) * numbers(24)).sum()  # noqa: E731
     return [f(V), lib.grad(loss)(V), lib.jit(lib.grad(loss))(V)]

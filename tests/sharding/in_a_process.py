@@ -18,7 +18,7 @@ OTHERS = frozenset(file.stem for file in HERE.glob("test_*.py")) - OF_PROGRAMS
 
 
 def require_passing(names: Iterable[str]) -> None:
-    """Errors: AssertionError with what pytest says unless all tests of these files pass."""
+    """Errors: AssertionError with pytest's output unless all tests of these files pass."""
     environment = {**os.environ, "RUNE_CPU_DEVICES": "8"}
     files = [str(HERE / f"{name}.py") for name in sorted(names)]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files]

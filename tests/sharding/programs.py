@@ -57,7 +57,7 @@ NOT_DIFFERENTIABLE = {"pmax", "pmin", "pmax in groups", "pmin in groups", "all_t
 
 
 def numbers(*shape: int) -> np.ndarray:
-    """Values that no two sums of are alike."""
+    """Values of which all sums differ."""
     size = int(np.prod(shape))
     return np.asarray(np.sin(np.arange(1, size + 1) * 1.7) + 0.01 * np.arange(size), "f").reshape(shape)
 

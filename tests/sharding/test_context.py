@@ -1,4 +1,4 @@
-"""`set_mesh` and `with mesh:` say the mesh by which a PartitionSpec alone is read."""
+"""`set_mesh` and `with mesh:` set the mesh for a PartitionSpec without one."""
 
 from __future__ import annotations
 

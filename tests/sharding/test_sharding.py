@@ -28,13 +28,13 @@ FOLDER = Path(__file__).parent
 STORED = json.loads((FOLDER / "jax_blocks_0_10_2.json").read_text())
 TWO = Mesh(["cpu:0", "reference:0"], "data")
 PLAIN: Any = ("data",)
-# Blocks are the same whatever the devices are: these stand for as many as a layout needs.
+# Blocks do not depend on the devices: these names provide as many as a layout needs.
 STAND_INS = [f"stand-in:{n}" for n in range(8)]
 
 
 @pytest.fixture
 def anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any name stands for a device."""
+    """Any name counts as a device."""
     monkeypatch.setattr("rune.sharding.meshes.device_of", lambda name: name)
 
 

@@ -1,7 +1,7 @@
 """Run kernels with NumPy, point by point in vectors, straight from their definition.
 
 Every axis is an array dimension: the domain's first, then inner axes. Nothing is shared with the
-compiler's later stages, so a KernelProgram can be held against the Program that it came from.
+compiler's later stages, so a KernelProgram can be compared with the Program that it came from.
 Reads out of bounds, unless guarded, and double writes of one element are errors.
 """
 

@@ -6,7 +6,7 @@ sample's domain. So a new primitive takes part as soon as it has a sample, and f
 of moderate size. Some steps are wrapped in jit, and some operands are closed-over constants.
 
     programs()                      any primitive, over the dtypes given
-    programs(SMOOTH, f64)           programs that can be held against differences
+    programs(SMOOTH, f64)           programs whose derivatives can be compared with differences
     programs(WHOLE, i32)            programs of whole numbers and bools alone
     arguments(program)              arrays for its inputs
 """
@@ -32,8 +32,8 @@ from tests.ops.calls import Operand, Sample
 from tests.ops.samples import samples
 from tests.support.arrays import array
 
-# Where a step or a tie may lie anywhere, derivatives cannot be held against differences; and what
-# cuts derivatives has none.
+# Functions with a step or a tie that may lie anywhere, whose derivatives differences cannot check;
+# and those that cut derivatives.
 UNSMOOTH = frozenset(
     {
         "max",

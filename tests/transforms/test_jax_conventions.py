@@ -1,4 +1,4 @@
-"""What programs written for JAX hand over: defaults, objects, and what stands for an array."""
+"""Arguments of programs written for JAX: defaults, objects, and objects in place of arrays."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_an_object_that_would_be_split_over_lanes_is_refused():
         f(rnp.ones(2), "name")
 
 
-# --- what stands for an array -----------------------------------------------------------------
+# --- objects in place of arrays ---------------------------------------------------------------
 
 
 class Variable:

@@ -1,4 +1,4 @@
-"""ShapeDtypeStruct: a shape and a dtype stand for an array wherever its values do not matter."""
+"""ShapeDtypeStruct: a shape and a dtype replace an array wherever its values do not matter."""
 
 from __future__ import annotations
 

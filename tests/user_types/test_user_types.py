@@ -34,7 +34,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def complaints(checker: str, python: Path) -> dict[tuple[str, int], str]:
-    """What a checker says is wrong with both programs, by file and line."""
+    """The errors of a checker in both programs, by file and line."""
     pytest.importorskip(checker)
     commands = {
         "mypy": ["mypy", "--strict", "--no-incremental", "--python-executable", str(python)],

@@ -1,4 +1,4 @@
-"""One processor as several devices: how cores are dealt out, and that the devices stand apart.
+"""One processor as several devices: how they share the cores, and that they are separate.
 
 Their number is fixed for a process, so programs on several devices run in one of their own.
 """

@@ -1,6 +1,6 @@
 """Factorisations and triangular solutions by the CPU's routines: every form, at every size.
 
-The truth is NumPy's and SciPy's, of doubles. What a routine must not read is NaN.
+The oracle is NumPy and SciPy in f64. Elements that a routine must not read are NaN.
 """
 
 from __future__ import annotations

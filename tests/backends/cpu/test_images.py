@@ -102,7 +102,7 @@ def function(code: loader.Mapped | compiler.Code, name: str, result: type, *argu
 
 
 def check(code: loader.Mapped | compiler.Code) -> None:
-    """All functions give what their text says."""
+    """All functions compute what their text specifies."""
     i32, i64 = ctypes.c_int32, ctypes.c_int64
     assert [function(code, "square", i64, i64)(k) for k in range(5)] == [0, 1, 4, 9, 16]
     assert [function(code, "by_table", i32, i64, i32)(k, -21) for k in range(2)] == [-42, 21]
@@ -186,7 +186,7 @@ def test_a_function_that_the_process_lacks_is_named():
 
 
 def relocations(code: bytes) -> Iterator[int]:
-    """Where the kind of each relocation of the code stands in an object file."""
+    """The offset of each relocation's kind in an object file."""
     for section in layout._sections(code):
         if section.type == layout._RELA and section.name == ".rela.text":
             yield from range(section.offset + 8, section.offset + section.size, layout._RELOCATION.size)

@@ -1,4 +1,4 @@
-"""CPU: what the system, LLVM or an object file refuses is an error that says what cannot be."""
+"""CPU: refusals of the system, of LLVM and of object files are errors that say what failed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""eigh and svd without Python, by LAPACK's address or our own code: laws, and who else is asked.
+"""eigh and svd without Python, by LAPACK's address or our own code: laws, and the fallbacks.
 
-The truth is NumPy's, of doubles.
+The oracle is NumPy in f64.
 """
 
 from __future__ import annotations

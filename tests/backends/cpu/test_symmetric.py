@@ -1,6 +1,6 @@
 """Small symmetric matrices, decomposed without LAPACK: hard values, and the ends of the range.
 
-The truth is NumPy's, of long doubles where they multiply and of doubles where they are decomposed.
+The oracle is NumPy: products in long doubles, decompositions in doubles.
 """
 
 from __future__ import annotations

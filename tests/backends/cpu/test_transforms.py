@@ -1,6 +1,6 @@
 """Fourier transforms by the CPU's routine: every form in which lines come into lanes.
 
-The truth is NumPy's transform of doubles.
+The oracle is NumPy's transform in f64.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ AROUND = [((), ()), ((3,), ()), ((17,), ()), ((2,), (5,)), ((), (16,)), ((2,), (
 
 
 def of_dtypes_in_turn(name: str, values: Sequence[Any]) -> pytest.MarkDecorator:
-    """Values of a parameter with one dtype each, in turn; with each, where all is asked for."""
+    """Values of a parameter, each with one of the dtypes in turn; with all dtypes in a whole
+    run."""
     both = list(ERRORS)
     cases = [(v, d) for k, v in enumerate(values) for d in (both if IS_WHOLE else [both[k // 2 % 2]])]
     return pytest.mark.parametrize((name, "dtype"), cases, ids=lambda v: getattr(v, "__name__", str(v)))

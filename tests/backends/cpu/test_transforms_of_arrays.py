@@ -1,6 +1,6 @@
 """Eager transforms of real rows, along other axes and along several: routines of all lengths.
 
-The truth is NumPy's transform of doubles.
+The oracle is NumPy's transform in f64.
 """
 
 from __future__ import annotations

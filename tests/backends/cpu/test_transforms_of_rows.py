@@ -1,6 +1,6 @@
 """Eager transforms of complex rows: one routine for all lengths that it takes, NumPy's for others.
 
-The truth is NumPy's transform of doubles.
+The oracle is NumPy's transform in f64.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def test_short_routines_do_not_poll_for_interrupts(monkeypatch: pytest.MonkeyPat
 
 
 def multiplied(m: int, n: int, k: int, answers: list[bool]) -> tuple[int, np.ndarray]:
-    """How often a product of ones asked, with these answers first, and C over memory of NaN."""
+    """The number of polls of a product of ones, given the first answers, and C over NaN memory."""
     count = 0
 
     @QUESTION

@@ -168,7 +168,7 @@ class Machine:
 
 def opened(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Device]:
     """The devices as `rune.devices()` would list them."""
-    devices()  # which asks the real driver once and for all, and must not be told of these
+    devices()  # it queries the real driver once for the process, and must not see these devices
     monkeypatch.setattr("rune.backends._open_backends", [])  # no later test waits for them
     monkeypatch.setattr(by_bindings, "bindings", lambda: machine.bindings)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))

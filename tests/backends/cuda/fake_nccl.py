@@ -1,4 +1,4 @@
-"""An NCCL that does not exist: it checks every call, and does on the streams what it says.
+"""A stand-in for NCCL: it checks every call, and runs the collectives on the streams.
 
 The functions are C functions with the signatures of library.py, so what rune passes goes through
 ctypes. A misuse that would hang, crash or go unnoticed in NCCL is noted in `problems` and answered
@@ -76,7 +76,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Posted:
-    """A call of one rank. `says`: what all ranks have to agree on."""
+    """A call of one rank. `says`: the arguments that all ranks must agree on."""
 
     name: str
     rank: Rank

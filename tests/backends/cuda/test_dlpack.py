@@ -1,6 +1,6 @@
 """Memory of a CUDA device, lent to other libraries and borrowed from them without a copy.
 
-Whoever lends or borrows has a stream of its own. The device does not exist: what is asked is which
+Each lender and each borrower has its own stream. The device does not exist: what is asked is which
 stream waits for what, and whether memory may serve again.
 """
 

@@ -1,7 +1,7 @@
-"""CUDA graphs as data: what a concrete plan becomes before any driver is asked.
+"""CUDA graphs as data: the graph of a concrete plan, before any call of a driver.
 
 Nodes, the table of arguments, launch shapes, and what has to be left to the host. That the nodes
-compute what the plan says is tested in test_cuda.py, over a driver that does not exist.
+compute the right results is tested in test_cuda.py, with a fake driver.
 """
 
 from __future__ import annotations

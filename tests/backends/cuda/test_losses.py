@@ -1,6 +1,6 @@
-"""What goes wrong between CUDA devices: nobody waits for ever, and nobody gets numbers of nothing.
+"""Failures between CUDA devices: no thread waits for ever, and no failed sum gives numbers.
 
-The machine and the NCCL are stand-ins; a stream that would wait for ever is an error of the test.
+The machine and NCCL are stand-ins; a stream that would wait for ever is an error of the test.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Collectives of CUDA devices through NCCL: values, who goes which way, and what is refused.
 
 Four devices that do not exist (fake_machine.py) and an NCCL that checks every call (fake_nccl.py);
-NumPy says what is right. Work waits on the streams until somebody asks for it, so what is enqueued
+NumPy is the oracle. Work waits on the streams until somebody asks for it, so what is enqueued
 in a wrong order gives wrong numbers.
 """
 

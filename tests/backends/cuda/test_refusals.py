@@ -1,4 +1,4 @@
-"""CUDA: whatever the driver or NVRTC refuses is an error that says what cannot go on."""
+"""CUDA: refusals of the driver and of NVRTC are errors that say what failed."""
 
 from __future__ import annotations
 

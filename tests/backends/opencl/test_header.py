@@ -1,6 +1,6 @@
 """PoCL reads rune's declarations instead of its own header: what a program may call, and where not.
 
-That the declarations are those of the header, every other test of OpenCL says: a function that is
+Every other test of OpenCL shows that the declarations are those of the header: a function that is
 not declared is an error of the compiler, one that is declared otherwise has no code.
 """
 

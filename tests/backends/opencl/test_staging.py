@@ -1,4 +1,4 @@
-"""Copies to an OpenCL device that is busy: nobody waits, and each array arrives as it was.
+"""Copies to a busy OpenCL device: no call waits, and each array arrives with its values.
 
 The device is kept busy by a command that waits for the test.
 """

@@ -1,4 +1,4 @@
-"""Waits for events of OpenCL, on events that tell what they are asked."""
+"""Waits for OpenCL events, on stand-ins that record the queries."""
 
 from __future__ import annotations
 

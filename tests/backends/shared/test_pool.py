@@ -1,4 +1,4 @@
-"""The pool: what it grants never overlaps, what dies serves again, and a full device is told.
+"""The pool: blocks never overlap, freed blocks are reused, and a full device raises an error.
 
 The driver is played by `Driver`, which counts what it granted and refuses a second free.
 """

@@ -1,6 +1,6 @@
 """Forks, threads, and long runs: every executor that is here, whole programs.
 
-A child of a process that has used a device is told so, and does not hang; the CPU works on.
+A child of a process that has used a device gets an error, and does not hang; the CPU works on.
 Eight threads get their own answers. Cycles of compiling, running and dropping leave memory,
 handles and threads as they were (benchmarks/soak.py is the long form).
 """
@@ -232,7 +232,7 @@ def test_threads_hand_arrays_to_each_other(device: str):
 
 
 def counts() -> tuple[int, int]:
-    """Open files and threads of this process; 0 where the system does not say."""
+    """Open files and threads of this process; 0 if the system does not count them."""
     gc.collect()
     folder = Path("/proc/self")
     if not folder.exists():

@@ -116,7 +116,7 @@ def test_steps_within_a_loop_are_counted_as_often_as_they_run(device: str):
 def test_steps_behind_a_condition_are_counted_as_often_as_they_run(device: str):
     plan, _ = profiled(until, device, 1)
     assert 5 in launches(plan).values()
-    assert max(launches(plan).values()) <= 6  # the condition is asked once more
+    assert max(launches(plan).values()) <= 6  # the condition runs once more
 
 
 @on_each_executor

@@ -29,7 +29,7 @@ needs_device = pytest.mark.skipif(not TARGETS, reason=f"no Vulkan device: {WHY}"
 
 
 def physical() -> driver.Physical:
-    """What the first device's driver says of it."""
+    """The properties that the first device's driver reports."""
     return driver.physical_devices(driver.instance())[0]
 
 
@@ -39,7 +39,7 @@ MEMORIES: dict[str, tuple[int, ...]] = {
     "shared": (NEAR | HOST,),
     "staged": (NEAR, HOST, NEAR | VISIBLE | COHERENT),
     "apart": (NEAR, HOST),  # a device without memory that the host can write
-    # The host's caches have to be told what the device does, and the other way round.
+    # The host's caches must be flushed before the device reads, and invalidated after it writes.
     "cached apart": (NEAR | VISIBLE | CACHED, NEAR | VISIBLE | COHERENT),
     "cached and staged": (NEAR, VISIBLE | CACHED, VISIBLE | COHERENT),
 }
@@ -114,7 +114,7 @@ X = np.linspace(-1, 1, 6, dtype=np.float32)
 
 
 def many_steps(x: Any) -> Any:
-    """A loop of more steps than stand in one command buffer."""
+    """A loop of more steps than fit into one command buffer."""
     return control.fori_loop(0, 1001, lambda i, v: v * 0.5 + i, x)
 
 
@@ -156,7 +156,7 @@ def turns_until(count: int) -> Callable[[Any], Any]:
 
 
 def loop_in_branch(k: Any, x: Any) -> Any:
-    """A branch of more launches than stand behind a gate."""
+    """A branch of more launches than a gate covers."""
     long = many_steps
     return control.cond(k, long, lambda x: x, x)
 

@@ -298,7 +298,7 @@ backend.synchronize()
 
 
 def said(independence: int, *bits: int) -> SimpleNamespace:
-    """What a driver says of denormals, which it can keep in some formats."""
+    """Properties of a driver that can keep denormals in some formats."""
     other = ("shaderSignedZeroInfNanPreserveFloat", "shaderRoundingModeRTEFloat")
     keeps = {f"shaderDenormPreserveFloat{b}": b in bits for b in (16, 32, 64)}
     nothing = {f"{prefix}{b}": 0 for prefix in other for b in (16, 32, 64)}

@@ -1,8 +1,7 @@
-"""Functions of CUDA C for matrices: an emulated warp does what the PTX manual says of them.
+"""Functions of CUDA C for matrices: an emulated warp follows the PTX manual.
 
-Each thread of a warp says where one row begins, and gets its part of every matrix; the layouts are
-those of the manual ("Matrix fragments for mma.m16n8k16", "ldmatrix").
-"""
+Each thread of a warp gives the address of one row, and gets its part of every matrix; the layouts
+are those of the manual ("Matrix fragments for mma.m16n8k16", "ldmatrix")."""
 
 from __future__ import annotations
 

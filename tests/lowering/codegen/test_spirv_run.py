@@ -1,6 +1,6 @@
 """SPIR-V as run, on every Vulkan device that is here: what the laws do not reach.
 
-Random kernel code against the interpreter, launches that are folded, a driver that is told nothing
+Random kernel code against the interpreter, folded launches, a driver without float controls
 of NaN, f16 computed as such.
 """
 
@@ -33,7 +33,7 @@ on_each = pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
 
 
 def opened(device: Device, **changes) -> object:
-    """The device once more, with a target that says something else."""
+    """The device opened again, with a changed target."""
     return device.file.open_device(replace(device.target, **changes))
 
 

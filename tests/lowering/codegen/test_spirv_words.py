@@ -1,9 +1,8 @@
 """The words of a SPIR-V module: encoding first, then what holds of every module.
 
 Strings and instructions read back. Of a module: every id is given once and within the bound,
-nothing is declared twice, capabilities stand only where a type needs them, and equal kernels give
-equal words.
-"""
+nothing is declared twice, capabilities are declared only if a type needs them, and equal kernels
+give equal words."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_no_device_copies_faster_than_its_memory(record: DeviceRecord):
     code = kernel(f"for i in {M16} grid {{ store y[i] = x[i] }}", f"x: read f32[{M16}], y: write f32[{M16}]")
 
     result = cost(code, target(language="spirv"), record)
-    # A cache of 256 MB holds both, and says nothing of what it had before.
+    # A cache of 256 MB holds both arrays; its earlier contents do not matter.
     assert result.seconds >= 2 * 4 * M16 / record.memory_rate
 
 

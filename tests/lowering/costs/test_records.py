@@ -1,4 +1,4 @@
-"""Records of devices are in the units that they say, and belong to devices as drivers name them."""
+"""Records of devices have the documented units, and match devices by the names of drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of kernel code: each one refuses what breaks it, and says what that was."""
+"""The rules of kernel code: each refuses code that breaks it, with an error that says how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes that rewrite values: what each does where its docstring says, and where it must not."""
+"""Passes that rewrite values: what each does by its docstring, and what it must leave alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the table of scalar operations claims: that narrow formats are closed under some of them.
 
-A claim is held against NumPy in the register's wider format, on every number of the narrow one.
+A claim is compared with NumPy in the register's wider format, on every number of the narrow one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Devices of the processor that run and meet without Python: every collective, to the bit.
 
-NumPy says what is right: sums in a tree, neighbours first, whatever the size.
+NumPy is the oracle: sums in a tree, neighbours first, for any size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Donation on a mesh: each device writes results to its own blocks, where nobody else reads them.
+"""Donation on a mesh: each device writes results to its own blocks, which no other device reads.
 
 A donated array is deleted in any case. Replicas that are one block of the host's memory, and blocks
 that are views of what was laid out, keep what they show.

@@ -14,7 +14,7 @@ from tests.ops.library import USES
 from tests.ops.use import Use
 from tests.sharding.eight_devices.traffic import partitioned_traffic
 
-# eig and schur are computed by the host, which says so.
+# The host computes eig and schur, and warns of it.
 pytestmark = pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
 LANES = (4, 2)
 

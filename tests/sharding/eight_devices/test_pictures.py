@@ -1,4 +1,4 @@
-"""Pictures of shards, as text and in notebooks: each block says who holds it."""
+"""Pictures of shards, as text and in notebooks: each block names its devices."""
 
 from __future__ import annotations
 

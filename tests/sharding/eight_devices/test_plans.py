@@ -1,4 +1,4 @@
-"""plan_sharding: which mesh it proposes, from records that nobody measured."""
+"""plan_sharding: the mesh that it proposes, from invented records of devices."""
 
 from __future__ import annotations
 

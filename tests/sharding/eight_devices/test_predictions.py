@@ -1,4 +1,4 @@
-"""Times that explain predicts, from records that nobody measured."""
+"""Times that explain predicts, from invented records of devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types in the body of a shard_map say along which axes of the mesh a value varies."""
+"""Types in the body of a shard_map record the axes of the mesh along which a value varies."""
 
 from __future__ import annotations
 

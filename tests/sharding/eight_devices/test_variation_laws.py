@@ -64,7 +64,7 @@ def random_loss(seed: int) -> Callable[[Any, Any], Any]:
         for table, place, (i, j) in steps:
             values.append(table[int(place * len(table))](values[i], values[j]))
         total = (values[-1] * rnp.arange(1.0, 4.0)).sum() + values[len(values) // 2].sum()
-        return lax.pvary(total, "a")  # each device's own: a loss that all have alike counts once
+        return lax.pvary(total, "a")  # each device's own: an invariant loss counts once
 
     return loss
 

@@ -1,4 +1,4 @@
-"""checkpoint: the same derivatives with fewer residuals, as the policy says.
+"""checkpoint: the same derivatives with fewer residuals, by the policy.
 
 First that values and derivatives are those without it, then which residuals are kept (the lists
 are those of jax.ad_checkpoint.print_saved_residuals, jax 0.10.2), then what is computed again and
@@ -217,7 +217,7 @@ def lowered(layer: Any) -> Any:
 
 
 def count(program: Program, name: str) -> int:
-    """How often a primitive stands in a program and in those it holds."""
+    """How often a primitive occurs in a program and in the programs that it holds."""
     own_count = sum(e.primitive.name == name for e in program.equations)
     return own_count + sum(count(p, name) for e in program.equations for p in subprograms(e))
 

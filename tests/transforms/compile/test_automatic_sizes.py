@@ -1,7 +1,7 @@
 """Automatic sizes: an axis that changed twice becomes symbolic, and no answer changes.
 
 How often it traces and compiles; which sizes a form serves; what makes an axis exact for good, and
-what is said then; and that the setting is off by default. That it changes no answer is a law, in
+the warnings; and that the setting is off by default. That it changes no answer is a law, in
 tests/laws/test_automatic_sizes.py.
 """
 

@@ -1,4 +1,4 @@
-"""Sizes declared by `dims` and `in_dims`: what a pattern says, and what a call may be.
+"""Sizes declared by `dims` and `in_dims`: the meaning of patterns, and the calls that fit them.
 
 First the patterns and the bounds. Then calls that do not fit, each with the message a user reads.
 Then sizes inside other symbolic traces, where nothing is guessed, and derivatives, whose programs

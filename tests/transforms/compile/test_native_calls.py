@@ -1,4 +1,4 @@
-"""Calls that native code makes: of which kinds they are, and that nobody can tell them apart.
+"""Calls that native code makes: which kinds there are, and that they behave like any other.
 
 First what is native, seen by the Python functions that a call runs: none. Then that every other
 call goes the general way and answers as before; then places, settings and counts.

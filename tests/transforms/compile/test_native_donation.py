@@ -67,7 +67,7 @@ def test_a_donating_call_is_native_from_the_third_on_and_writes_where_its_argume
     y, before = x, address(x)
 
     def call() -> None:
-        nonlocal y  # the end of a large result is told to Python
+        nonlocal y  # the end of a large result is reported to Python
         y = f(x)
 
     assert is_native(call)

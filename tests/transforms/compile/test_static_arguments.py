@@ -1,4 +1,4 @@
-"""Arguments that jit is told of by number or by name: only those that a function can be given."""
+"""Arguments that jit takes by number or by name: only those that the function has."""
 
 from __future__ import annotations
 

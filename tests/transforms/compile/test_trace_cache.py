@@ -199,7 +199,7 @@ def test_a_program_that_is_evicted_while_others_call_it_stays_right():
                 value = k % 23
                 if float(f(2.0, value)) != 2 * value:
                     wrong.append(value)
-        except Exception as error:  # told by the thread that started this one
+        except Exception as error:  # set by the thread that started this one
             errors.append(error)
 
     setting = rune.configure(compiled_bytes=traces.compiled_bytes() + (1 << 20))

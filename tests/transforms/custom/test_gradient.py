@@ -1,4 +1,4 @@
-"""custom_gradient and linear_call: derivatives that the user says, under every transformation."""
+"""custom_gradient and linear_call: derivatives given by the user, under every transformation."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ F32 = "f32, other order of operations"
 
 @rune.custom_jvp
 def wave(x: Any, y: Any) -> Any:
-    """sin(x) y, whose derivative with respect to x is said to be ten times what it is."""
+    """sin(x) y, whose rule gives ten times its derivative with respect to x."""
     return rnp.sin(x) * y
 
 
@@ -341,7 +341,7 @@ def test_a_closed_over_value_cannot_be_differentiated(wrap: Any):
 
 
 class Scaled:
-    """A model whose method has a rule that says nothing of its weight."""
+    """A model whose method has a rule without a derivative for its weight."""
 
     def __init__(self, weight: Any):
         self.layers = [{"weight": weight}]

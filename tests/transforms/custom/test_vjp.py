@@ -27,7 +27,7 @@ F32 = "f32, other order of operations"
 
 @rune.custom_vjp
 def wave(x: Any, y: Any) -> Any:
-    """sin(x) y, whose derivative with respect to x is said to be ten times what it is."""
+    """sin(x) y, whose rule gives ten times its derivative with respect to x."""
     return rnp.sin(x) * y
 
 

@@ -1,6 +1,6 @@
 """What vjp and linearize return is a tree: it leaves jit, vmap and scan, and enters them.
 
-The leaves are the residuals. Values are held against cosine, which NumPy knows.
+The leaves are the residuals. Values are compared with NumPy's cosine.
 """
 
 from __future__ import annotations

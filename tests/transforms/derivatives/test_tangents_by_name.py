@@ -1,4 +1,4 @@
-"""Tangents and cotangents that are no arrays are refused by name."""
+"""Tangents and cotangents that are not arrays are refused by name."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import rune.numpy as rnp
 
 
 def reasons(*calls: Callable[[], Any]) -> list[str]:
-    """What is said while some calls are made."""
+    """The messages of some calls."""
     with rune.explain_cache_misses() as messages:
         for call in calls:
             call()

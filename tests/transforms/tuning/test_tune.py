@@ -287,7 +287,7 @@ def test_arguments_have_the_dtype_and_are_finite(dtype: str):
     assert np.isfinite(values.astype(float)).all()
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- reports and messages -------------------------------------------------------------------------
 
 
 def test_the_report_reads_well(monkeypatch: pytest.MonkeyPatch):

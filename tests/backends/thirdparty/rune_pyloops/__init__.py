@@ -153,7 +153,7 @@ class _Call:
         self.flat(place)[0] = number
 
     def read(self, place: Place) -> int:
-        """What a condition or a branch's number says."""
+        """The value of a condition or of a branch's number."""
         return int(self.flat(place)[0])
 
 
