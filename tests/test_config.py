@@ -30,7 +30,7 @@ from rune.options import Config, from_environment
 
 @pytest.fixture(autouse=True)
 def _process_as_it_was() -> Iterator[None]:
-    """Statements of a test are gone after it."""
+    """Undo the statements of a test after it."""
     before = config._process.statements  # pyright: ignore[reportPrivateUsage]
     yield
     restore(before)

@@ -136,7 +136,7 @@ def test_assignments_are_refused_or_made_in_the_same_way(pairs: list[tuple[type,
         for name in (dataclasses.fields(late)[0].name, "other"):
             a, b = late(1.0), standard(1.0)
             if name == "other" and "__slots__" in vars(late):
-                # The standard library's own error for a name without a slot speaks of `super`.
+                # The standard library's own error for a name without a slot mentions `super`.
                 assert said(lambda a=a, n=name: setattr(a, n, 1)) != "None"
                 continue
             assert said(lambda a=a, n=name: setattr(a, n, 1)) == said(lambda b=b, n=name: setattr(b, n, 1))

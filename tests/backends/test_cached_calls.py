@@ -2,7 +2,7 @@
 
 First which calls are native, and that they run nothing of the general way; then what might be wrong
 with what is recorded: results that are held, one buffer given twice, other sizes, threads, memory
-that is short, interrupts, callbacks, other settings, profiles. On each device that is here.
+that is short, interrupts, callbacks, other settings, profiles. On each device present.
 """
 
 from __future__ import annotations

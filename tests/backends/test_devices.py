@@ -1,6 +1,6 @@
-"""What every device executor does alike: kernels, plans, arguments, memory, threads, absence.
+"""Claims about every device executor: kernels, plans, arguments, memory, threads, absence.
 
-On each one that is here; CUDA over a driver that does not exist (cuda/fake.py), Vulkan also with
+On each executor present; CUDA with a fake driver (cuda/fake.py), Vulkan also with
 memory that the host does not see, and all that may be watched also with launches in parts. Integers
 and moved bits are equal bit for bit. What is special to one executor is in a file of its own.
 """

@@ -1,4 +1,4 @@
-"""doctor: the text says what is here and works, what is missing, and the command that gets it."""
+"""doctor: the text lists what works, what is missing, and the command that installs it."""
 
 from __future__ import annotations
 

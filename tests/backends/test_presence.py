@@ -1,4 +1,4 @@
-"""Which executors the tests run on: all but cuda where RUNE_TEST_ALL is set, as it is in CI.
+"""The executors that the tests run on: all but cuda if RUNE_TEST_ALL is set, as in CI.
 
 So are the programs that judge what is compiled: spirv-val, NVIDIA's compiler, and the validation
 layer, under which all of Vulkan then runs (tests/conftest.py).

@@ -37,7 +37,7 @@ def test_no_rule_is_missing(primitive: HigherOrder):
         primitive.batch,
         primitive.lower or primitive.expand,
     ]
-    if primitive is not linear_solve:  # one solution, of which no part is known or left out
+    if primitive is not linear_solve:  # its solution cannot be partly known or partly unused
         rules += [primitive.partial_equation, primitive.dead_code]
 
     assert primitive.multiple_results

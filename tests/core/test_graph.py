@@ -1,6 +1,6 @@
 """Graphs: labels that graphviz reads back, and drawings by its `dot` where that is installed.
 
-Here `dot` is a script of the test's own, so that all of it runs on every machine; the last test is
+Here `dot` is a script of the test, so that everything runs on every machine; the last test is
 for the real one.
 """
 

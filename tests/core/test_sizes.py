@@ -96,7 +96,7 @@ SIZE = st.integers(1, 20)
 
 @st.composite
 def affine_axes(draw: st.DrawFn) -> tuple[dict[str, int], list[Any]]:
-    """Sizes with values, and axes in any order of which each is affine in one size more."""
+    """Sizes with values, and axes in any order; each axis is affine and adds at most one size."""
     values: dict[str, int] = {}
     axes: list[Any] = []
     for name in "abcde"[: draw(st.integers(1, 5))]:

@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """JAX, or rune in its place: what the ways of calling need of it."""
+    """JAX or rune: the functions that the ways of calling need."""
 
     array: Callable[[Any], Any]
     leaves: Callable[[Any], Sequence[Any]]

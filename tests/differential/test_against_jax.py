@@ -52,7 +52,7 @@ def _call(case: Case) -> Callable[..., Any]:
 
 
 def _taken(case: Case, share: int) -> Iterator[tuple[str, Answer, Sequence[Any], str]]:
-    """Names of answers that are there, the answers, the operands, and the way of calling."""
+    """The names of stored answers, the answers, the operands, and the way of calling."""
     answers_of_jax = _stored(case.module)
     for variant, operands, way in tried(case):
         name = key(case, variant, way)

@@ -68,7 +68,7 @@ def kills(count: int) -> Iterator[Counter[str]]:
             command = mpirun([1] * PROCESSES, sys.executable, "-m", "tests.distributed.kills", "train", *arguments)
             process = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=LIMIT_S)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FileWarning)  # steps that were not yet whole
+                warnings.simplefilter("ignore", FileWarning)  # steps that were not complete
                 step, tree = Manager(folder).resume(state(0))
             outcomes["ended without a kill"] += process.returncode == 0
             outcomes["lost"] += step < reported(folder)

@@ -85,7 +85,7 @@ def checked() -> None:
 
 
 def sums() -> None:
-    """Sums of every size, of which processes make shares, have the bits of one process."""
+    """Sums of every size, shared by processes, have the bits of one process."""
     devices = len(distributed.devices())
     f = rune.jit(rune.shard_map(lambda x: lax.psum(x, "d"), mesh=line(), in_specs=P("d"), out_specs=P()))
     for size in (0, 1, 2, 3, 127, 8_191, 8_192, 8_193, 65_537):
@@ -260,7 +260,7 @@ def checkpoints() -> None:
 
 
 def soak() -> None:
-    """Thousands of steps leave memory as it was."""
+    """Thousands of steps use no more memory."""
     x = rune.device_put(numbers(4 * len(distributed.devices()), 64), NamedSharding(line(), P("d")))
     f = rune.jit(rune.shard_map(lambda x: lax.psum(x, "d"), mesh=line(), in_specs=P("d"), out_specs=P()))
     sizes = []
@@ -369,7 +369,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 
 def with_fault(name: str, at: int) -> None:
-    """Some steps of all processes, of which one goes wrong."""
+    """Some steps of all processes, one of which fails."""
     for number in range(STEPS):
         if number == at and distributed.process_index() == FAULTY:
             FAULTS[name]()

@@ -173,7 +173,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 
 def with_fault(name: str, at: int) -> None:
-    """Some steps of all processes, of which one goes wrong."""
+    """Some steps of all processes, one of which fails."""
     for step in range(STEPS):
         if step == at and distributed.process_index() == FAULTY:
             FAULTS[name]()

@@ -65,7 +65,7 @@ def test_a_file_cut_anywhere_is_refused(length: int, files: list[bytes]):
 
 
 class Evil:
-    """What runs when a pickle of it is read."""
+    """The call that unpickling it would make."""
 
     def __reduce__(self) -> Any:
         return (pytest.fail, ("a pickle was read",))

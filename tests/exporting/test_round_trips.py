@@ -1,4 +1,4 @@
-"""What goes into a file comes out of it: every operation, every kind of weight, random programs."""
+"""Files keep what they store: every operation, every kind of weight, random programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.arrays import array
 
 
 def reloaded(original: Exported, vjp_order: int = 0) -> Exported:
-    """What a file of it holds, which is written the same again."""
+    """The function loaded from its file, which is written the same again."""
     file = original.serialize(vjp_order)
     copy = rune.export.load(file)
     assert copy.serialize(vjp_order) == file

@@ -1,4 +1,4 @@
-"""Processes that save are killed: what they have reported as saved is there, and whole.
+"""Processes that save are killed: every checkpoint reported as saved exists, and is complete.
 
 `./scripts/stress saves` kills two hundred.
 """
@@ -28,7 +28,7 @@ def state(step: int) -> dict[str, object]:
 
 
 def is_state(tree: dict[str, object], step: int) -> bool:
-    """Whether all of it is of this step."""
+    """Whether the whole tree is of this step."""
     return tree["step"] == step and bool((np.asarray(tree["w"]) == step).all())
 
 

@@ -1,4 +1,4 @@
-"""rune.checkpoints: what was saved is there, the newest few, and a run goes on from it."""
+"""rune.checkpoints: the newest saved checkpoints exist, and a run resumes from them."""
 
 from __future__ import annotations
 

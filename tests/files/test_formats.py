@@ -208,7 +208,7 @@ def test_an_archive_that_claims_more_than_it_can_hold_is_refused(tmp_path: Path)
 
 
 def entries_of_the_directory(content: bytearray) -> list[int]:
-    """Where the central directory of an archive speaks of its members."""
+    """The offsets of the entries in an archive's central directory."""
     return [match.start() for match in re.finditer(rb"PK\x01\x02", content)]
 
 

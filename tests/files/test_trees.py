@@ -1,4 +1,4 @@
-"""rune.tree.save and load: what comes back, by which names, and where it goes."""
+"""rune.tree.save and load: the loaded values, their names, and their devices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def saved(path: Path, tree: Any, **options: Any) -> Any:
     return rune.tree.load(path, **options)
 
 
-# --- what comes back ----------------------------------------------------------------------------
+# --- loaded values ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
@@ -268,7 +268,7 @@ def test_donating_a_loaded_array_does_not_change_the_file(path: Path):
 
 
 def test_a_file_larger_than_memory_is_read_only_where_it_is_needed(tmp_path: Path):
-    path, count = tmp_path / "large.safetensors", 1 << 38  # a tebibyte, of which the disk has a page
+    path, count = tmp_path / "large.safetensors", 1 << 38  # a tebibyte, a page of which is on the disk
     header = b'{"x": {"dtype": "F32", "shape": [%d], "data_offsets": [0, %d]}}' % (count, 4 * count)
     with open(path, "wb") as file:
         file.write(len(header).to_bytes(8, "little") + header)

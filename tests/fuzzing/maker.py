@@ -148,7 +148,7 @@ class Maker(Chance):
         return is_added
 
     def program(self) -> Program:
-        """What has grown, some of it returned."""
+        """The grown program, which returns some of its values."""
         names = [name for step in self.steps for name in step.names]
         more = [n for n in names[:-1] if self.chance(0.25)]
         return Program(tuple(self.inputs), tuple(self.steps), (*more, *names[-1:]), self.modules)

@@ -1,7 +1,7 @@
 """Steps that move values: views, joins, indexing, updates.
 
 A rule takes the maker and gives the text of an expression, (text, number of names), or None where
-it finds no operand. POLYMORPHIC rules speak of no size, so they serve programs of symbolic sizes.
+it finds no operand. POLYMORPHIC rules name no size, so they serve programs of symbolic sizes.
 """
 
 from __future__ import annotations

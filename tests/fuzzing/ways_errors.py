@@ -81,7 +81,7 @@ def mistaken(seed: int) -> Program:
 
 
 def _outcome(call: Callable[[], Any]) -> Any:
-    """The types and shapes of what comes back, or the class of what is raised."""
+    """The types and shapes of the results, or the class of the error."""
     try:
         result = call()
     except Exception as error:

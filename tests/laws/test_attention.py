@@ -1,4 +1,4 @@
-"""Attention on every executor: one pass over keys where scores are computed again, or as it was.
+"""Attention on every executor: in one pass over keys that recomputes scores, or with stored scores.
 
 Processors store scores, so that here every device with groups of threads is told to stream them.
 With odd sizes, masks, bias, grouped heads, one query, and gradients; NumPy in f64 is the oracle.

@@ -1,4 +1,4 @@
-"""Every primitive on every executor that is here, in every dtype that the device takes.
+"""Every primitive on every executor present, in every dtype that the device takes.
 
 All samples of one family are compiled as one program; samples of elementwise functions are followed
 by the values at which such functions go wrong. Each result is compared with the primitive's

@@ -31,7 +31,7 @@ from tests.support.text import functions_in
 
 F64 = "f64, sums in another order, other polynomials"
 OTHERS = [d for d in rune.devices() if not d.name.startswith(("cpu", "null"))]
-# In f64 where it is there, so that only what is meant differs.
+# In f64 where available, so that rounding makes no difference.
 IN_F64 = [d.name for d in OTHERS if dtypes.f64 in d.target.dtypes]
 IN_F32 = [d.name for d in OTHERS if d.name not in IN_F64]
 POLICIES = [None, rune.checkpoint_policies.save_only_these_names("moved"), rune.checkpoint_policies.everything_saveable]

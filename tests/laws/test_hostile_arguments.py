@@ -27,7 +27,7 @@ from tests.support.sampling import IS_WHOLE
 
 TRIES = 20 if IS_WHOLE else 1
 LEAKS = (AttributeError, LookupError, AssertionError, RecursionError, UnboundLocalError)
-# They write files, speak of the process or set something for it.
+# They write files, describe the process or change its settings.
 NOT_CALLED = frozenset(
     """
     check_tracer_leaks checking_leaks clear_backends clear_caches configure debug_infs debug_nans default_device device

@@ -31,7 +31,7 @@ each_with_groups = pytest.mark.parametrize("device", GROUPS, ids=lambda d: d.nam
 
 
 def places_of(count: int, rows: int) -> np.ndarray:
-    """Places, of which some are too large, some count from the end, and some are too small."""
+    """Places, some too large, some counted from the end, and some too small."""
     rng = np.random.default_rng(count)
     return rng.integers(-rows - 2, rows + 2, count).astype(np.int32)
 

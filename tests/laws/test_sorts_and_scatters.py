@@ -205,7 +205,7 @@ def changed(combine: str | None, rows: np.ndarray, places: np.ndarray, updates: 
 
 
 def scattered(rows: int, width: int, updates: int, dtype: Any) -> tuple[np.ndarray, ...]:
-    """Rows, places of which some are out of bounds and one is there very often, and updates."""
+    """Rows, places (some out of bounds, and one very frequent), and updates."""
     rng = np.random.default_rng(updates)
     places = rng.integers(0, rows + 1, updates).astype(np.int32)
     places[updates // 5 : 4 * updates // 5] = rows // 2

@@ -147,7 +147,7 @@ def test_values_before_and_after_are_results_as_well(name: str):
 def test_the_smallest_array_can_be_changed_in_place(name: str, loop: str):
     x = numbers(SIDES[0])
     with everything_in_place():
-        same(expected(name, loop, x), result(name, loop, x, "reference:0"))  # where races are seen
+        same(expected(name, loop, x), result(name, loop, x, "reference:0"))  # which detects races
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -28,7 +28,7 @@ class Sizes:
     scale: float | None = None  # of scores; one over the root of a head's size if None
     cap: float | None = None  # of scores
     final_cap: float | None = None  # of logits
-    windows: Sequence[int | None] | None = None  # of each layer: how many places are seen
+    windows: Sequence[int | None] | None = None  # of each layer: how many positions are attended to
     frequencies: Sequence[np.ndarray] | None = None  # of each layer, radians a place
 
 

@@ -1,7 +1,7 @@
 """Notebooks in a real browser: what their readers see, on light and dark pages and on a phone.
 
 The notebooks are those in the repository, as nbconvert writes them for the web; test_notebooks.py
-runs them. Photographs are left in the folder that RUNE_TEST_SCREENS names, to be looked at.
+runs them. Screenshots are left in the folder that RUNE_TEST_SCREENS names.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ TARGET = Target(
 
 @pytest.fixture
 def nvrtc() -> Any:
-    """The compiler, where there is a wheel of it."""
+    """The compiler, if its wheel is installed."""
     return pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
 
 
@@ -259,7 +259,7 @@ def test_a_dtype_that_the_language_lacks_is_refused():
         kernel(text)
 
 
-# --- what the compiler makes of it ------------------------------------------------------------
+# --- compilation by NVRTC ---------------------------------------------------------------------
 
 
 def ptx(text: str) -> str:
@@ -358,7 +358,7 @@ def test_every_example_compiles(nvrtc: Any, arch: str):
 
 
 FAMILIES = sorted({p.family for p in ops.PRIMITIVES})
-# Of the older architecture a few: the text is the same, but for what multiplies matrices.
+# A few for the older architecture: the text differs only in products of matrices.
 OLDER = ["contraction", *one_in(5, FAMILIES)]
 PRIMITIVES_OF = [(f, arch) for arch in ARCHITECTURES for f in (FAMILIES if arch == "sm_90" or IS_WHOLE else OLDER)]
 

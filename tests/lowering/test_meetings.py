@@ -15,7 +15,7 @@ SUM, LARGEST = (CollectiveCall(primitive, (("axis_name", "data"),)) for primitiv
 
 @pytest.fixture
 def table() -> Table:
-    """That of two devices, of which the first has come to sum three numbers."""
+    """The table of two devices, the first of which waits to sum three numbers."""
     table = Table({"data": 2}, ("x:0", "x:1"))
     table._attend(0, SUM, [np.ones(3, np.float32)], [f32(3)])
     return table

@@ -168,7 +168,7 @@ def stepped(branches, k, *carries):
 
 
 def copies_in_loops(plan) -> list[int]:
-    """The bytes of the copies that each step of a loop really makes, but for single numbers."""
+    """The bytes that each step of a loop really copies, except single numbers."""
     loops = [s for s in concrete(plan, {}).steps if isinstance(s, ConcreteLoop)]
     steps = all_concrete(tuple(s for loop in loops for body in (*loop.conditions, *loop.bodies) for s in body))
     return [s.places[0].bytes for s in steps if isinstance(s.step, Copy) and s.places[0].bytes > 4]

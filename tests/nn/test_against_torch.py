@@ -1,6 +1,6 @@
 """rune.nn against stored answers of torch 2.13.0: convolutions, pooling, losses, cells, norms.
 
-Each case is called as it is and under jit; the gradients of the sum of its results, each times a
+Each case is called directly and under jit; the gradients of the sum of its results, each times a
 fixed weight, are compared as well, and both on other executors: a sample in every run, all with
 RUNE_TEST_WHOLE=1. torch_cases.py spells the calls, make_vectors.py stored them.
 """

@@ -43,7 +43,7 @@ LEFT = {"eagerly": set[str](), "compiled": set[str](), "NumPy": {"expm1", "sign"
 
 @dataclass(frozen=True)
 class Case:
-    """Numbers that go into a function, and the words for what comes out times `factors`."""
+    """Operands of a function, and the words for its result times `factors`."""
 
     name: str
     operands: tuple[float, ...]
@@ -52,7 +52,7 @@ class Case:
 
 
 def rows(table: str) -> Iterator[Case]:
-    """A case for every number that a row speaks of."""
+    """A case for every number that a row covers."""
     for line in TABLES[table].strip().splitlines():
         names, _, row_texts = line.partition(" | ")
         for name, row in itertools.product(names.split(), row_texts.split("; ")):

@@ -1,6 +1,6 @@
 """Uses of Cholesky, LU, QR and of what solves with triangles, factors and three diagonals.
 
-Factorisations are looked at by what they rebuild, by orthogonality and by their triangles, so that
+Factorisations are judged by their product, by orthogonality and by their triangles, so that
 signs are free. Sizes go through every way of computing: written out, column by column, by blocks.
 """
 

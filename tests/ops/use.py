@@ -58,7 +58,7 @@ class Use:
         return [array(d.astype(NARROW.get(d.dtype, d.dtype)) if narrow else d) for d in values]
 
     def observed(self, *operands: Any) -> list[Any]:
-        """What is looked at, as a function of what is drawn."""
+        """The observed outputs, as a function of the drawn operands."""
         inputs = self.prepare(*operands)
         results = self.primitive(*inputs, **self.params)
         outputs = results if self.primitive.multiple_results else [results]
@@ -73,7 +73,7 @@ class Use:
         return self.limit * float(np.finfo(np.float32 if narrow else np.float64).eps)
 
     def of_reals(self) -> tuple[Callable[..., Any], list[Any]]:
-        """All that is looked at in one array, as a function of the operands with derivatives."""
+        """All observed outputs in one array, as a function of the differentiable operands."""
         operands = self.draw()
         active = [k for k, o in enumerate(self.operands) if o.dtype in dtypes.INEXACT]
 

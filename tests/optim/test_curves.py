@@ -41,7 +41,7 @@ SAME_AS_TORCH: dict[str, optim.GradientTransformation] = {
 def test_a_path_is_that_of_torch(name: str):
     points = curve(SAME_AS_TORCH[name])
 
-    # f64 but for the correction of Adam's start, which is computed in f32.
+    # f64, except that the correction of Adam's start is computed in f32.
     np.testing.assert_allclose(points, STORED[name], rtol=2e-5, atol=1e-6)
 
 

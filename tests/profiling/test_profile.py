@@ -1,4 +1,4 @@
-"""rune.debug.profile: what is done inside the block is seen, with line, scope, time and memory."""
+"""rune.debug.profile records the work inside the block, with line, scope, time and memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def layer(x: Any, w: Any) -> Any:
         return rnp.tanh(x @ w)
 
 
-# --- what is seen -----------------------------------------------------------------------------
+# --- recorded events --------------------------------------------------------------------------
 
 
 def test_an_eager_operation_is_an_event_with_its_line_and_scope():

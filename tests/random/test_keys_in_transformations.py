@@ -30,7 +30,7 @@ def words(keys: Any) -> np.ndarray:
 
 
 def chain(key: Any, count: int) -> list[Any]:
-    """The key, and what comes of splitting it so many times."""
+    """The key, and the keys from splitting it so many times."""
     keys = [key]
     for _ in range(count):
         keys.append(random.split(keys[-1])[0])

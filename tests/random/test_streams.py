@@ -36,7 +36,7 @@ def rows(keys: list[Any]) -> np.ndarray:
 
 
 def noise(x: Any) -> Any:
-    """Two draws, of which the second depends on the number of the first."""
+    """Two draws; the second depends on the number of the first."""
     return x * random.uniform(shape=(3,)) + random.normal(shape=(3,))
 
 

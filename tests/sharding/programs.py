@@ -447,7 +447,7 @@ def nested(lib: Library) -> list[Any]:
 
 
 def of_one_axis(lib: Library) -> list[Any]:
-    """A shard_map that speaks of one axis of a mesh of two."""
+    """A shard_map that names one axis of a mesh of two."""
     mesh = lib.mesh((4, 2), "ab")
     f = lib.jit(
         lib.shard_map(

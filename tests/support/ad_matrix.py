@@ -176,7 +176,7 @@ def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
     """A collective over rows that are lanes with a name, its derivatives, and lanes inside."""
 
     def collective(v: Any) -> Any:
-        if name == "pvary":  # lax.pvary writes none where types do not speak of variation
+        if name == "pvary":  # lax.pvary writes no equation if types do not record variation
             return ops.pvary(v, axis_name="i")
         return getattr(lax, name)(v, "i", *more)
 

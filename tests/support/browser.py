@@ -99,7 +99,7 @@ class _Socket:
     def send(self, text: str) -> None:
         data = text.encode()
         size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
-        self.stream.sendall(b"\x81" + size + bytes(4) + data)  # masked with zeros: as it is
+        self.stream.sendall(b"\x81" + size + bytes(4) + data)  # a mask of zeros changes nothing
 
     def receive(self) -> str:
         data, is_last = b"", False

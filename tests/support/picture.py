@@ -31,7 +31,7 @@ div, span, b, summary, li, i, h4 {{ font-family: Sans !important; }}
 svg, svg text, pre, code, table, td, th {{ font-family: Mono !important; }}
 """
 BLOCK = 4  # side of a block in pixels
-DIFFERENCE = 0.15  # of the brightness of a block, which is seen
+DIFFERENCE = 0.15  # a visible difference of a block's brightness
 COLOURS = 64  # of a stored picture, to keep it small
 SHARE = 1.5e-4  # of the blocks, that may differ
 

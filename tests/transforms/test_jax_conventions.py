@@ -175,7 +175,7 @@ class Variable:
 
 
 class _Forwarding:
-    """A box whose attributes are those of what it holds, but for `type`, as Flax's variables."""
+    """A box with the attributes of its array except `type`, like Flax's variables."""
 
     type = float
 

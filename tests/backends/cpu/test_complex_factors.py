@@ -145,7 +145,7 @@ def test_an_inverse_of_numbers_far_from_one_does_not_leave_the_range(n: int, siz
 
 
 def require_quotients(shape: tuple[int, ...], number: complex) -> None:
-    """Twice the number, or half of it, is solved by a diagonal of the number."""
+    """Require right quotients of twice the number, or half of it, by a diagonal of the number."""
     n, factor = shape[-1], 2 if abs(number) < 1 else 0.5
     a = np.broadcast_to(np.eye(n) * number, shape).astype(np.complex64)
 

@@ -318,7 +318,7 @@ def test_without_memory_for_better_code_a_loop_that_goes_on_raises(monkeypatch):
 
 
 def renew(monkeypatch: pytest.MonkeyPatch, room: ModuleType, *names: str) -> None:
-    """Forget what functions have made until the test ends. Others may run code of it: it stays."""
+    """Give functions new caches until the test ends; the old code stays, as threads may run it."""
     for name in names:
         monkeypatch.setattr(room, name, functools.cache(getattr(room, name).__wrapped__))
 

@@ -78,7 +78,7 @@ FUNCTIONS = [softmax, looping, scanning, likelihood, viewing, branching, wide, l
 
 
 def program_of(function: Callable[[Array], object], x: np.ndarray = X) -> Program:
-    """A new program, of which nothing in this process is known."""
+    """A new program, with nothing cached in this process."""
     return rune.make_program(function)(rnp.asarray(x))
 
 

@@ -227,7 +227,7 @@ class FakeCuda(Kernels):
         """Somebody asks whether an event has come."""
 
     def drain(self, until: int | None = None) -> None:
-        """Do what was enqueued: all of it, or until so much is done."""
+        """Run the enqueued commands: all of them, or until so many are done."""
         with self.lock:
             while self.queue and (until is None or self.done_count < until):
                 self.step()

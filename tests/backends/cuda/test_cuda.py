@@ -3,7 +3,7 @@
 The executor talks to a driver that does not exist (fake.py): it interprets kernels over host
 memory, does nothing before somebody waits, and knows when no context is current. So the order of
 things is tested, not the device; that kernels compile is tested in tests/lowering/test_cuda_c.py,
-and what executors do alike in test_devices.py.
+and the claims about all executors in test_devices.py.
 """
 
 from __future__ import annotations

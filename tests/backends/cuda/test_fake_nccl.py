@@ -183,7 +183,7 @@ def test_streams_that_wait_for_each_other_hang(two: Two):
         two.all_reduce(1)
     first, second = two.machine.devices[:2]
     first.enqueue(lambda: None)
-    second.queue.insert(0, first.drain)  # for what comes after the meeting
+    second.queue.insert(0, first.drain)  # for the commands after the meeting
 
     with pytest.raises(AssertionError, match="wait for each other"):
         first.drain()

@@ -230,7 +230,7 @@ def test_steps_of_prefetch_go_on_while_the_programs_of_the_device_do_not():
     backend: Any = rune.devices("opencl")[0].backend
     rows = np.random.default_rng(0).standard_normal((6, 311), dtype=np.float32)
     total = rune.jit(lambda x: rnp.sum(x * x, axis=1))
-    list(map(total, data.arrays(rows).batch(2).prefetch("opencl:0")))  # compiled, and the queues are there
+    list(map(total, data.arrays(rows).batch(2).prefetch("opencl:0")))  # compiled, and the queues exist
     backend.synchronize()
 
     gate = Gate(backend, backend.queue)

@@ -1,7 +1,7 @@
 """OpenCL against the reference: every operation and dtype, random kernels, whole plans.
 
 Integers and moved bits are equal bit for bit; floats within the ulps that OpenCL grants its
-functions. What executors do alike: test_devices.py; the device itself: test_device.py.
+functions. Claims about all executors: test_devices.py; the device itself: test_device.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forks, threads, and long runs: every executor that is here, whole programs.
+"""Forks, threads, and long runs: whole programs on every executor present.
 
 A child of a process that has used a device gets an error, and does not hang; the CPU works on.
 Eight threads get their own answers. Cycles of compiling, running and dropping leave memory,

@@ -1,4 +1,4 @@
-"""Profiles: every step of a compiled program is seen once a run, on every executor that is here."""
+"""Profiles: every step of a compiled program is recorded once a run, on every executor present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work in flight: what was submitted and what has ended, on every executor that is here."""
+"""Work in flight: counts of submitted and finished work, on every executor present."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ def with_memory(name: str) -> driver.Physical:
 
 @contextmanager
 def opened(memory: str | None = None) -> Iterator[vulkan.VulkanBackend]:
-    """The first device, opened for the block alone; memory: of MEMORIES, None: as it is."""
+    """The first device, opened for the block only. memory: one of MEMORIES; None: the real
+    types."""
     backend = vulkan.VulkanBackend(TARGETS[0], with_memory(memory) if memory else physical())
     yield backend
     backend.close()

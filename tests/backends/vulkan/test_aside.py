@@ -1,6 +1,6 @@
 """Copies beside the programs of a Vulkan device: which queue they have, and what waits for what.
 
-Most devices that are there for tests have one queue. Two of them are made of it (two_queues.py), in
+Most devices in tests have one queue. two_queues.py simulates two of them, in
 such a way that commands which no wait orders run in the wrong order.
 """
 

@@ -1,4 +1,4 @@
-"""Which memory Vulkan devices use: as drivers list it, and on the device that is here.
+"""The memory that Vulkan devices use: as drivers list it, and on the device present.
 
 The tables are typical of devices of each kind, properties and heap of each type; none is real.
 """
@@ -85,7 +85,7 @@ def test_only_without_a_window_tables_are_in_the_hosts_memory():
     assert far == ["NVIDIA, an old driver", "cached memory of the host is not coherent", "protected memory first"]
 
 
-# --- on the device that is here ---------------------------------------------------------------
+# --- on the device present --------------------------------------------------------------------
 
 
 def recording(executable: object) -> Recording:

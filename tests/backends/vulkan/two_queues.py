@@ -44,7 +44,7 @@ class Late:
     """
 
     backend: vulkan.VulkanBackend
-    device: Any  # as long as it is not opened anew
+    device: Any  # until it is opened anew
     choose: random.Random
     programs: deque[Submission] = field(default_factory=deque)
     copies: deque[Submission] = field(default_factory=deque)

@@ -118,7 +118,7 @@ def test_many_more_steps_than_carries_are_compiled_and_exact(count: int):
 
 @pytest.mark.parametrize(("steps", "most"), [(16, 0.0), (256, 1.0), (1024, 2.1), (4096, 3.1)])
 def test_each_step_is_recomputed_as_rarely_as_the_page_says(steps: int, most: float):
-    # The carry comes from a callback, so it is seen how often it is computed.
+    # A callback computes the carry, which counts the computations.
     calls = 0
 
     def successor(i: Any) -> Any:

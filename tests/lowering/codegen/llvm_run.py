@@ -1,4 +1,4 @@
-"""Run one kernel on NumPy arrays through LLVM, on the host as it is or as a narrower machine."""
+"""Run one kernel on NumPy arrays through LLVM, for the host or for a narrower machine."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def converted(source: np.dtype, target: np.dtype, length: Size) -> KernelCode:
 
 
 def written(code: KernelCode, length: int, machine: str, **sizes: int) -> np.ndarray:
-    """What the kernel makes of values, once its guard bytes are seen to be as they were."""
+    """The kernel's result for values, after a check that its guard bytes are unchanged."""
     source, target = (p.dtype for p in code.params)
     x, y = values(length, source), guarded(ROWS * length, target)
     run(code, [x, y[0]], MACHINES[machine], None, **sizes)
@@ -59,7 +59,7 @@ def written(code: KernelCode, length: int, machine: str, **sizes: int) -> np.nda
 
 
 def values(length: int, dtype: np.dtype) -> np.ndarray:
-    """Whole numbers that every dtype holds, but for bool."""
+    """Whole numbers that every dtype except bool holds."""
     return (np.arange(ROWS * length) % 101).astype(dtype)
 
 

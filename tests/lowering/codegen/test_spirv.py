@@ -3,7 +3,7 @@
 One idea per golden text: a point of the grid, a loop with scratch and a guarded load, threads and
 barriers. Then the corners: index widths, division, float controls, what is refused. Last, that
 every operation in every dtype, and every sample of every primitive, is a valid module. That
-modules run is tested by the laws, on every Vulkan device that is here.
+modules run is tested by the laws, on every Vulkan device present.
 """
 
 from __future__ import annotations

@@ -345,7 +345,7 @@ code f(x: read i32[8], y: read i32[8], z: write i32[8]) {
 
 
 def test_no_remainder_is_the_languages_own():
-    # naga makes OpSRem of it, which Vulkan leaves undefined for negative numbers.
+    # naga translates it to OpSRem, which Vulkan leaves undefined for negative numbers.
     assert "%" not in render(parse(REMAINDERS)).text
     assert "%" not in "".join(FUNCTIONS.values())
 

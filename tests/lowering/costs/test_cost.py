@@ -1,6 +1,6 @@
 """Predicted times: what bounds a kernel, and laws that hold for every kernel.
 
-No time is claimed here, but for copies and sums whose time follows from the record alone.
+No times are claimed except those of copies and sums, which follow from the record alone.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A number gives a kernel: `random_code(seed)`. Each grid point owns a row of the result and its
 scratch; indices into shared inputs are taken modulo their size or guarded. Sums are of small
-integers, so that the order of an Accumulate cannot be seen.
+integers, so that the order of an Accumulate does not matter.
 """
 
 from __future__ import annotations

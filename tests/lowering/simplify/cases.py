@@ -1,4 +1,4 @@
-"""Text cases of program passes: a title, a program, the pass, and what the pass makes of it.
+"""Text cases of program passes: a title, a program, the pass, and the result of the pass.
 
 == title
 program f(...) { ... }

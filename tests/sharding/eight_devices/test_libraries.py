@@ -1,4 +1,4 @@
-"""Sorts, transforms and factorisations of many rows or matrices, of which each device has some."""
+"""Sorts, transforms and factorisations of many rows or matrices, divided among devices."""
 
 from __future__ import annotations
 

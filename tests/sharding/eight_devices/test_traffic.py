@@ -158,7 +158,7 @@ TOKENS, CHANNELS = 16, 5  # tokens on a device; every expert has room for all of
 
 
 def experts(x: Any, choice: Any, weight: Any) -> Any:
-    """Each token times the matrix of its expert, of which every device has one.
+    """Each token times the matrix of its expert; every device has one expert.
 
     Shapes: x [TOKENS, CHANNELS], choice [TOKENS] of the expert, weight [1, CHANNELS, CHANNELS].
     """

@@ -1,6 +1,6 @@
 """Calls that native code makes: which kinds there are, and that they behave like any other.
 
-First what is native, seen by the Python functions that a call runs: none. Then that every other
+First which calls are native: they run no Python function. Then that every other
 call goes the general way and answers as before; then places, settings and counts.
 """
 

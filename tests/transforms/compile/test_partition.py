@@ -1,6 +1,6 @@
 """A program that moves values runs in parts, each on its device, and means what it meant.
 
-The reference executor plays the other device, as it is everywhere; then every device that is here
+The reference executor, present everywhere, is the other device; then every device present
 runs one program together. First the data: segments and copies as text. Then values, derivatives,
 places of results, and what is refused.
 """

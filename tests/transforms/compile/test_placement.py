@@ -489,7 +489,7 @@ def test_a_traced_value_stays_one_when_it_is_fetched(way: str):
         values = rune.device_get({"x": x, "n": 3})
         return values["x"] ** values["n"]
 
-    # As JAX 0.10.2: a test may run a function on NumPy's arrays by fetching what comes.
+    # As in JAX 0.10.2: a test may run a function on NumPy arrays by fetching its arguments.
     answers = {
         "jit": lambda: rune.jit(function)(2.0),
         "vmap": lambda: rune.vmap(function)(rnp.asarray([2.0]))[0],

@@ -1,4 +1,4 @@
-"""linear_transpose, closure_convert, eval_shape: functions looked at without being evaluated."""
+"""linear_transpose, closure_convert, eval_shape: functions analysed without evaluation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What explain shows in a notebook: well-formed markup, a memory picture that does not lie, and the
-view as a whole, drawn and compared with a picture that somebody has looked at.
+view as a whole, drawn and compared with a reviewed picture.
 """
 
 from __future__ import annotations
