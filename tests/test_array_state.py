@@ -10,7 +10,7 @@ import rune.numpy as rnp
 from rune.errors import ArgumentError, DeletedArrayError
 
 
-def test_an_array_tells_its_bytes_platform_and_readiness():
+def test_an_array_reports_its_bytes_platform_and_readiness():
     x = rnp.arange(7, dtype=rnp.int16)
 
     assert (x.on_device_size_in_bytes(), x.platform(), x.is_ready()) == (14, "cpu", True)
@@ -51,7 +51,7 @@ def test_at_has_the_attributes_array_and_index():
     assert x.at[1, ...].index == (1, ...)
 
 
-def test_a_device_tells_its_number_and_kind():
+def test_a_device_has_a_number_and_a_kind():
     device = rune.devices()[0]
 
     assert (device.id, device.platform) == (0, "cpu")

@@ -89,7 +89,7 @@ def test_every_way_gives_what_attention_over_the_whole_prefix_gives(way: Any):
 # --- how often it compiles ------------------------------------------------------------------------
 
 
-def test_one_compiled_program_serves_all_positions():
+def test_one_compiled_program_covers_all_positions():
     f, cache = declared(), empty_cache()
 
     with rune.counting() as counts:

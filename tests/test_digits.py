@@ -89,7 +89,7 @@ def test_both_networks_read_97_percent_of_digits_they_never_saw(first_run):
     assert min(accuracies) >= 97.0
 
 
-def test_the_script_says_how_many_images_and_which_executor(first_run):
+def test_the_script_prints_how_many_images_and_which_executor(first_run):
     assert "1437 images to learn from, 360 held out" in first_run.text
     assert re.search(r"executor: cpu:0", first_run.text)
 

@@ -93,7 +93,7 @@ def test_the_page_of_a_program_ends_with_its_whole_code(site: Path, page: Path):
     assert [f.name for f in files if f.read_text().strip() not in text] == []
 
 
-def test_a_link_to_a_file_leads_to_the_page_that_tells_of_it(site: Path):
+def test_a_link_to_a_file_leads_to_the_page_about_it(site: Path):
     guide = (site / "guide" / "many-devices" / "index.html").read_text()
 
     assert 'href="../../programs/heat/"' in guide

@@ -55,7 +55,7 @@ def test_explicit_64_bits_are_truncated_where_that_is_set(wide: str):
             assert MAKERS["zeros"](wide).dtype == np.dtype(wide)
 
 
-def test_truncation_is_a_warning_at_the_line_that_asks():
+def test_truncation_warns_at_the_line_of_the_request():
     with rune.configure(wide_dtypes="truncated"), pytest.warns(UserWarning, match="dtype float64 is not av") as records:
         rnp.zeros(2, "float64")
 
@@ -229,7 +229,7 @@ def test_a_type_has_one_object_per_dtype_in_any_order_of_creation(name: str, oth
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", IN_NUMPY)
-def test_programs_take_such_arrays_beside_others(name: str, other: str):
+def test_programs_take_such_arrays_together_with_others(name: str, other: str):
     def accumulate(a, b):
         return rune.lax.scan(lambda c, _: (c ^ b if name == "bool" else c + b, c), a, length=3)[0]
 

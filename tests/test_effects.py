@@ -76,7 +76,7 @@ def test_a_handler_sees_only_the_handlers_outside_it():
         assert perform(Number()) == 12
 
 
-def test_an_effect_that_nobody_answers_is_an_error_that_names_it():
+def test_an_unhandled_effect_is_an_error_that_names_it():
     with pytest.raises(UnhandledEffect, match=r"cannot answer Number \(no handler around it\)"):
         perform(Number())
     with Doubles(), pytest.raises(UnhandledEffect):
@@ -184,7 +184,7 @@ def test_an_effect_without_a_rule_for_lanes_is_answered_as_outside():
         assert perform(Number()) == 5
 
 
-def test_a_recorder_answers_from_its_inputs_and_asks_once():
+def test_a_recorder_answers_from_its_inputs_and_queries_once():
     values: list[Any] = []
 
     def enter(value: Any) -> Any:

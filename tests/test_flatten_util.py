@@ -23,7 +23,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_a_tree_comes_back(name: str):
+def test_a_tree_is_restored(name: str):
     vector, back = ravel_pytree(TREES[name])
 
     assert vector.ndim == 1

@@ -202,12 +202,12 @@ def test_a_fork_waits_for_no_lock_while_it_holds_another():
 
 
 @can_fork
-def test_a_child_compiles_though_threads_of_its_parent_compile_and_drop_functions():
+def test_a_child_compiles_even_if_threads_of_its_parent_compile_and_drop_functions():
     assert run(BEGIN + DROPPING) == ["{0}"]
 
 
 @can_fork
-def test_a_child_compiles_though_a_thread_of_its_parent_was_loading_the_compiler():
+def test_a_child_compiles_even_if_a_thread_of_its_parent_was_loading_the_compiler():
     assert run(BEGIN + FIRST) == ["{0}"]
 
 
@@ -307,7 +307,7 @@ def test_every_lock_is_made_in_one_place():
     assert not elsewhere, "make it with locks.lock() or locks.reentrant()"
 
 
-def test_a_lock_that_nobody_uses_any_more_is_forgotten():
+def test_an_unused_lock_is_forgotten():
     before = len(locks._renewed)
     handles = [locks.lock() for _ in range(10)]
     assert len(locks._renewed) == before + 10

@@ -101,7 +101,7 @@ def test_a_nan_shows_in_all_that_shares_its_scale_and_nowhere_else():
 
 
 @given(st.integers(1, 9), st.integers(1, 5), st.sampled_from([0, 1]))
-def test_nibbles_of_arrays_of_any_size_come_back_from_their_bytes(rows: int, columns: int, axis: int):
+def test_nibbles_of_arrays_of_any_size_are_restored_from_their_bytes(rows: int, columns: int, axis: int):
     numbers = np.random.default_rng(rows * 10 + columns).integers(-7, 8, (rows, columns))
     numbers[0, 0] = 7  # so that the scale is 1
     x = array(numbers.astype(np.float32))

@@ -44,7 +44,7 @@ SUMS = (((1,), (1,)), ((0,), (0,)))
 
 
 @pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
-def test_a_dense_array_comes_back_from_every_layout(n_batch: int, n_dense: int):
+def test_a_dense_array_is_recovered_from_every_layout(n_batch: int, n_dense: int):
     m = BCOO.fromdense(BATCH, n_batch=n_batch, n_dense=n_dense)
 
     assert (m.n_batch, m.n_dense, m.n_sparse, m.shape) == (n_batch, n_dense, 3 - n_batch - n_dense, (3, 5, 7))
@@ -167,7 +167,7 @@ def test_derivatives_are_those_of_the_data():
     check_grads(lambda x: BCOO.fromdense(x, nse=35) @ V, (rnp.asarray(A + 10),), order=1, eps=1e-1)
 
 
-def test_the_gradient_of_a_product_lies_where_the_elements_are():
+def test_the_gradient_of_a_product_has_the_sparsity_of_its_elements():
     gradient = rune.grad(lambda m: rnp.sum(m @ V), allow_int=True)(a)
 
     same(np.where(A != 0, V, 0).astype("f4"), BCOO((gradient.data, a.indices), shape=a.shape).todense())
@@ -268,7 +268,7 @@ def test_a_product_of_another_format_is_refused_under_its_own_name(name: str):
         getattr(sparse, name)(a, B)
 
 
-def test_the_product_of_sparse_arrays_takes_the_dtype_that_is_asked_for():
+def test_the_product_of_sparse_arrays_has_the_requested_dtype():
     dims = (((1,), (0,)), ((), ()))
     for product in (
         bcoo_dot_general,

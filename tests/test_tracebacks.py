@@ -49,7 +49,7 @@ def test_a_line_that_python_wrote_for_a_dataclass_is_hidden_as_well():
     assert [f.f_code.co_filename for f, _ in traceback.walk_tb(trace)] == [__file__]
 
 
-def test_all_lines_are_shown_if_asked(tmp_path: Path):
+def test_all_lines_are_shown_on_request(tmp_path: Path):
     text = printed(tmp_path, RUNE_TRACEBACK="full")
 
     assert 'rune/transforms/compile/jit.py"' in text

@@ -135,7 +135,7 @@ def test_other_structures_are_unequal(other: Any):
     assert tree.structure((1, 2)) != tree.structure(other)
 
 
-def test_keys_that_are_equal_but_not_the_same_come_back_as_they_were():
+def test_equal_but_distinct_keys_are_restored_as_they_were():
     assert list(tree.map(str, {1: 0})) == [1]
     assert type(next(iter(tree.map(str, {True: 0})))) is bool
     assert type(next(iter(tree.map(str, {1.0: 0})))) is float
@@ -188,7 +188,7 @@ def test_meta_fields_need_no_hash():
     assert hash(first) == hash(second)
 
 
-def test_meta_data_that_are_equal_but_not_the_same_come_back_as_they_were():
+def test_equal_but_distinct_metadata_are_restored_as_they_were():
     tree.structure(Layer(1, 2, 1))  # type: ignore[arg-type]
 
     assert tree.map(str, Layer(1, 2, True)).name is True  # type: ignore[arg-type]
@@ -348,7 +348,7 @@ def test_reduce_folds_from_the_left():
         tree.reduce(lambda a, b: a, [])
 
 
-def test_all_asks_every_leaf():
+def test_all_checks_every_leaf():
     assert tree.all([True, (1, None)])
     assert not tree.all([True, (0,)])
     assert tree.all([])
@@ -376,7 +376,7 @@ def test_a_prefix_leaf_applies_to_all_leaves_below():
     assert tree.broadcast_prefix(({"a": 5, "b": 6}, 7), full) == [5, 6, 6, 7]
 
 
-def test_none_in_a_prefix_matches_none_only_unless_is_leaf_says_otherwise():
+def test_none_in_a_prefix_matches_only_none_unless_is_leaf_accepts_it():
     with pytest.raises(ArgumentError, match=r"prefix\[1\] is None, tree\[1\] is a leaf of type int"):
         tree.broadcast_prefix((0, None), (1, 2))
 

@@ -123,7 +123,7 @@ def test_an_associative_fold_is_the_fold_from_the_left(words: list[str]):
 
 
 @pytest.mark.parametrize("walk", [tree.flatten, tree.leaves, tree.flatten_with_path])
-def test_is_leaf_is_asked_about_nodes_and_leaves_alike(walk: Any):
+def test_is_leaf_is_called_for_nodes_and_leaves(walk: Any):
     nodes: list[object] = []
 
     walk({"a": [1, None], "b": (2.0,)}, is_leaf=lambda x: nodes.append(x) or False)

@@ -194,7 +194,7 @@ def test_a_partial_is_an_argument_of_a_jitted_function():
 # --- registries -------------------------------------------------------------------------------
 
 
-def test_none_is_a_leaf_for_the_registry_that_says_so():
+def test_none_is_a_leaf_for_a_registry_created_that_way():
     leaves, treedef = tree_util.none_leaf_registry.flatten([1, None, (2,)])
 
     assert leaves == [1, None, 2]

@@ -90,7 +90,7 @@ def log_of_less(x):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_nan_is_found_though_no_result_shows_it(way):
+def test_a_nan_is_found_even_if_no_result_contains_it(way):
     with rune.debug.checks(nans=True), pytest.raises(NaNError, match="log: found NaN") as error:
         WAYS[way](log_of_less, None)(rnp.asarray(X))
 

@@ -78,7 +78,7 @@ def test_every_derivative_of_a_linear_primitive_can_be_transposed():
     assert {p.name for p in ops.PRIMITIVES if p.transpose is not None} == linear
 
 
-def test_a_derivative_rule_stands_for_every_operand():
+def test_a_derivative_rule_exists_for_every_operand():
     for primitive in ops.PRIMITIVES:
         assert isinstance(primitive.jvp, tuple | Joint), primitive
         if isinstance(primitive.jvp, tuple):

@@ -235,7 +235,7 @@ READ: dict[str, tuple[Callable[[Any], Any], Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_an_equation_tells_its_parameters_by_the_names_of_jax(name: str):
+def test_an_equation_lists_its_parameters_by_the_names_of_jax(name: str):
     function, x, expected = READ[name]
 
     (equation,) = jax.make_jaxpr(function)(x).eqns

@@ -99,7 +99,7 @@ BLOCKS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_a_block_is_entered_inside_of_itself_and_by_several_threads(name: str):
+def test_a_block_may_be_entered_recursively_and_by_several_threads(name: str):
     make, value = BLOCKS[name]
     before, block, values = jax.config.read(name), make(value), []
 
@@ -143,7 +143,7 @@ def test_a_fixed_option_accepts_its_default_and_refuses_other_values(name: str):
     assert reason in str(error.value)
 
 
-def test_older_keys_are_typed_where_the_option_says_so():
+def test_older_keys_are_typed_if_the_option_is_set():
     with jax.enable_custom_prng():
         key = jax.random.PRNGKey(7)
 
@@ -191,7 +191,7 @@ def test_a_process_begins_with_variables_of_jax():
     assert process.stdout == "float64 True\n", process.stderr
 
 
-def test_xla_flags_say_how_many_devices_there_are_until_the_first_is_asked_for():
+def test_xla_flags_set_the_number_of_devices_until_the_first_use():
     code = """
 import rune.as_jax, jax, os
 from jax._src import xla_bridge

@@ -18,7 +18,7 @@ def function(x: Any) -> dict[str, Any]:
     return {"a": jnp.sin(x), "n": jnp.argmax(x)}
 
 
-def test_a_function_comes_back_from_its_bytes():
+def test_a_function_is_restored_from_its_bytes():
     program = export.export(jax.jit(function))(jax.ShapeDtypeStruct((3, 4), "float32"))
 
     copy = export.deserialize(program.serialize(vjp_order=1))
@@ -32,7 +32,7 @@ def test_a_function_comes_back_from_its_bytes():
     assert not copy.vjp().has_vjp()
 
 
-def test_a_symbolic_shape_serves_every_size_in_its_range():
+def test_a_symbolic_shape_covers_every_size_in_its_range():
     shape = export.symbolic_shape("b, 2*c, _", constraints=("b >= 2", "b <= 9", "c <= b"), like=(None, None, 4))
     program = export.export(jax.jit(lambda x, y: jnp.sum(x, 0)[: y.shape[0]] + 1))(
         jax.ShapeDtypeStruct(shape, "float32"), jax.ShapeDtypeStruct((shape[1],), "float32")

@@ -57,7 +57,7 @@ def test_a_module_runs_unchanged(tmp_path: Path):
     assert process.stdout == "0.10.2 12.0 ['7'] __main__\n", process.stderr
 
 
-def test_without_a_program_the_command_says_how_it_is_used():
+def test_without_a_program_the_command_prints_its_usage():
     process = run("-m", "rune.as_jax")
 
     assert process.returncode == 1
@@ -78,7 +78,7 @@ def test_a_missing_name_says_what_to_use():
     assert "did you mean" in process.stderr
 
 
-def test_a_room_of_jax_is_the_module_of_its_name():
+def test_each_subpackage_of_jax_is_the_module_of_its_name():
     assert [jax.lax.__name__, jnp.linalg.__name__, jax.scipy.stats.__name__] == [
         "jax.lax",
         "jax.numpy.linalg",

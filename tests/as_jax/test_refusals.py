@@ -22,14 +22,14 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_importing_a_missing_module_of_jax_says_why(name: str):
+def test_importing_a_missing_module_of_jax_gives_the_reason(name: str):
     with pytest.raises(ModuleNotFoundError, match=MODULES[name]) as error:
         import_module(name)
 
     assert error.value.name == name
 
 
-def test_a_module_that_nobody_has_is_named_as_ever():
+def test_a_missing_module_is_named_as_usual():
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'jax\.nothing'$"):
         import_module("jax.nothing")
 
@@ -100,7 +100,7 @@ def test_generators_of_xla_are_refused_by_name(name: str):
         jax.random.PRNGKey(0, impl=name)
 
 
-def test_a_type_of_ones_own_in_traces_is_refused_when_it_is_registered():
+def test_a_user_defined_type_for_traces_is_refused_at_registration():
     class Mine: ...
 
     hijax, xla = import_module("jax.experimental.hijax"), import_module("jax.interpreters.xla")

@@ -56,14 +56,14 @@ def test_private_modules_exist_only_as_attributes():
 
 
 @pytest.mark.parametrize("package", ["jax", "jaxlib"])
-def test_importlib_knows_the_version_that_is_stood_in_for(package: str):
+def test_importlib_reports_the_version_of_the_library_it_imitates(package: str):
     assert metadata.version(package) == "0.10.2"
     assert metadata.metadata(package)["Name"] == package
     assert jax.__version__ == ".".join(map(str, jax.__version_info__)) == "0.10.2"
     assert package in {d.metadata["Name"] for d in metadata.distributions()}
 
 
-def test_a_package_that_nobody_installed_has_no_version():
+def test_a_package_that_is_not_installed_has_no_version():
     with pytest.raises(metadata.PackageNotFoundError):
         metadata.version("jaxx")
 

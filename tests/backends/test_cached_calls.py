@@ -248,7 +248,7 @@ def test_threads_call_functions_of_many_sizes_at_once(name: str):
 
 
 @devices
-def test_memory_comes_back_and_calls_end(name: str):
+def test_memory_is_freed_and_calls_end(name: str):
     backend: Any = rune.backends.device_named(name).backend
     x = put(name, np.ones(64))
     f = warm(rune.jit(several), x)
@@ -348,7 +348,7 @@ def test_other_settings_are_heard(name: str):
 
 
 @devices
-def test_profiled_calls_are_timed_though_others_are_native(name: str):
+def test_profiled_calls_are_timed_even_if_others_are_native(name: str):
     x = put(name, np.ones(8))
     f = warm(rune.jit(lambda x: rnp.cumsum(x)), x)
     with rune.debug.profile() as profile:

@@ -169,7 +169,7 @@ def chain() -> Plan:
     return Plan("chain", "", (VECTOR,), results, steps, {"double": DOUBLE}, 2048, SOURCES)
 
 
-def test_one_compiled_plan_serves_every_size_and_keeps_its_arena_apart(device: Any):
+def test_one_compiled_plan_covers_every_size_and_keeps_its_arena_apart(device: Any):
     executable = device.record(chain())
 
     for size in (1, 7, 100, 3):
@@ -192,7 +192,7 @@ def test_a_wrong_dtype_or_number_of_arguments_is_refused(device: Any):
         executable([])
 
 
-def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(device: Any):
+def test_a_donated_argument_lends_its_memory_only_if_the_caller_donates_it(device: Any):
     code = replace(DOUBLE, aliases=(("x", "y"),))
     shapes = {"x": (n,), "y": (n,)}
     executable = device.record(plan_of(code, shapes, SOURCES, donations=[(0, 0)]))

@@ -72,7 +72,7 @@ def test_any_other_refusal_of_a_cuda_driver_says_the_function_and_the_code(monke
         cuda_driver.call("function")
 
 
-def test_a_refusal_of_nvidias_compiler_says_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_of_nvidias_compiler_names_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compiler, "_nvrtc", lambda: driver_of(Code(5)))
 
     with pytest.raises(CompileError, match=r"cuda: cannot call function \(WHY\)"):
@@ -173,7 +173,7 @@ def test_a_process_that_raises_the_alarm_ends_the_wait_of_the_others():
 # --- the cache on disk ------------------------------------------------------------------------
 
 
-def test_a_cache_in_the_home_of_nobody_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch):
+def test_a_cache_in_the_home_of_an_unknown_user_is_refused_by_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RUNE_CACHE_DIR", "~no_such_user_of_rune/cache")
 
     with pytest.raises(disk_cache.Unusable, match="'~no_such_user_of_rune/cache'"):

@@ -191,7 +191,7 @@ def test_a_loop_in_a_branch_does_not_run_on_lanes_that_did_not_choose_it():
         same(np.array([1, 81, 1], np.float32), slopes_of_sum)
 
 
-def test_no_lanes_at_all():
+def test_a_map_over_zero_lanes_is_empty():
     def choose(x: Any) -> Any:
         power = rune.while_loop(lambda v: v < 100.0, lambda v: v * 3.0, x)
         return rune.cond(x > 0.0, rnp.sin, lambda v: v, power)

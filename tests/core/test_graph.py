@@ -46,7 +46,7 @@ def test_a_notebook_shows_what_dot_draws(path: Path):
     assert GRAPH._repr_html_() == '<svg>digraph "g" {</svg>\n'
 
 
-def test_without_dot_a_notebook_shows_the_text_and_says_why(path: Path):
+def test_without_dot_a_notebook_shows_the_text_and_the_reason(path: Path):
     html = GRAPH._repr_html_()
 
     assert "# no drawing: graphviz's `dot` is not installed" in html.replace("&#x27;", "'")
@@ -61,7 +61,7 @@ def test_a_drawing_that_takes_too_long_is_given_up(path: Path, monkeypatch: pyte
         GRAPH.to_svg()
 
 
-def test_when_dot_fails_a_notebook_shows_the_text_and_says_why(path: Path):
+def test_when_dot_fails_a_notebook_shows_the_text_and_the_reason(path: Path):
     script(path, "echo 'out of ink' >&2\nexit 3")
 
     html = GRAPH._repr_html_().replace("&#x27;", "'")

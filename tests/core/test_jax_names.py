@@ -94,7 +94,7 @@ def test_effects_are_those_of_the_equations_and_of_programs_in_them():
     assert len(rune.make_jaxpr(function)(1.0).effects) == 1
 
 
-def test_a_text_shows_source_lines_if_asked():
+def test_a_text_shows_source_lines_on_request():
     assert "test_jax_names.py" in PROGRAM.pretty_print(source_info=True)
     assert "test_jax_names.py" not in PROGRAM.pretty_print(use_color=False)
     assert "test_jax_names.py" in str(PROGRAM.eqns[0].source_info)

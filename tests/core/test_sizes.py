@@ -79,7 +79,7 @@ def test_an_axis_that_is_a_size_itself_is_read_before_any_other():
     assert [(s.name, s.argument, s.axis) for s in sources] == [("m", 1, 0), ("n", 2, 0)]
 
 
-def test_a_source_says_how_the_axis_is_made_of_the_size():
+def test_a_source_states_how_the_axis_derives_from_the_size():
     source = size_sources((f32(M), f32(2 * N * M + M + 3)))[1]
 
     assert (source.name, source.offset, source.factor) == ("n", M + 3, 2 * M)
@@ -87,7 +87,7 @@ def test_a_source_says_how_the_axis_is_made_of_the_size():
 
 
 @pytest.mark.parametrize("axes", [(N // 2,), (N * N,), (N + M,), (N * dims.symbol("k", 0, 9), dims.symbol("k", 0, 9))])
-def test_an_axis_that_does_not_decide_a_size_tells_none(axes: tuple):
+def test_an_axis_that_does_not_determine_a_size_is_no_source_of_it(axes: tuple):
     assert "n" not in {s.name for s in size_sources((f32(*axes),))}
 
 
@@ -185,7 +185,7 @@ def test_the_nan_check_finds_its_way_through_symbolic_sizes():
         rune.jit(function, dims={"n": (1, 64)})(X)
 
 
-def test_one_symbolic_program_serves_two_sizes_in_one_outer_program():
+def test_one_symbolic_program_covers_two_sizes_in_one_outer_program():
     f = rune.jit(normalised, dims={"n": (1, 64)})
     y = array([1.0, 2.0])
 

@@ -33,7 +33,7 @@ def columns(most: int) -> list[ArrayType]:
     return [ArrayType((rows, 31), dtypes.f32) for rows in range(1, most + 1)]
 
 
-def test_types_that_nobody_holds_are_forgotten_but_for_the_latest():
+def test_unreferenced_types_are_forgotten_except_for_the_latest():
     columns(20 * RECENT)
 
     assert alive() <= RECENT + 1

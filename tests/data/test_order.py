@@ -162,7 +162,7 @@ def test_numbers_count_on_over_the_epochs():
     assert list(data.sequence("ab").enumerate().repeat(2)) == [(0, "a"), (1, "b"), (2, "a"), (3, "b")]
 
 
-def test_an_endless_pipeline_can_be_used_as_far_as_one_likes():
+def test_any_number_of_items_can_be_taken_from_an_endless_pipeline():
     endless = data.sequence(range(3)).shuffle(0).repeat().batch(4)
 
     assert sorted(np.concatenate([endless[n] for n in range(3)]).tolist()) == sorted([*range(3)] * 4)
@@ -189,7 +189,7 @@ def test_rows_of_arrays_and_their_stacked_elements_are_one_batch():
     same(by_rows[1]["x"], by_elements[1]["x"])
 
 
-def test_one_program_serves_batches_of_all_sizes():
+def test_one_program_covers_batches_of_all_sizes():
     batches = data.arrays(np.arange(10.0, dtype=np.float32)).batch(4)
     total = rune.jit(rnp.sum, dims=batches.dims)
 

@@ -56,7 +56,7 @@ def test_long_arrays_of_growing_sizes_arrive_whole():
         same(row, functions.wide(number))
 
 
-def test_results_may_be_changed_by_whoever_takes_them():
+def test_results_may_be_changed_by_the_caller():
     for row in data.sequence([1, 2]).map(functions.wide, workers=FORK):
         row += 1
 
@@ -127,7 +127,7 @@ def test_a_run_that_ends_early_ends_them():
     assert time.monotonic() - begin < 5.0  # that is when they would be killed
 
 
-def test_a_run_that_nobody_has_any_more_ends_them():
+def test_dropping_the_last_reference_to_a_run_ends_its_workers():
     run = iter(data.sequence(range(1000)).map(functions.wide, workers=FORK))
     next(run)
 

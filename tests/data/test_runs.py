@@ -171,7 +171,7 @@ def test_a_restored_run_calls_no_function_on_what_was_used():
     assert len(calls) == 1
 
 
-def test_an_error_says_its_element_and_the_line_of_the_map():
+def test_an_error_names_its_element_and_the_line_of_the_map():
     run = iter(data.sequence(range(9)).map(refuse_five))
 
     with pytest.raises(ValueError, match="five is refused") as error:

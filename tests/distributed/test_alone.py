@@ -39,7 +39,7 @@ def test_a_deadline_is_a_positive_number(deadline: object):
         distributed.initialize(deadline=deadline)  # pyright: ignore[reportArgumentType]
 
 
-def test_nobody_sends_if_the_only_process_does_not():
+def test_a_broadcast_without_a_source_is_an_error():
     with pytest.raises(DistributedError, match="cannot send from 0 processes"):
         distributed.broadcast_one_to_all(np.ones(3), is_source=False)
 

@@ -191,7 +191,7 @@ class Point(typing.NamedTuple):
     y: Any
 
 
-def test_trees_come_back():
+def test_trees_are_restored():
     argument = ({"k": [X]}, Y)
     program = rune.export(lambda tree: OrderedDict(b=tree[0]["k"][0], a=[tree[1], None, ()]))(argument)
     copy = rune.export.load(program.serialize())

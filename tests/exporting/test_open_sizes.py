@@ -75,7 +75,7 @@ def test_the_c_of_open_sizes_is_without_undefined_behaviour(tmp_path: Path):
 
 
 @needs_cc
-def test_a_program_of_ones_own_chooses_the_size(tmp_path: Path):
+def test_a_c_program_chooses_the_size(tmp_path: Path):
     folder = rune.export.source(rnp.cumsum, name="sums")(rnp.ones(4), dims={"n": (2, 1000)})
     folder.save(tmp_path)
     (tmp_path / "own.c").write_text(

@@ -153,7 +153,7 @@ def test_the_c_of_a_folder_is_without_undefined_behaviour(tmp_path: Path):
 
 
 @needs_cc
-def test_a_program_of_ones_own_calls_the_entry(tmp_path: Path):
+def test_a_c_program_calls_the_entry(tmp_path: Path):
     folder = rune.export.source(lambda x, y: (x + y, rnp.sum(x * y)), name="pair")(rnp.ones(4), rnp.ones(4))
     folder.save(tmp_path)
     (tmp_path / "own.c").write_text(

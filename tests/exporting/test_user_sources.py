@@ -401,7 +401,7 @@ def test_folders_of_other_targets_hold_no_code_of_users(target: str):
     assert "expand=" in str(error.value)
 
 
-def test_a_kernel_that_runs_nowhere_here_has_nothing_to_compare_with():
+def test_a_kernel_without_any_device_to_run_on_has_nothing_to_compare_with():
     kernel = extend.Source("cuda", SCALE_CUDA, "scale", in_blocks_of_64, scale_sizes)
     alone = extend.primitive("alone", types=lambda x, *, factor: x, sources=[kernel])
 

@@ -52,7 +52,7 @@ def test_a_folder_without_checkpoints_starts_anew(tmp_path: Path):
         manager.restore()
 
 
-def test_a_run_that_goes_on_gives_what_one_that_was_not_interrupted_gives(tmp_path: Path):
+def test_a_resumed_run_gives_the_results_of_an_uninterrupted_one(tmp_path: Path):
     @rune.jit
     def step(state: Any) -> Any:
         key, step_key = rune.random.split(state["key"])

@@ -51,7 +51,7 @@ def saved(path: Path, tree: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2, 0, 3), (1, 3, 1)], ids=str)
-def test_every_dtype_and_shape_comes_back_bit_for_bit(path: Path, dtype: np.dtype, shape: tuple[int, ...]):
+def test_every_dtype_and_shape_is_restored_bit_for_bit(path: Path, dtype: np.dtype, shape: tuple[int, ...]):
     integers = np.random.default_rng(0).integers(-9, 9, shape)
     with np.errstate(all="ignore"):
         array = rnp.asarray(integers.astype(dtype), dtype=dtype)
@@ -62,7 +62,7 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit(path: Path, dtype: np.dtyp
     same(array, copy)
 
 
-def test_nan_infinity_and_denormal_values_come_back_bit_for_bit(path: Path):
+def test_nan_infinity_and_denormal_values_are_restored_bit_for_bit(path: Path):
     bits = np.arange(1 << 16, dtype=np.uint16)  # every NaN, infinity and denormal number
     halves = [rnp.asarray(bits.view(d), dtype=d) for d in (np.float16, ml_dtypes.bfloat16)]
 
@@ -72,7 +72,7 @@ def test_nan_infinity_and_denormal_values_come_back_bit_for_bit(path: Path):
 
 
 @pytest.mark.parametrize("impl", ["threefry2x32", "philox4x32"])
-def test_keys_come_back_with_their_generator(path: Path, impl: str):
+def test_keys_are_restored_with_their_generator(path: Path, impl: str):
     keys = rune.random.split(rune.random.key(2**40, impl=impl), (2, 3))
 
     copy = saved(path, keys)
@@ -81,7 +81,7 @@ def test_keys_come_back_with_their_generator(path: Path, impl: str):
     same(rune.random.key_data(keys), rune.random.key_data(copy))
 
 
-def test_numbers_of_python_come_back_as_such(path: Path):
+def test_python_numbers_are_restored_as_such(path: Path):
     tree = {"flag": True, "step": -(2**63), "rate": 0.1, "phase": 1 - 2j}
 
     assert saved(path, tree) == tree
@@ -94,11 +94,11 @@ def test_dicts_lists_tuples_and_nones_come_back_as_they_were(path: Path):
     assert saved(path, tree) == tree
 
 
-def test_an_array_alone_comes_back(path: Path):
+def test_a_single_array_is_restored(path: Path):
     same(rnp.arange(3), saved(path, rnp.arange(3)))
 
 
-def test_a_tree_deeper_than_pythons_stack_comes_back(path: Path):
+def test_a_tree_deeper_than_pythons_stack_is_restored(path: Path):
     tree: Any = 7
     for _ in range(3000):
         tree = [tree]
@@ -118,17 +118,17 @@ def test_arrays_of_numpy_come_back_in_their_dtype(path: Path):
     assert all((np.asarray(x) == y).all() for x, y in zip(copy, tree, strict=True))
 
 
-def test_weak_types_come_back_weak(path: Path):
+def test_weak_types_are_restored_as_weak(path: Path):
     assert [x.type.weak for x in saved(path, [rnp.asarray(1.0), rnp.float32(1.0)])] == [True, False]
 
 
-def test_zeros_of_integer_tangents_come_back(path: Path):
+def test_zeros_of_integer_tangents_are_returned(path: Path):
     zeros = np.zeros((2, 3), dtypes.float0)
 
     assert saved(path, [zeros])[0].type.dtype == dtypes.float0
 
 
-def test_metadata_come_back(path: Path):
+def test_metadata_are_restored(path: Path):
     rune.tree.save(path, [1], metadata={"by": "me", "é": "\n"})
 
     assert dict(rune.files.open(path).metadata) == {"by": "me", "é": "\n"}
@@ -176,7 +176,7 @@ def test_a_traced_leaf_is_named(path: Path):
         rune.jit(lambda x: rune.tree.save(path, {"w": x}))(1.0)
 
 
-def test_a_folder_that_is_not_there_is_named_and_not_a_temporary_file(tmp_path: Path):
+def test_an_error_names_the_missing_folder_and_not_a_temporary_file(tmp_path: Path):
     with pytest.raises(FileNotFoundError, match=r"No such file or directory: '[^']*/nowhere'$"):
         rune.tree.save(tmp_path / "nowhere" / "x.npz", [1])
 
@@ -282,7 +282,7 @@ def test_a_file_larger_than_memory_is_read_only_where_it_is_needed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("device", [d.name for d in rune.devices() if d.target.backend != "null"])
-def test_an_array_goes_straight_to_a_device(path: Path, device: str):
+def test_an_array_is_moved_straight_to_a_device(path: Path, device: str):
     tree = {"w": rnp.arange(15.0).reshape(3, 5), "key": rune.random.key(1)}
 
     copy = saved(path, tree, device=device)

@@ -119,7 +119,7 @@ def test_every_bit_pattern_converts_to_every_dtype(source: np.dtype, run: Run):
 
 @everywhere
 @pytest.mark.parametrize("dtype", FORMATS, ids=dtypes.short)
-def test_rounding_is_to_nearest_even_beside_every_midpoint(dtype: np.dtype, run: Run):
+def test_rounding_is_to_nearest_even_around_every_midpoint(dtype: np.dtype, run: Run):
     values = patterns(dtype).astype(np.float32)
     ascending = np.unique(values[np.isfinite(values)])
     beyond = ascending[-1] + (ascending[-1] - ascending[-2])  # where the next number would be

@@ -33,7 +33,7 @@ def compiled(program: Program, device: str) -> Any:
     return rune.jit(lambda *xs: eval_program(program, xs), device=device)
 
 
-def test_the_executors_that_need_no_driver_are_always_here():
+def test_the_executors_without_a_driver_are_always_available():
     assert {"cpu:0", "reference:0", "null:0"} <= {d.name for d in rune.devices()}
 
 

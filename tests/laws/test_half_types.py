@@ -84,7 +84,7 @@ def test_a_running_sum_is_rounded_only_where_it_is_written(dtype: np.dtype, run:
 
 
 @everywhere
-def test_a_mean_is_finite_though_the_sum_is_beyond_the_dtype(run: Run):
+def test_a_mean_is_finite_even_if_the_sum_overflows_the_dtype(run: Run):
     x = np.full(200, 1000.0, np.float16)
 
     assert run(rnp.mean, (array(x),)) == 1000
@@ -148,7 +148,7 @@ def test_a_preferred_element_type_adds_no_kernel():
         ("f32", 32, 2**-23, 3.4028234663852886e38, 2**-126),
     ],
 )
-def test_finfo_knows_the_narrow_formats(dtype: str, bits: int, eps: float, largest: float, tiny: float):
+def test_finfo_describes_the_narrow_formats(dtype: str, bits: int, eps: float, largest: float, tiny: float):
     info = rnp.finfo(dtype)
 
     assert (info.bits, float(info.eps)) == (bits, eps)
@@ -156,7 +156,7 @@ def test_finfo_knows_the_narrow_formats(dtype: str, bits: int, eps: float, large
 
 
 @pytest.mark.parametrize(("dtype", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15)])
-def test_iinfo_knows_the_narrow_integers(dtype: str, low: int, high: int):
+def test_iinfo_describes_the_narrow_integers(dtype: str, low: int, high: int):
     info = rnp.iinfo(dtype)
 
     assert (int(info.min), int(info.max)) == (low, high)

@@ -157,7 +157,7 @@ def test_a_median_over_all_axes_of_a_number_keeps_none():
 
 
 @on_every_executor
-def test_a_single_complex_number_goes_to_a_python_function_and_comes_back(device: str):
+def test_a_single_complex_number_passes_through_a_python_function(device: str):
     z = np.complex64(2 - 3j)
 
     def program(z: Any) -> Any:

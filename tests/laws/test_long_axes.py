@@ -250,7 +250,7 @@ def test_rounds_of_open_sizes_are_counted_for_each_call():
     assert (most_rounds(code.body, {"n": 1 << 30}) or 0) > LLVMPIPE_ROUNDS
 
 
-def test_the_rows_behind_the_last_tile_of_an_open_size_are_few():
+def test_the_rows_after_the_last_tile_of_an_open_size_are_few():
     def layer(w, b, x):
         return rnp.maximum(x @ w + b, 0.0)
 

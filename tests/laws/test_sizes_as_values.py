@@ -90,7 +90,7 @@ def test_where_indices_have_32_bits_a_larger_size_is_refused(device: str):
         f(np.ones(TOO_LONG, np.float32))
 
 
-def test_a_plan_says_which_sizes_its_integers_hold():
+def test_a_plan_states_which_sizes_its_integers_can_hold():
     n = symbol("n", 1, None)
     plan = stages(program_of(lambda x: rnp.asarray(x.type.shape[0] * 3), f32(n)), PLAIN).plan
 

@@ -183,7 +183,7 @@ def test_words_take_as_many_passes_as_they_have_bits(bits: int, device: Any):
 
 
 @each_device
-def test_words_of_few_bits_come_back_as_they_were(device: Any):
+def test_words_of_few_bits_are_restored(device: Any):
     x = np.random.default_rng(1).integers(0, 1 << 11, 300, dtype=np.uint32)
 
     (words,) = rune.jit(lambda x: tuple(sort_words(Word(x, 11), None, BOTH[0], (KEY,))), device=device.name)(x)

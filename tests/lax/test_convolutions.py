@@ -78,7 +78,7 @@ def test_reverse_mode_transposes_forward_mode(name: str):
     np.testing.assert_allclose(forward_sum, backward_sum, rtol=1e-10)
 
 
-def test_one_program_serves_every_batch_size():
+def test_one_program_covers_every_batch_size():
     w = draw("w", ((3, 3, 4, 5),))[0]
     conv = lambda x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)  # noqa: E731
     function = rune.jit(conv, dims={"n": (1, 64)}, in_dims=("n,_,_,_",))
@@ -97,7 +97,7 @@ def test_one_program_serves_every_batch_size():
         (3, [2, np.inf, 1, 4, np.inf, 2, 6, np.inf, 3]),
     ],
 )
-def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(gap: int, expected: list[float], wrap: Any):
+def test_an_infinite_weight_multiplies_zeros_of_padding_but_none_of_gaps(gap: int, expected: list[float], wrap: Any):
     """The values are those of JAX 0.10.2 on the CPU."""
     x = rnp.array([[[1.0, 2.0, 3.0]]])
     w = rnp.array([[[1.0, rnp.inf, 2.0]]])
@@ -120,7 +120,7 @@ def test_a_convolution_with_many_gaps_gives_the_same_eager_and_jitted(stride: in
     np.testing.assert_array_equal(call(x, w), rune.jit(call)(x, w))
 
 
-def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
+def test_the_gradient_of_a_maximum_belongs_to_the_first_of_equals():
     x = np.array([[1.0, 3.0, 3.0, 3.0]])
 
     def total(x: Any) -> Any:

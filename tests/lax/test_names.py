@@ -14,7 +14,7 @@ NAMES = (HERE / "jax_lax_0_10_2.txt").read_text().split()
 PAGE = (HERE.parent.parent / "docs" / "guide" / "from-jax.md").read_text()
 
 
-def test_a_name_is_here_or_its_absence_is_written_down():
+def test_a_name_exists_or_its_absence_is_documented():
     _, absent = PAGE.split("## What is not here")
     names_on_page = set(re.findall(r"`lax\.(\w+)`", absent))
 

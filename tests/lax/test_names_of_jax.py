@@ -96,7 +96,7 @@ def is_listed(name: str, argument: str) -> bool:
     )
 
 
-def test_every_name_of_jax_is_there_or_in_the_table():
+def test_every_name_of_jax_exists_or_is_in_the_table():
     assert [n for n in NAMES if not hasattr(rune, n) and n not in listed(MISSING)] == []
 
 
@@ -115,7 +115,7 @@ def test_a_listed_argument_is_not_taken(names: str):
     assert set(ARGUMENTS[names][0].split()) <= absent
 
 
-def test_the_page_tells_the_table(request: pytest.FixtureRequest):
+def test_the_page_lists_the_table(request: pytest.FixtureRequest):
     text = chapter("JAX", INTRODUCTION, {"Names": MISSING})
 
     expect_chapter(request.config, f"{text}\n\n{listed_arguments()}")

@@ -95,7 +95,7 @@ def test_a_cache_gives_the_logits_of_the_whole_text(prompt: int):
         near(expected[t], logits, relative=1e-4, why="three layers in f32")
 
 
-def test_one_program_serves_all_prompts_and_one_all_blocks():
+def test_one_program_covers_all_prompts_and_one_covers_all_blocks():
     ready, cache = model.decoder(PARAMS, CONFIG), model.empty_cache(CONFIG)
 
     with rune.counting() as counts:
@@ -144,7 +144,7 @@ def test_eight_bits_change_logits_by_less_than_a_twentieth_of_their_spread():
 
 
 @pytest.mark.parametrize("files", [1, 3])
-def test_a_checkpoint_comes_back(tmp_path: Path, files: int):
+def test_a_checkpoint_is_restored(tmp_path: Path, files: int):
     checkpoint.save(tmp_path, CONFIG, PARAMS, files)
 
     config, params = checkpoint.load(tmp_path)

@@ -74,7 +74,7 @@ def test_variables_of_the_module_are_seen():
     assert "8.0" in session("SCALE * 2\nc\n", rune.jit, 3.0)[0]
 
 
-def test_an_error_of_an_expression_is_shown_and_asked_again():
+def test_an_error_of_an_expression_is_shown_and_the_prompt_repeats():
     output, result = session("y / unknown\ny\nc\n", rune.jit, 3.0)
     assert "NameError" in output
     assert "Array(6." in output

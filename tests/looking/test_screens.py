@@ -82,7 +82,7 @@ def test_no_cell_has_failed(shots: dict[str, Shot]):
     assert answers(shots, "errors") == nothing(0)
 
 
-def test_pictures_are_there_and_of_size(shots: dict[str, Shot]):
+def test_every_picture_is_loaded_and_none_is_empty(shots: dict[str, Shot]):
     assert min(answers(shots, "pictures").values()) >= 4
     assert answers(shots, "broken") == nothing([])
     assert answers(shots, "empty") == nothing(0)

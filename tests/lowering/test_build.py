@@ -287,7 +287,7 @@ def aliases(text: str) -> tuple[tuple[str, str], ...]:
     return build_by_default(parse(text), PLAIN).code.aliases
 
 
-def test_an_output_may_lie_where_its_operand_is_read_at_the_same_place():
+def test_an_output_may_overwrite_an_operand_that_is_read_at_the_same_index():
     assert aliases("""
         kernel f(x0: f32[4,5]) -> (y0: f32[4,5]) {
           for i0 in 4, i1 in 5 parallel {

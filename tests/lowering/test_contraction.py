@@ -32,7 +32,7 @@ def test_products_are_separate_where_fma_is_done_in_software():
     assert "contract" not in to_text(code)
 
 
-def test_nothing_changes_where_fma_is_there_or_nobody_knows():
+def test_nothing_changes_if_fma_is_available_or_unknown():
     for target in (FUSING, reference.TARGET):
         code = parse(DOT)
         assert separate_products(target).run(code) is code

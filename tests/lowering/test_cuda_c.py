@@ -336,7 +336,7 @@ def test_the_kernels_of_the_executor_compile(nvrtc: Any, arch: str):
     assert compile_source(CONDITIONS, "conditions of graphs", arch)
 
 
-def test_the_compiler_tells_its_version_with_the_patch_number(nvrtc: Any):
+def test_the_compiler_reports_its_version_with_the_patch_number(nvrtc: Any):
     full_version.cache_clear()
 
     assert re.fullmatch(r"{}\.{}\.\d+".format(*version()), full_version())

@@ -47,7 +47,7 @@ def holds(program: Program, rewrite: Program) -> None:
     ("numbers", "first", "second"),
     [(AB, (131, 257), (257, 67)), (ABT, (131, 257), (67, 257)), (ATB, (257, 131), (257, 67))],
 )
-def test_a_factor_that_is_computed_lies_in_memory(numbers: Any, first: tuple, second: tuple, dtype: np.dtype):
+def test_a_computed_factor_is_materialized(numbers: Any, first: tuple, second: tuple, dtype: np.dtype):
     def function(a: Any, b: Any) -> Any:
         return dot(numbers)(ops.mul(a, np.asarray(0.5).astype(dtype)), b)
 
@@ -57,7 +57,7 @@ def test_a_factor_that_is_computed_lies_in_memory(numbers: Any, first: tuple, se
     holds(program, rewrite)
 
 
-def test_a_factor_that_is_rounded_from_f32_lies_in_memory():
+def test_a_factor_rounded_from_f32_is_materialized():
     def function(a: Any, b: Any) -> Any:
         return dot(AB)(ops.convert(a, dtype=BF16), b)
 

@@ -124,7 +124,7 @@ def test_a_large_dot_is_a_routine_and_its_epilogue_a_kernel():
     assert counts(function, f32(B, 128), f32(128, M), f32(M), target=WITH_DOT) == (1, 1)
 
 
-def test_a_small_dot_is_generated_although_there_is_a_routine():
+def test_a_small_dot_is_generated_even_if_a_routine_exists():
     assert counts(models.dot, f32(4, 8), f32(8, 4), target=WITH_DOT) == (1, 0)
 
 

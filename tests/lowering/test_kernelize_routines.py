@@ -66,7 +66,7 @@ def test_transposed_and_reshaped_operands_are_read_where_they_lie():
     assert flags(function, f32(2, 48, 64), f32(96, 80)) == (True, False)
 
 
-def test_one_row_behind_a_moved_axis_of_one_is_read_where_it_lies():
+def test_one_row_after_a_moved_axis_of_one_is_read_in_place():
     def function(a, b):
         row = ops.reshape(ops.transpose(a, permutation=(0, 2, 1, 3)), shape=(1, 128))
         return ops.dot_general(row, b, dimension_numbers=(((1,), (1,)), ((), ())))

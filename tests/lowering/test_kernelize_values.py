@@ -169,7 +169,7 @@ SYMBOLIC = {
 
 @pytest.mark.parametrize("device", [PLAIN, WITH_DOT], ids=["generated", "routine"])
 @pytest.mark.parametrize("name", SYMBOLIC)
-def test_one_lowering_serves_every_size(name: str, device):
+def test_one_lowering_covers_every_size(name: str, device):
     function, shape = SYMBOLIC[name]
     program = program_of(function, ArrayType(shape, dtypes.f32))
     lowering = stages(program, device, check=True)

@@ -354,7 +354,7 @@ def test_a_carry_in_one_slot_must_be_updated_in_place():
         check_overlap(_with_loop(plan, results=loop_of(plan).state))
 
 
-def test_the_null_executor_finds_a_body_that_reads_what_nobody_wrote():
+def test_the_null_executor_finds_a_body_that_reads_unwritten_memory():
     plan = lowered("nested").plan
     loop = loop_of(plan)
     later = tuple(s for s in loop.body.steps if not isinstance(s, Launch))
@@ -363,7 +363,7 @@ def test_the_null_executor_finds_a_body_that_reads_what_nobody_wrote():
         check_plan(_with_loop(plan, body=replace(loop.body, steps=later)))
 
 
-def test_a_branch_writes_the_same_results_whatever_its_number():
+def test_every_branch_writes_the_same_results():
     branch = next(s for s in lowered("switch").plan.steps if isinstance(s, Branch))
 
     assert [p.results for p in branch.branches] == [branch.branches[0].results] * 3

@@ -259,7 +259,7 @@ def test_equal_symbolic_sizes_share_memory():
     assert dims.evaluate(plan.arena_bytes, {"n": 100}) == 2 * 100 * 64 * 4
 
 
-def test_a_size_that_no_argument_tells_is_an_error():
+def test_a_size_that_no_argument_determines_is_an_error():
     program = program_of(lambda x: ops.neg(x), ArrayType((n // 2,), dtypes.f32))
 
     with pytest.raises(DimensionError, match=r"the size n .*cannot be read off .*f32\[n//2\]"):
@@ -296,7 +296,7 @@ def test_check_finds_two_live_values_on_the_same_bytes():
         check_overlap(moved(plan, 1, first + 64))
 
 
-def test_an_output_of_a_call_that_nobody_reads_is_dead_after_it():
+def test_an_unread_output_of_a_call_is_dead_after_it():
     def call(target: Slot, source: Slot) -> Any:
         return replace(plan.steps[0], outputs=(target,), inputs=(source, source))
 
@@ -312,7 +312,7 @@ def test_an_output_of_a_call_that_nobody_reads_is_dead_after_it():
 
 
 @pytest.mark.parametrize(("count", "is_whole"), [(16, True), (15, False)])
-def test_an_output_of_a_kernel_that_nobody_reads_is_dead_after_it_if_all_of_it_was_written(count: int, is_whole: bool):
+def test_a_fully_written_unread_output_of_a_kernel_is_dead_after_it(count: int, is_whole: bool):
     code = parse(f"code k(x: read f32[16], y: write f32[16]) {{ for i in {count} grid {{ store y[i] = x[i] }} }}")
     x, result = Slot(Space.ARGUMENT, f32(16), 0), Slot(Space.RESULT, f32(16), 0)
     low, middle, high = (Slot(Space.ARENA, x.type, offset=offset) for offset in (0, 32, 128))

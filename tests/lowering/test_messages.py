@@ -39,7 +39,7 @@ def sizes(program: Program) -> list[int]:
     return message_sizes
 
 
-def test_sums_that_are_ready_together_stand_where_the_last_stood_and_their_readers_behind():
+def test_sums_that_are_ready_together_move_to_the_last_one_and_their_readers_after_it():
     def body(x: Any, y: Any) -> Any:
         first = lax.psum(x, "d")
         return first + 1.0, lax.psum(rnp.tanh(y), "d")

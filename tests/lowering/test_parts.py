@@ -105,7 +105,7 @@ def test_complex_graphs_fuse_as_real_ones_do(name: str):
     assert counts(ONE_KERNEL[name], c64(64, 512)) == (1, 0)
 
 
-def test_a_large_dot_is_one_call_and_reads_its_first_operand_where_it_lies():
+def test_a_large_dot_is_one_call_and_reads_its_first_operand_in_place():
     numbers = (((1,), (0,)), ((), ()))
     dot = program_of(lambda a, b: ops.dot_general(a, b, dimension_numbers=numbers), c64(64, 64), c64(64, 64))
 

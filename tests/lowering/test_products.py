@@ -98,7 +98,7 @@ def text(rounds: int, buffer: str = "panel") -> str:
 
 
 @pytest.mark.parametrize(("rounds", "together"), [(8, 8), (16, 16), (48, 16), (28, 14), (9, 9), (17, 16), (31, 16)])
-def test_rounds_that_read_shared_memory_are_written_out_by_a_divisor_where_there_is_one(rounds: int, together: int):
+def test_rounds_that_read_shared_memory_are_unrolled_by_a_divisor_if_there_is_one(rounds: int, together: int):
     assert f"#pragma unroll {together}\n" in text(rounds)
 
 

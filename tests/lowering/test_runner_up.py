@@ -39,7 +39,7 @@ def test_a_runner_up_is_another_schedule_that_the_kernel_can_have(name: str):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_its_line_says_what_the_difference_is_made_of(name: str):
+def test_its_line_states_what_the_difference_consists_of(name: str):
     result = comparison(name)
     assert result.runner_up is not None
     cost, other = result.current.cost, result.runner_up.cost

@@ -78,7 +78,7 @@ def test_stores_of_what_the_run_itself_writes_are_apart():
     assert runs("store y[2*i] = 1.0_f32\nstore y[2*i + 1] = y[2*i] + 1.0_f32") == []
 
 
-def test_stores_that_add_to_what_is_there_are_apart():
+def test_stores_that_add_to_memory_are_kept_apart():
     assert runs("update y[2*i] add= 1.0_f32\nupdate y[2*i + 1] add= 1.0_f32") == []
 
 

@@ -69,7 +69,7 @@ def test_columns_are_summed_by_threads_that_are_neighbours():
     assert str(default(lambda x: ops.reduce_sum(x, axes=(1,)), f32(64, 256))) == "share(64)"
 
 
-def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
+def test_a_cpu_behind_a_driver_has_no_use_for_shared_memory():
     processor = replace(LARGE, is_processor=True)
 
     assert default(dot(AB), f32(512, 512), f32(512, 512), device=processor).stage is None
@@ -99,7 +99,7 @@ def test_the_schedule_makes_few_accesses_where_each_is_made_lane_by_lane(
 
 @pytest.mark.parametrize("numbers", [AB, ATB, ABT])
 @pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16])
-def test_a_large_product_of_halves_has_units_for_matrices_where_there_are_some(dtype: np.dtype, numbers: Any):
+def test_a_large_product_of_halves_uses_matrix_units_if_the_device_has_them(dtype: np.dtype, numbers: Any):
     device = replace(UNITS, cores=132, shared_bytes=227 << 10)
     schedule = default(dot(numbers), of(dtype, 4096, 4096), of(dtype, 4096, 4096), device=device)
 
@@ -152,7 +152,7 @@ def rms_norm(x: Any, scale: Any) -> Any:
         (lambda x: rnp.sum(x, axis=1), (f32(256, 256, 256),), "vectors(4, lanes=1) share(512, points=32, across)"),
     ],
 )
-def test_threads_of_a_gpu_take_neighbours_at_once_where_there_are_some(function: Any, types: Any, schedule: str):
+def test_threads_of_a_gpu_read_neighbours_at_once_if_there_are_any(function: Any, types: Any, schedule: str):
     assert str(default(function, *types, device=CUDA)) == schedule
 
 

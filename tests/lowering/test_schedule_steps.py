@@ -135,7 +135,7 @@ def test_the_kernel_text_names_the_loops_that_are_not_vectorised(text: str, loop
     assert code_text(parse_code(code_text(build(PRODUCT, parse(text), CPU)))).splitlines()[0] == head
 
 
-def test_the_lanes_of_an_axis_that_is_not_there_are_refused_with_those_that_are():
+def test_the_lanes_of_a_missing_axis_are_refused_with_the_names_of_the_axes_in_scope():
     with pytest.raises(
         ArgumentError, match=r"cannot apply lanes\(i5\) to dot_0 \(it is not one of i0 in 12, i1 in 6, or inner\)"
     ):

@@ -219,7 +219,7 @@ def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kern
     assert str(error.value).startswith(f"schedule: cannot apply {_refused(text)} to {kernel.name} ({why}")
 
 
-def test_panels_of_which_there_are_two_hold_whole_rounds():
+def test_two_panels_hold_whole_rounds():
     with pytest.raises(ArgumentError, match=r"stage\(i0=2, i1=2, j0=2, twice\) to dot_0 \(.*not 2 of 5\)"):
         build(PRODUCT, parse("tile(i0=2) stage(i0=2, i1=2, j0=2, twice)"), GPU)
 
@@ -457,7 +457,7 @@ def test_a_jitted_function_runs_by_its_schedule(text: str):
     np.testing.assert_allclose(f(X, W), np.tanh(X.astype(float) @ W), rtol=1e-5, atol=1e-6)
 
 
-def test_a_schedule_of_another_kernel_is_refused_with_the_names_of_those_that_there_are():
+def test_a_schedule_of_another_kernel_is_refused_with_the_valid_names():
     f = rune.jit(layer, device="opencl", schedule={"dot_1": "plain"})
 
     with pytest.raises(ArgumentError, match=r"cannot find the kernel 'dot_1' of layer \(it has: dot_tanh_0\)"):

@@ -69,7 +69,7 @@ def test_parts_their_ends_and_the_sums_of_both_are_a_kernel_each():
 
 
 @pytest.mark.parametrize("shape", [(cost.LONG_SCAN - 1,), (2048, cost.SCAN_POINTS * 2)])
-def test_a_scan_that_is_short_or_beside_many_rows_stays(shape: tuple[int, ...]):
+def test_a_scan_that_is_short_or_has_many_rows_stays(shape: tuple[int, ...]):
     program = program_of(cumsum, f32(*shape))
 
     assert split_scans(program, THREADS).equations == program.equations
@@ -109,7 +109,7 @@ def test_the_ends_of_many_parts_are_scanned_in_parts(device: str):
 
 
 @each_device
-def test_a_nan_reaches_everything_behind_it(device: str):
+def test_a_nan_reaches_everything_after_it(device: str):
     x = np.ones(3000, np.float32)
     x[1500] = np.nan
 
@@ -131,7 +131,7 @@ def test_half_types_are_summed_in_f32_from_end_to_end(device: str):
     near(np.arange(1.0, 4097.0), sums.astype("f32"), relative=2**-8, why="one rounding to bf16")
 
 
-def test_one_plan_serves_every_size():
+def test_one_plan_covers_every_size():
     program = rune.jit(cumsum, device="reference:0", dims={"n": (1, 1 << 16)})
 
     for size in (5, 2000):

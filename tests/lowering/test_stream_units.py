@@ -94,7 +94,7 @@ def test_infinite_and_nan_halves_keep_their_weights():
     assert np.all(np.isfinite(out[0, :, 0, 3:]))
 
 
-def test_sizes_that_are_no_multiples_of_a_product_have_no_units():
+def test_sizes_that_are_not_multiples_of_a_tile_use_no_matrix_units():
     codes = lowered(attention(), *Case(1, 64, 64, 1, 1, 24).arrays(dtypes.bf16), device=UNITS).codes
 
     assert not any(isinstance(s, MatrixProduct) for code in codes.values() for s in walk(code.body))

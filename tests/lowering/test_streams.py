@@ -449,7 +449,7 @@ def test_check_refuses(change: Callable[[Stream], Stream], why: str):
         check_kernel(replace(kernel, body=body))
 
 
-def test_a_result_does_not_lie_where_other_rows_are_still_read():
+def test_a_result_does_not_overwrite_rows_that_are_still_read():
     def turned(q: Any, k: Any, b: Any) -> Any:
         s = rnp.einsum("bijd,bsd->bijs", q, k) + rnp.transpose(b, (0, 2, 1))[..., None]
         return rnp.sum(rnp.exp(s - rnp.max(s, 3, keepdims=True)) * s[..., :1], 3)

@@ -138,7 +138,7 @@ def with_barriers(code: KernelCode, change: Any) -> KernelCode:
     return replace(code, body=body)
 
 
-def test_sums_must_not_be_read_before_a_barrier_that_leaves_nothing_behind():
+def test_sums_must_not_be_read_before_a_barrier_that_covers_them():
     interpreted(many())
 
     with pytest.raises(CheckError, match="four subgroups may still add to it"):

@@ -80,7 +80,7 @@ def test_a_point_has_rows_and_columns_that_are_neighbours_on_a_processor():
     assert grid(code_of(dot(AB), f32(512, 8), f32(8, 512), device=PROCESSOR)) == [64, 32]
 
 
-def test_a_transposition_walks_squares_on_a_processor_behind_a_driver():
+def test_a_transposition_walks_squares_on_a_cpu_behind_a_driver():
     code = code_of(lambda x: ops.transpose(x, permutation=(1, 0)) + 0.0, f32(64, 64), device=PROCESSOR)
 
     assert grid(code) == [4, 4]

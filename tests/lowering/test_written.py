@@ -56,13 +56,13 @@ def test_a_kernel_of_given_loops_is_read_back():
     assert "code {" in text
 
 
-def test_a_donated_argument_is_changed_where_it_lies():
+def test_a_donated_argument_is_updated_in_place():
     program = program_of(lambda x, p, u: scatter_atomically(x, p, u, combine="add"), i32(50, 1), i32(70), i32(70, 1))
 
     assert stages(program, REFERENCE, (0,)).plan.donations == ((0, 0),)
 
 
-def test_a_reshaped_operand_is_read_where_it_lies():
+def test_a_reshaped_operand_is_read_in_place():
     def run(x: Any, p: Any, u: Any) -> Any:
         return scatter_atomically(rune.numpy.reshape(x, (-1, 1)), p, rune.numpy.reshape(u, (-1, 1)), combine="add")
 

@@ -104,7 +104,7 @@ def adjacency() -> np.ndarray:
     return dense
 
 
-def test_messages_add_up_as_the_adjacency_matrix_says():
+def test_messages_add_up_as_the_adjacency_matrix_prescribes():
     nodes = numbers(5, 3)
 
     sums = rune.jit(nn.message_passing)(nodes, EDGES[:, 0], EDGES[:, 1])

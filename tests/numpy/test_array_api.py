@@ -136,7 +136,7 @@ ORDERED = ("lt", "le", "gt", "ge")
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_keeps_the_arrays_dtype_beside_a_python_number(name: str):
+def test_an_operator_with_a_python_number_keeps_the_arrays_dtype(name: str):
     apply = getattr(operator, name)
     for dtype in NAMES:
         data = of_dtype(dtype, (5,), 3)
@@ -325,7 +325,7 @@ def test_kinds_of_dtypes_are_the_standards(name: str):
 
 
 @pytest.mark.parametrize("version", [None, "2022.12", "2023.12", "2024.12", "2025.12"])
-def test_an_array_knows_its_namespace(version: str | None):
+def test_an_array_returns_its_namespace(version: str | None):
     xp = rnp.ones(2).__array_namespace__(api_version=version)
 
     assert xp.ones(2).__array_namespace__() is xp
@@ -333,12 +333,12 @@ def test_an_array_knows_its_namespace(version: str | None):
     assert rune.jit(lambda x: x.__array_namespace__().sum(x))(rnp.ones(2)) == 2
 
 
-def test_a_version_that_is_not_there_is_refused():
+def test_a_missing_version_is_refused():
     with pytest.raises(ValueError, match="the namespace of version '2019"):
         rnp.ones(2).__array_namespace__(api_version="2019.01")
 
 
-def test_the_namespace_tells_its_devices_and_dtypes():
+def test_the_namespace_reports_its_devices_and_dtypes():
     info = rnp.__array_namespace_info__()
 
     assert rnp.__array_api_version__ == "2025.12"

@@ -89,7 +89,7 @@ def is_same_default(parameter: inspect.Parameter, counterpart: inspect.Parameter
 
 
 @pytest.mark.parametrize(("room", "name"), NAMES)
-def test_a_function_of_the_standard_is_there_and_takes_its_arguments(room: str, name: str):
+def test_a_function_of_the_standard_exists_and_takes_its_arguments(room: str, name: str):
     standard_signature = inspect.signature(member(strict, room, name))
     signature = inspect.signature(member(ours(), room, name))
     parameters = list(standard_signature.parameters.values())
@@ -100,7 +100,7 @@ def test_a_function_of_the_standard_is_there_and_takes_its_arguments(room: str, 
 
 
 @pytest.mark.parametrize(("room", "name"), NAMES)
-def test_an_argument_that_is_not_given_means_what_the_standard_says(room: str, name: str):
+def test_an_omitted_argument_has_the_default_of_the_standard(room: str, name: str):
     parameters = inspect.signature(member(strict, room, name)).parameters.values()
     parameters_of_ours = inspect.signature(member(ours(), room, name)).parameters
     keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]

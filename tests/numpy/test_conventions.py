@@ -254,7 +254,7 @@ def test_a_shift_and_degrees_of_freedom_may_be_traced():
     near(np.std(x, ddof=1), spread(x, 1), relative=1e-6, why="f32")
 
 
-def test_a_mask_has_as_many_positions_as_asked_for():
+def test_a_mask_has_the_requested_number_of_positions():
     rows, columns = rune.jit(lambda: rnp.mask_indices(3, rnp.triu, 1, size=4))()
 
     assert rows.tolist() == [0, 0, 1, 0]

@@ -77,7 +77,7 @@ TO_COMPILE = [*one_in(64, [c for c in JITTED if not c.without]), *one_in(128, [c
 
 
 @pytest.mark.parametrize("case", TO_COMPILE, ids=str)
-def test_a_compiled_call_gives_what_the_eager_one_gives_whatever_sizes_and_dtypes(case: Case):
+def test_a_compiled_call_equals_the_eager_one_for_any_sizes_and_dtypes(case: Case):
     labels = {"all 0", "odd", "bf16", "f64", "u8"}
     variants = (v for law in ALL for v in law(case) if str(v) in labels)
 

@@ -47,7 +47,7 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("host", HOSTS)
-def test_an_array_of_numpy_is_read_however_it_lies(host: str, way: str):
+def test_a_numpy_array_of_any_layout_is_read(host: str, way: str):
     values = HOSTS[host]()
 
     same(np.array(values, np.float32), WAYS[way](values))

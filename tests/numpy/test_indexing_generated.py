@@ -151,7 +151,7 @@ def moved(at: np.ndarray, size: int, mode: str | None) -> np.ndarray:
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("promise", ["", "indices_are_sorted", "unique_indices"])
 @pytest.mark.parametrize("name", ["set", *UFUNCS, "apply"])
-def test_positions_out_of_bounds_are_written_as_the_mode_says(name: str, mode: str | None, promise: str):
+def test_positions_out_of_bounds_are_written_according_to_the_mode(name: str, mode: str | None, promise: str):
     rng = np.random.default_rng(len(name))
     x = rng.uniform(0.5, 2.0, 6).astype(np.float32)
     at = np.array([-9, -2, 1, 2, 11] if promise else [-9, -2, 1, 1, 8, 14])
@@ -177,7 +177,7 @@ def written(name: str, old: Any, number: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES[:-1])
-def test_positions_out_of_bounds_are_read_as_the_mode_says(mode: str):
+def test_positions_out_of_bounds_are_read_according_to_the_mode(mode: str):
     x, at = np.arange(6.0, dtype=np.float32), np.array([-9, -2, 1, 8, 14])
     places = moved(at, 6, mode)
     read = np.where(places >= 0, x[places], np.float32(np.nan))

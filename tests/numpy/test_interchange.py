@@ -75,7 +75,7 @@ def test_lent_memory_outlives_the_array_and_is_freed_with_the_borrower():
     assert len(dlpack._lent) == loans - 1
 
 
-def test_a_capsule_that_nobody_consumes_releases_its_array():
+def test_an_unconsumed_capsule_releases_its_array():
     loans = len(dlpack._lent)
 
     capsule = rnp.ones(2).__dlpack__()
@@ -152,7 +152,7 @@ def test_an_array_of_another_library_is_read_where_it_is(dtype: np.dtype, versio
     assert np.shares_memory(view.numpy(), host)
 
 
-def test_strided_memory_is_read_as_it_lies():
+def test_strided_memory_is_read_in_place():
     same(X.T[::-1, ::2], rnp.from_dlpack(Lender(X.T[::-1, ::2])))
 
 
@@ -271,7 +271,7 @@ def test_the_cuda_array_interface_has_no_name_for_bf16(on_cuda: tuple[Array, Fak
         _ = narrow.__cuda_array_interface__
 
 
-def test_there_is_no_cuda_array_interface_elsewhere():
+def test_an_array_of_the_cpu_has_no_cuda_array_interface():
     assert not hasattr(rnp.ones(2), "__cuda_array_interface__")
 
 
@@ -284,7 +284,7 @@ def test_an_array_made_on_the_device_of_a_traced_value_combines_with_it(transfor
     same(X + 1, transform(shifted)(array(X)))
 
 
-def test_a_traced_value_goes_to_a_device():
+def test_a_traced_value_is_moved_to_a_device():
     copy = rune.jit(lambda x: x.to_device("reference"))(array(X))
 
     assert copy.device.name == "reference:0"

@@ -37,11 +37,11 @@ def missing(table: Table) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_every_name_of_numpy_is_there_or_in_the_table():
+def test_every_name_of_numpy_exists_or_is_in_the_table():
     assert not sorted(n for n in names_of_numpy() - missing(MISSING) if not hasattr(rnp, n))
 
 
-def test_every_name_of_jax_numpy_is_there_or_in_the_table():
+def test_every_name_of_jax_numpy_exists_or_is_in_the_table():
     names = json.loads(Path(__file__).with_name("jax_names_0_10_2.json").read_text())
 
     assert not sorted(n for n in set(names) - missing(OF_JAX) if not hasattr(rnp, n))
@@ -67,5 +67,5 @@ def page() -> Iterator[str]:
             yield f"{textwrap.fill(reason, 100)}\n\n{textwrap.fill(listing, 100)}"
 
 
-def test_the_page_tells_the_table(request: pytest.FixtureRequest):
+def test_the_page_lists_the_table(request: pytest.FixtureRequest):
     expect_chapter(request.config, "\n\n".join(page()))

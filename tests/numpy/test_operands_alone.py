@@ -66,7 +66,7 @@ def test_out_is_refused_wherever_numpy_has_it(name: str):
     ("option", "hint"),
     [("out", "y = y.at[...].set(rune.numpy.sin(...))"), ("where", "rune.numpy.where("), ("dtype", ".astype(dtype)")],
 )
-def test_the_error_says_what_to_write_instead(option: str, hint: str):
+def test_the_error_names_what_to_write_instead(option: str, hint: str):
     with pytest.raises(ArgumentError) as error:
         rnp.sin(rnp.ones(3), **{option: OPTIONS[option]})
     first, second, *_ = str(error.value).splitlines()

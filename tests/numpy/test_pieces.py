@@ -201,7 +201,7 @@ def test_views_have_the_bits_of_the_first_call(name: str, way: str) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_kind_of_call_serves_arrays_of_every_layout() -> None:
+def test_each_kind_of_call_accepts_arrays_of_every_layout() -> None:
     x = uneven((7, 9), np.float32)
     thrice(rnp.sum, rnp.asarray(x))
     transpose = rnp.asarray(np.ascontiguousarray(x.T)).T

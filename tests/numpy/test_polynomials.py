@@ -71,7 +71,7 @@ def test_integers_are_convolved_exactly():
     assert (np.asarray(convolution) == np.convolve(x, x)).all()
 
 
-def test_a_line_extrapolates_if_asked():
+def test_a_line_extrapolates_on_request():
     x, y = rnp.array([0.0, 1.0, 3.0]), rnp.array([1.0, 3.0, 4.0])
 
     values = rnp.interp(rnp.array([-1.0, 5.0]), x, y, left="extrapolate", right="extrapolate")
@@ -79,7 +79,7 @@ def test_a_line_extrapolates_if_asked():
     near(np.array([-1.0, 5.0]), values, relative=1e-6, why="f32")
 
 
-def test_interpolation_beside_a_step_is_differentiable():
+def test_interpolation_near_a_step_is_differentiable():
     x, y = rnp.array([0.0, 1.0, 1.0, 2.0]), rnp.array([0.0, 1.0, 5.0, 6.0])
 
     slopes = rune.vmap(rune.grad(lambda at: rnp.interp(at, x, y)))(rnp.array([0.5, 1.5]))

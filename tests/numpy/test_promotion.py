@@ -171,7 +171,7 @@ def test_a_mode_that_does_not_exist_is_refused():
 
 
 @pytest.mark.parametrize("first", JAX["scalars"])
-def test_a_python_scalar_adapts_to_the_array_beside_it(first: str):
+def test_a_python_scalar_adapts_to_the_other_array_operand(first: str):
     dtype_names = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
 
     expected = comparable("", JAX["scalars"][first])
@@ -280,7 +280,7 @@ def test_the_result_type_of_two_operands(name: str):
 
 
 @pytest.mark.parametrize("name", JAX["binary"])
-def test_a_python_scalar_beside_64_bits_takes_them_in_every_function(name: str):
+def test_a_python_scalar_with_64_bit_arrays_becomes_64_bit_in_every_function(name: str):
     function = getattr(rnp, name)
     for kind, scalar in (("f64", 1.0), ("f64", 1), ("i64", 1), ("u64", 1), ("c128", 1.0)):
         x = sample(kind)

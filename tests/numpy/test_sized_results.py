@@ -131,7 +131,7 @@ def test_a_size_may_be_symbolic():
     assert positions.cache_size() == 1
 
 
-def test_the_derivative_of_distinct_elements_goes_to_the_first_of_each():
+def test_the_derivative_of_distinct_elements_belongs_to_the_first_of_each():
     x = array(np.array([2.0, 1.0, 2.0]))
 
     gradient = rune.grad(lambda v: (rnp.unique(v, size=2) * array(np.array([5.0, 7.0]))).sum())(x)

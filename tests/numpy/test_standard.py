@@ -277,7 +277,7 @@ def test_linspace_has_integers_for_ends(dtype: str, start: int, stop: int, step:
 
 
 @pytest.mark.parametrize("k", [3, -3, 5, 2**31 - 2, 2**31, -(2**31), 2**62, -(2**62)])
-def test_a_diagonal_may_lie_far_outside_of_a_matrix(k: int):
+def test_a_diagonal_may_be_far_outside_a_matrix(k: int):
     x = np.arange(1.0, 7).reshape(2, 3)
 
     equal(rnp.eye(2, 3, k=k), np.eye(2, 3, k=k))
@@ -301,7 +301,7 @@ def test_a_dtype_equals_only_itself(xp: Any, dtype: str):
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_a_number_beside_an_array_promotes_as_the_standard_says(xp: Any, dtype: str):
+def test_a_number_with_an_array_promotes_as_the_standard_prescribes(xp: Any, dtype: str):
     for number in (True, 1, 1.5, 1j):
         try:
             reference = strict.result_type(strict.ones(1, dtype=getattr(strict, dtype)), number)

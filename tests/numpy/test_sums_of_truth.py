@@ -38,7 +38,7 @@ def test_a_sum_in_bool_agrees_with_numpy(way: Callable[[Any], Any], name: str, d
 
 @pytest.mark.parametrize("name", ["sum", "prod"])
 @pytest.mark.parametrize("size", SIZES)
-def test_truth_values_are_counted_though_integers_are_not_promoted(name: str, size: int):
+def test_truth_values_are_counted_even_if_integers_are_not_promoted(name: str, size: int):
     x = rows(size, "bool")
 
     result = getattr(rnp, name)(rnp.asarray(x), axis=1, promote_integers=False)

@@ -330,7 +330,7 @@ def test_derivatives_of_updates_are_those_of_differences(index: Any, name: str):
 
 @pytest.mark.parametrize("index", [0, slice(None, None, 2), np.array([0, 0])], ids=str)
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "max", "min"])
-def test_a_python_number_meets_64_bits_unrounded(index: Any, name: str):
+def test_a_python_number_combines_with_64_bits_unrounded(index: Any, name: str):
     x = np.array([1.1, -2.2, 3.3, 0.7])
     expected = x.copy()
     {"max": np.maximum, "min": np.minimum}.get(name, getattr(np, name, np.add)).at(expected, index, 0.29)

@@ -120,7 +120,7 @@ def test_a_batch_gives_what_its_lanes_give_one_by_one(use: Use):
 
 
 @some_uses
-def test_one_program_serves_every_number_of_lanes(use: Use):
+def test_one_program_covers_every_number_of_lanes(use: Use):
     program = rune.jit(rune.vmap(use.observed), dims={"n": (1, 8)})
 
     for size in (2, 3):

@@ -191,7 +191,7 @@ def test_lengths_and_roots_do_not_overflow_at_the_end_of_the_range(dtype: np.dty
         close(meaning(primitive, z), by_parts(primitive, z), ulps=ULPS, why=WHY)
 
 
-def test_an_exponential_can_be_finite_although_the_exponential_of_the_real_part_is_infinite():
+def test_an_exponential_can_be_finite_even_if_that_of_the_real_part_is_infinite():
     z = np.array([89 + 0.8j, 88.9 + 1.5j], np.complex64)
 
     close(meaning(ops.exp, z), by_parts(ops.exp, z), ulps=ULPS, why=WHY)

@@ -232,7 +232,7 @@ def test_an_update_out_of_bounds_gets_no_share_of_the_gradient():
     assert shares == ([0.5, 1.0], [0.5, 0.0, 0.0])
 
 
-def test_the_gradient_of_a_nan_goes_to_the_nans_and_that_of_an_untouched_element_to_itself():
+def test_the_gradient_of_a_nan_belongs_to_the_nans_and_that_of_an_untouched_element_to_itself():
     nan = np.nan
 
     shares = gradients(ops.scatter_max, [nan, 2.0, nan], [0, 0, 1], [1.0, nan, nan])

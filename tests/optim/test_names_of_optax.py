@@ -72,7 +72,7 @@ def test_every_deprecated_name_is_in_optax_and_no_longer_in_rune_optim():
 
 
 @pytest.mark.parametrize("name", deprecated.MODULES)
-def test_a_deprecated_name_warns_and_says_what_to_install(name: str):
+def test_a_deprecated_name_warns_and_names_what_to_install(name: str):
     with pytest.warns(DeprecationWarning, match=rf"rune.optim.{name} leaves .*\n.*pip install optax") as records:
         value = getattr(rune.optim, name)
 

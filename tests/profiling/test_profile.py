@@ -110,7 +110,7 @@ def test_a_block_of_the_user_and_one_that_loads_are_events_with_what_they_say():
     assert loading.seconds >= 0.002
 
 
-def test_a_thread_that_works_for_the_caller_tells_the_callers_profile():
+def test_a_worker_thread_records_into_the_callers_profile():
     def work(profile: Profile | None) -> None:
         with profiling.within(profile), profiling.span("read", Kind.DATA):
             pass
@@ -122,7 +122,7 @@ def test_a_thread_that_works_for_the_caller_tells_the_callers_profile():
     assert [(e.name, e.row.thread) for e in of(p, Kind.DATA)] == [("read", "reader")]
 
 
-def test_a_copied_context_tells_the_same_profile():
+def test_a_copied_context_has_the_same_profile():
     with rune.debug.profile() as p:
         contextvars.copy_context().run(lambda: rnp.ones(2) + 1)
     assert "add" in {e.name for e in of(p, Kind.EAGER)}
@@ -239,7 +239,7 @@ def test_arrays_of_a_device_are_counted_there():
     del y
 
 
-def test_live_arrays_of_the_process_name_the_lines_that_a_profile_knows():
+def test_live_arrays_of_the_process_name_the_lines_in_the_profile():
     with rune.debug.profile():
         line = next_line()
         x = rnp.zeros(12345) + 1

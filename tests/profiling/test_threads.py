@@ -133,7 +133,7 @@ def test_a_sleep_between_calls_is_python_that_waits():
     assert total.waiting >= 0.02
 
 
-def test_time_after_the_last_event_that_is_remembered_is_nobodys(monkeypatch: pytest.MonkeyPatch):
+def test_time_after_the_last_remembered_event_belongs_to_no_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("rune.profiling.profile.MOST_EVENTS", 2)
     with rune.debug.profile() as p:
         for _ in range(3):
@@ -180,7 +180,7 @@ def test_time_in_a_callback_is_not_that_of_the_program():
     )
 
 
-def test_a_callback_tells_how_long_it_waited_for_the_interpreter(busy_interpreter: None):
+def test_a_callback_reports_how_long_it_waited_for_the_interpreter(busy_interpreter: None):
     # While the sum is computed the other thread takes the interpreter.
     result = rune.ShapeDtypeStruct((), "float32")
     f = rune.jit(lambda x: rune.pure_callback(sleepy, result, rnp.sum(rnp.sin(x) * rnp.cos(x))))
@@ -196,7 +196,7 @@ def test_a_callback_tells_how_long_it_waited_for_the_interpreter(busy_interprete
     assert longest.processor < 0.5 * longest.seconds
 
 
-def test_nobody_waits_long_for_a_free_interpreter():
+def test_waits_for_a_free_interpreter_are_short():
     f = rune.jit(lambda x: rune.pure_callback(sleepy, x, x) + 1)
     with rune.debug.profile() as p:
         for _ in range(5):

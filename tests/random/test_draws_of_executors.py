@@ -89,7 +89,7 @@ def test_the_page_has_a_row_for_every_distribution_of_floats():
 
 @on_every_executor
 @pytest.mark.parametrize("case", CLOSED, ids=str)
-def test_numbers_in_closed_form_are_as_near_those_of_the_cpu_as_the_page_says(case: Case, device: str):
+def test_numbers_in_closed_form_are_as_near_those_of_the_cpu_as_documented(case: Case, device: str):
     assert_near(case, in_closed_form("cpu:0")[case.name], in_closed_form(device)[case.name])
 
 
@@ -100,7 +100,7 @@ def test_whole_numbers_are_those_of_the_cpu(case: Case, device: str):
 
 
 @pytest.mark.parametrize("pair", one_in(16, REJECTED))
-def test_numbers_drawn_by_rejection_are_as_near_those_of_the_cpu_as_the_page_says(pair: str):
+def test_numbers_drawn_by_rejection_are_as_near_those_of_the_cpu_as_documented(pair: str):
     name, device = pair.rsplit(" on ", 1)
     case = next(c for c in FLOATS if c.name == name)
 

@@ -305,7 +305,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_parameter_out_of_range_ends_every_loop_and_says_so(name: str):
+def test_a_parameter_out_of_range_ends_every_loop_with_the_error_value(name: str):
     draw, values, expected = OUTSIDE[name]
 
     for value in values:

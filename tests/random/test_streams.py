@@ -87,7 +87,7 @@ def test_the_innermost_seed_answers():
         same(drawn(1), outer)
 
 
-def test_a_second_block_of_one_stream_goes_on_where_the_first_stopped():
+def test_a_second_block_of_one_stream_continues_where_the_first_stopped():
     stream = random.seed(0)
     with stream:
         first = drawn(2)
@@ -248,7 +248,7 @@ def test_lanes_take_from_the_stream_what_one_of_them_takes():
         same(drawn(3)[2:], keys)
 
 
-def test_all_lanes_draw_the_same_if_asked():
+def test_all_lanes_draw_the_same_on_request():
     with random.seed(0):
         lanes = np.asarray(rune.vmap(noise, randomness="same")(rnp.ones(3)))
     with random.seed(0):

@@ -141,7 +141,7 @@ def test_a_name_means_another_key_in_every_step():
     assert np.unique(np.asarray(numbers)).size == 5
 
 
-def test_the_compiled_loop_serves_every_seed():
+def test_the_compiled_loop_covers_every_seed():
     with rune.counting() as counters:
         with random.seed(0):
             scanned()

@@ -44,7 +44,7 @@ def test_the_derivative_in_times_of_complex_numbers_is_real():
     near(np.sin(2.0) * np.array([1.0, 0, 0, 0, -1]), gradient, relative=1e-4, why=WHY)
 
 
-def test_real_leaves_stay_real_beside_complex_leaves():
+def test_real_leaves_stay_real_among_complex_leaves():
     def slopes(y: Any, t: Any) -> Any:
         return 1j * y[0], -y[1]
 

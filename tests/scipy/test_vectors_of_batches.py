@@ -60,7 +60,7 @@ def test_each_matrix_of_a_batch_has_its_own_vector(name: str, batch: tuple[int, 
 
 
 @pytest.mark.parametrize("name", SOLVES)
-def test_one_vector_serves_all_matrices(name: str):
+def test_one_vector_is_solved_for_all_matrices(name: str):
     dense, solve = SOLVES[name]
     a, b = _system((3,), 4)
     vectors = np.broadcast_to(b[0], (3, 4)).astype(np.float64)[..., None]

@@ -128,7 +128,7 @@ def test_a_traced_function_is_traced_again_under_another_mesh():
     assert meshes == [None, ROWS.mesh]
 
 
-def test_without_a_mesh_the_error_says_how_to_set_one():
+def test_without_a_mesh_the_error_explains_how_to_set_one():
     with pytest.raises(ArgumentError, match="by P\\('data'\\) alone") as error:
         rune.device_put(rnp.ones(2), P("data"))
 

@@ -29,7 +29,7 @@ def test_a_cache_is_as_fast_as_a_stream_that_fills_half_of_it():
     near(np.float64(20e9), np.float64(RECORD.caches[1].rate), relative=1e-6, why="half of two caches of 1 MB")
 
 
-def test_no_cache_is_slower_than_what_is_behind_it():
+def test_no_cache_is_slower_than_the_next_level():
     rates = [*(c.rate for c in RECORD.caches), RECORD.memory_rate]
 
     assert rates == sorted(rates, reverse=True)

@@ -18,13 +18,13 @@ from tests.sharding.measured import measurements
 NAMES = ("cpu:0", "cpu:1", "cpu:2")
 
 
-def test_a_curve_is_straight_between_measurements_and_goes_on_at_the_last_rate():
+def test_a_curve_is_linear_between_measurements_and_extrapolates_at_the_last_rate():
     c = curve([(0, 1.0), (10, 2.0), (20, 6.0)])
 
     assert [c.seconds(amount) for amount in (0, 5, 15, 40)] == [1.0, 1.5, 4.0, 12.0]
 
 
-def test_a_curve_never_falls_though_measurements_do():
+def test_a_curve_never_falls_even_if_measurements_do():
     c = curve([(1, 3.0), (10, 2.0), (100, 2.5), (1000, 9.0)])
     seconds = [c.seconds(amount) for amount in range(0, 3000, 7)]
 

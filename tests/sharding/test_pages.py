@@ -29,7 +29,7 @@ def test_every_snippet_of_the_page_on_placement_prints_what_it_shows():
 
 
 @pytest.mark.parametrize(("data", "model"), [(8, 1), (1, 8), (1024, 1), (128, 8)])
-def test_a_device_sends_what_the_table_of_scale_says(data: int, model: int):
+def test_a_device_sends_as_many_bytes_as_the_table_of_scale_states(data: int, model: int):
     rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs/scaling.md").read_text().splitlines()]
     (row,) = (r for r in rows if len(r) > 4 and r[1] == f"{data} x {model}")
 

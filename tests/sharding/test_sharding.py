@@ -79,7 +79,7 @@ def test_the_blocks_of_an_array_are_its_elements_once_for_each_replica(data: st.
     assert (replicas == math.prod(sizes) // math.prod(parts)).all()
 
 
-def test_a_mesh_of_eight_devices_of_the_cpu_is_made_of_the_first_there_are():
+def test_a_mesh_of_eight_cpu_devices_takes_the_first_eight():
     program = """
 import rune
 from rune.sharding import make_mesh, NamedSharding, P

@@ -153,7 +153,7 @@ def test_a_combination_that_could_only_be_skipped_covers_no_pair(of_samples: Non
     assert {names_of_values(t)[0] for t in sample if "wgpu" in t.nodeid} == set("01234")
 
 
-def test_all_tests_run_when_the_whole_suite_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+def test_all_tests_run_for_the_whole_suite(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sampling, "IS_WHOLE", True)
     tests = items("many", list(grid([2, 3, 4]).values()))
 

@@ -136,7 +136,7 @@ def test_a_hyperparameter_in_a_box_or_traced_is_kept_in_the_state():
     ],
     ids=range(4),
 )
-def test_a_number_out_of_bounds_beside_an_array_is_an_error_for_boxes(index: Any, axis: int):
+def test_an_out_of_bounds_number_with_an_array_is_an_error_for_boxes(index: Any, axis: int):
     zeros = box(rnp.zeros((2, 3, 4)))
 
     with pytest.raises(IndexError, match=f"mutable: cannot index axis {axis} of"):
@@ -145,7 +145,7 @@ def test_a_number_out_of_bounds_beside_an_array_is_an_error_for_boxes(index: Any
         zeros[index] = 5
 
 
-def test_a_number_within_bounds_beside_an_array_is_written_as_numpy_does():
+def test_an_in_bounds_number_with_an_array_is_written_as_in_numpy():
     host, ours = np.zeros((2, 3, 4), np.float32), box(rnp.zeros((2, 3, 4)))
     mask = np.eye(2, 3, dtype=bool)
 

@@ -269,7 +269,7 @@ def test_order_holds_through_nested_loops(device: str, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("device", COMPUTING)
-def test_a_pure_callback_that_nobody_reads_is_dropped_and_an_io_callback_is_not(device: str):
+def test_an_unread_pure_callback_is_dropped_and_an_io_callback_is_not(device: str):
     labels: list[str] = []
 
     def function(x: Any) -> Any:

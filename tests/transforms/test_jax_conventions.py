@@ -134,7 +134,7 @@ def test_the_derivative_of_cond_reaches_the_operand_of_the_branch_that_ran():
 # --- objects in vmap --------------------------------------------------------------------------
 
 
-def test_an_object_goes_to_every_lane_where_in_axes_is_none():
+def test_an_object_is_passed_to_every_lane_if_in_axes_is_none():
     settings = SimpleNamespace(scale=3.0)
 
     out = rune.vmap(lambda x, s: x * s.scale, in_axes=(0, None))(rnp.arange(3.0), settings)
@@ -259,7 +259,7 @@ OF_NUMBERS = {
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("number", [Mode.EXACT, Metres(2.0)])
-def test_a_number_of_a_class_of_ones_own_is_the_number(name: str, number: Any):
+def test_a_number_of_a_user_defined_class_is_converted(name: str, number: Any):
     plain = int(number) if isinstance(number, int) else float(number)
 
     same(OF_NUMBERS[name](plain), OF_NUMBERS[name](number))

@@ -27,7 +27,7 @@ def listed() -> list[tuple[str, str]]:
     return [(title, name) for title, table in NAMES.items() for names in table.values() for name in names.split()]
 
 
-def test_a_name_is_there_or_in_the_table():
+def test_a_name_exists_or_is_in_the_table():
     assert [line for line in absent() if line not in set(listed())] == []
 
 
@@ -112,7 +112,7 @@ def shown_parameters() -> str:
     return "### Parameters\n\n" + "\n".join(paragraphs)
 
 
-def test_the_page_tells_the_table(request: pytest.FixtureRequest):
+def test_the_page_lists_the_table(request: pytest.FixtureRequest):
     text = chapter("rune.as_jax", INTRODUCTION, {f"`{t}`": names for t, names in NAMES.items()})
 
     expect_chapter(request.config, f"{text}\n\n{shown_parameters()}")

@@ -76,7 +76,7 @@ def test_the_host_is_a_device():
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 1000, 1 << 20])
-def test_one_compiled_plan_serves_every_size(size):
+def test_one_compiled_plan_covers_every_size(size):
     executable = BACKEND.record(symbolic())
     x = np.arange(size, dtype=np.float32)
 
@@ -246,7 +246,7 @@ def test_a_wrong_kernel_shows_its_numbered_source(monkeypatch):
     assert ">   2    oops\n    3  }" in str(error.value)
 
 
-def test_sources_and_assembly_are_there_to_read():
+def test_sources_and_assembly_can_be_read():
     executable = BACKEND.record(symbolic())
 
     assert "define void @kernel.add_one" in executable.sources()["add_one"]

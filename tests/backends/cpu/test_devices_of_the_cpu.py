@@ -130,7 +130,7 @@ print(all(np.array_equal(alone[n % 3], y) for n, y in enumerate(together)))
     assert printed(program) == ["True"]
 
 
-def test_a_statement_before_the_first_array_says_how_many_there_are():
+def test_a_statement_before_the_first_array_states_how_many_there_are():
     program = """
 rune.configure(cpu_devices=5)
 print([d.name for d in rune.devices() if d.target.backend == "cpu"][-1], rnp.ones(1).device.name)

@@ -234,7 +234,7 @@ def test_a_short_loop_that_data_end_runs_in_the_draft():
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 977])
-def test_a_loop_that_goes_on_is_begun_anew_by_the_code_that_stays(more: int):
+def test_a_long_loop_is_restarted_by_the_final_code(more: int):
     executable = draft_of(powers, SEVEN, START)
     n = steps_of_a_draft(executable) + more
 
@@ -244,7 +244,7 @@ def test_a_loop_that_goes_on_is_begun_anew_by_the_code_that_stays(more: int):
     assert (count, y.tolist()) == (n, expected_power(n, START).tolist())
 
 
-def test_a_loop_in_a_branch_and_behind_many_steps_gives_up_too():
+def test_a_loop_in_a_branch_and_after_many_steps_gives_up_too():
     def function(n: Array, x: Array) -> Array:
         for _ in range(40):
             x = rnp.sort(x * 3)[::-1]
@@ -301,7 +301,7 @@ def test_threads_that_give_up_at_once_all_get_their_numbers():
     assert answers == {k: expected_power(n + k, START).tolist() for k in range(-2, 3)}
 
 
-def test_without_memory_for_better_code_a_loop_that_goes_on_raises(monkeypatch):
+def test_without_memory_for_better_code_a_long_loop_raises(monkeypatch):
     executable = draft_of(powers, SEVEN, START)
 
     def refuse(*_: object) -> None:

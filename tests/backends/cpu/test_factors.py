@@ -198,7 +198,7 @@ def test_the_first_of_equal_sizes_is_the_pivot(size: float, n: int, dtype: type)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("n", [35, 64, 67, 130])
 @pytest.mark.parametrize("column", [0, 17, 32])
-def test_the_first_nan_of_any_sign_and_bits_is_the_pivot_beside_infinities(column: int, n: int, dtype: type):
+def test_the_first_nan_of_any_sign_and_bits_is_the_pivot_among_infinities(column: int, n: int, dtype: type):
     a = np.eye(n, dtype=dtype)
     real: np.ndarray = np.real(a)
     a[column:, column] = np.inf
@@ -235,7 +235,7 @@ def test_empty_matrices_are_factored_to_empty_ones(shape: tuple[int, ...]):
     assert compiled(solve(True, False), a, a).shape == shape
 
 
-def test_operands_may_lie_in_any_order_and_steps():
+def test_operands_may_have_any_order_and_steps():
     a = definite(70, (), np.float64)
     wide = np.zeros((140, 210))
     wide[::2, ::-3] = a

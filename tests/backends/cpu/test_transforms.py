@@ -99,7 +99,7 @@ def test_rows_of_complex_numbers_and_their_inverses_are_those_of_numpy(shape: tu
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft"])
-def test_rows_of_complex_numbers_are_transformed_as_they_lie_in_memory(name: str):
+def test_rows_of_complex_numbers_are_transformed_in_their_memory_order(name: str):
     (step,) = rune.explain(getattr(rnp.fft, name))(drawn((1024, 1024))).plan.steps
 
     assert (step.routine, len(step.inputs), len(step.outputs)) == ("line_fft", 1, 1)

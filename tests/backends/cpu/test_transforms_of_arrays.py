@@ -54,7 +54,7 @@ def test_real_rows_have_the_spectrum_that_numpy_finds(n: int, dtype: type):
 
 @by_dtype
 @pytest.mark.parametrize("n", EVEN)
-def test_real_rows_come_back_from_their_spectrum(n: int, dtype: type):
+def test_real_rows_are_recovered_from_their_spectrum(n: int, dtype: type):
     spectrum = drawn((rows_of(n), n // 2 + 1), dtype)
 
     x = rnp.fft.irfft(exact(spectrum))

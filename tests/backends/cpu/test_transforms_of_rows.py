@@ -55,7 +55,7 @@ def test_each_row_of_an_array_has_the_same_bits_as_alone(shape: tuple[int, ...],
 
 
 @pytest.mark.parametrize("view", [lambda x: x[::2], lambda x: x[::-1], lambda x: x.reshape(2, -1).T.reshape(2, -1)])
-def test_rows_that_do_not_lie_in_order_are_copied_first(view):
+def test_rows_out_of_order_are_copied_first(view):
     x = view(drawn((8192,)))
 
     assert distance(rnp.fft.fft(exact(x)), np.fft.fft(x.astype(np.complex128))) < 5e-7

@@ -90,7 +90,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ROUTINES)
-def test_a_long_routine_asks_between_pieces_of_its_work(name: str, questions: list[int]):
+def test_a_long_routine_polls_between_pieces_of_its_work(name: str, questions: list[int]):
     function, oracle, x, least = ROUTINES[name]
 
     y = rune.jit(lambda x: function(x), device="cpu")(x)
@@ -138,7 +138,7 @@ def multiplied(m: int, n: int, k: int, answers: list[bool]) -> tuple[int, np.nda
     return count, c
 
 
-def test_a_long_product_asks_once_for_each_block():
+def test_a_long_product_polls_once_per_block():
     pieces = library("host", dtypes.f32).shape
     m, n, k = 331, 3 * pieces.width, 2 * blocks.DEPTH + 7
     assert m * n * k >= blocks.WATCHED_OPERATIONS
@@ -161,7 +161,7 @@ def test_a_product_that_is_over_computes_no_further_block():
     assert np.isnan(first_block[:, pieces.width :]).all()
 
 
-def test_a_short_product_asks_nobody():
+def test_a_short_product_does_not_poll():
     count, c = multiplied(64, 64, 64, [])
 
     assert count == 0

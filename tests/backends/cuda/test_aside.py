@@ -54,7 +54,7 @@ def test_its_pinned_memory_is_counted_apart(device: Any):
     assert device.memory_stats().pools["aside"].allocations == 1
 
 
-def test_a_copy_that_nobody_joins_is_waited_for_before_its_memory_serves_again(device: Any, fake: FakeCuda):
+def test_an_unjoined_copy_is_waited_for_before_its_memory_is_reused(device: Any, fake: FakeCuda):
     buffer, join = device.copy_in_aside(np.ones(6, np.float32))
     before, memory, kind = len(fake.waits), buffer.memory.span, buffer.type
 

@@ -144,7 +144,7 @@ def test_conditions_are_machine_code_where_the_driver_is_older_than_the_ptx(devi
     assert device.lacks() == ()
 
 
-def test_the_host_walks_loops_where_no_conditions_can_be_loaded_and_says_so(device: Any, fake: FakeCuda):
+def test_the_host_walks_loops_if_conditional_nodes_cannot_be_loaded(device: Any, fake: FakeCuda):
     fake.foreign = ("conditions of graphs for compute_90", "conditions of graphs for sm_90")
 
     looped(device)
@@ -185,7 +185,7 @@ def test_a_call_is_one_copy_and_one_launch_however_many_kernels(device: Any, fak
         near(expected, device.copy_out(y, y.type), relative=1e-5, why="f32, many steps")
 
 
-def test_one_graph_serves_each_choice_of_sizes(device: Any, fake: FakeCuda):
+def test_one_graph_covers_each_choice_of_sizes(device: Any, fake: FakeCuda):
     n = rune.dims.symbol("n", 0, 100)
     plan = plan_for(lambda x: rnp.cumsum(x) + 1, f32(n))
     executable = device.record(plan)
@@ -226,7 +226,7 @@ def test_a_callback_may_not_run_on_the_device_that_waits_for_it(device: Any):
         run(device, plan_for(lambda x: rune.pure_callback(ask, x, x), f32(4)), np.ones(4, "f4"))
 
 
-def test_a_kernel_gets_the_shared_memory_that_it_asks_for_by_launches_and_by_graphs(device: Any, fake: FakeCuda):
+def test_a_kernel_gets_the_shared_memory_it_requests_in_launches_and_graphs(device: Any, fake: FakeCuda):
     text = TEXTS["workgroup"].replace("tile: f32[8]", "tile: f32[20000]")
     executable = device.record(plan_of(parse(text)))
     x = np.arange(32, dtype=np.float32)

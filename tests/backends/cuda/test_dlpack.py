@@ -166,14 +166,14 @@ def test_without_a_stream_the_host_waits(place: Device, fake: FakeCuda):
     assert fake.waits == []
 
 
-def test_a_consumer_can_ask_that_nobody_waits(place: Device, fake: FakeCuda):
+def test_a_consumer_can_ask_for_no_synchronization(place: Device, fake: FakeCuda):
     on(place).__dlpack__(stream=-1)
 
     assert fake.queue
     assert fake.waits == []
 
 
-def test_memory_that_was_lent_serves_again_only_when_all_streams_have_been_waited_for(place: Device, fake: FakeCuda):
+def test_lent_memory_is_reused_only_after_all_streams_are_synchronized(place: Device, fake: FakeCuda):
     x = on(place)
     memory, loan = dlpack.borrow(x.__dlpack__(max_version=(1, 0)))
     del x, loan

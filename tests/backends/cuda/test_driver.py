@@ -35,7 +35,7 @@ def load(monkeypatch: pytest.MonkeyPatch, *packages: str) -> Any:
     return "pycuda" if driver is module else driver
 
 
-def test_pycuda_serves_where_it_is_installed(monkeypatch: pytest.MonkeyPatch):
+def test_pycuda_is_used_if_it_is_installed(monkeypatch: pytest.MonkeyPatch):
     assert load(monkeypatch, "pycuda") == "pycuda"
 
 
@@ -83,7 +83,7 @@ def test_a_full_device_is_a_memory_error_and_full_host_memory_is_not(fake: FakeC
         bound.pagelocked_empty(8, np.uint8)
 
 
-def test_events_are_destroyed_when_nobody_holds_them(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
+def test_events_without_a_reference_are_destroyed(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
     handles: list[int] = []
     monkeypatch.setattr(fake.bindings, "cuEventDestroy", lambda handle: handles.append(handle) or (0,))
 

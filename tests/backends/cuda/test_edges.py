@@ -78,7 +78,7 @@ def test_no_edge_is_implied_by_others(seed: int):
         assert all(k not in ancestors[other] for k in edges for other in edges)
 
 
-def test_steps_that_only_read_alike_wait_for_nothing():
+def test_steps_that_only_read_the_same_memory_wait_for_nothing():
     assert waits([(X, written(Y)), (X, written(Z))]) == [(), ()]
 
 

@@ -177,7 +177,7 @@ def test_a_small_grid_is_spread_over_the_cores(points: int, shape: tuple[int, in
     assert geometry(source, {"n": points}, cores=4) == shape
 
 
-def test_a_long_launch_is_kernels_one_behind_the_other_where_a_watchdog_counts():
+def test_a_long_launch_is_split_into_successive_kernels_under_a_watchdog():
     n = rune.dims.symbol("n", 1, 1 << 20)
     plan = plan_for(lambda x: rnp.sin(x) + x, f32(n))
     concrete_plan = concrete(plan, size_values(plan, ((100_000,),)))

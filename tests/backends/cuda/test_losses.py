@@ -129,7 +129,7 @@ def test_results_computed_from_a_failed_collective_are_never_read(parts: Parts):
                 np.asarray(shard.data)
 
 
-def test_results_that_are_there_can_be_read_though_another_device_is_lost(parts: Parts):
+def test_existing_results_can_be_read_even_if_another_device_is_lost(parts: Parts):
     y = parts.sum()
     parts.devices[0].backend.synchronize()
     lose(parts.machine, 1)

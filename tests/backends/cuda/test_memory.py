@@ -56,7 +56,7 @@ def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
     same(data, fake.at(BASE, data.size))
 
 
-def test_a_copy_to_the_host_is_under_way_while_the_host_goes_on(device: Any, fake: FakeCuda):
+def test_a_copy_to_the_host_runs_while_the_host_continues(device: Any, fake: FakeCuda):
     x = device.copy_in(np.arange(6, dtype=np.float32))
 
     finish = device.start_copy_out(x, x.type)
@@ -74,7 +74,7 @@ def test_a_fetched_array_has_its_values_from_when_the_copy_began(device: Any):
     same(np.arange(6, dtype=np.float32), finish())
 
 
-def test_any_number_of_copies_may_be_under_way_and_be_waited_for_in_any_order(device: Any):
+def test_any_number_of_copies_may_be_pending_and_awaited_in_any_order(device: Any):
     count = 2 * MOST_ARRIVING[SIZES[0]] + 3
     arrays = [device.copy_in(np.full(4, k, np.float32)) for k in range(count)]
 
@@ -97,7 +97,7 @@ def test_an_array_larger_than_the_pinned_pieces_is_fetched_in_pieces(fake: FakeC
     assert [len(ring.pieces) for ring in staging._arriving] == [1, MOST_ARRIVING[SIZES[-1]]]
 
 
-def test_a_thread_that_waits_for_the_device_keeps_nobody_from_sending(device: Any, fake: FakeCuda):
+def test_a_thread_that_waits_for_the_device_does_not_block_senders(device: Any, fake: FakeCuda):
     x = device.copy_in(np.arange(6, dtype=np.float32))
     finish = device.start_copy_out(x, x.type)
     buffers: list[Any] = []

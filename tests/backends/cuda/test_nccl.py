@@ -237,7 +237,7 @@ def test_sums_in_dtypes_that_nccl_lacks_are_right_too(nccl: FakeNccl, devices: l
     assert "ncclAllReduce" not in nccl.log
 
 
-def test_a_program_that_calls_python_meets_at_the_table(nccl: FakeNccl, devices: list[Device]):
+def test_devices_of_a_program_that_calls_python_rendezvous_at_the_table(nccl: FakeNccl, devices: list[Device]):
     x = np.arange(8, dtype="f").reshape(4, 2)
 
     result = each(devices, lambda v: lax.psum(rune.pure_callback(np.negative, v, v), "a"), x)
@@ -261,7 +261,7 @@ def test_without_the_library_devices_meet_at_the_table(nccl: FakeNccl, devices: 
     assert "ncclGroupStart" not in nccl.log
 
 
-def test_a_profiled_program_meets_at_the_table(nccl: FakeNccl, devices: list[Device]):
+def test_devices_of_a_profiled_program_rendezvous_at_the_table(nccl: FakeNccl, devices: list[Device]):
     x = np.arange(8, dtype="f").reshape(4, 2)
     f = on_devices(devices, lambda v: lax.psum(v, "a") + 2)
     f(x)  # which lets the driver know its kernels

@@ -28,7 +28,7 @@ def part(collective: CollectiveCall, *shape: int, dtype: np.dtype = dtypes.f32, 
     return calls.part(collective, ArrayType(shape, dtype), place, size)
 
 
-def test_a_sum_is_one_all_reduce_where_the_array_lies():
+def test_a_sum_is_one_all_reduce_in_place():
     assert part(call("psum"), 3, 5) == Part((AllReduce(15, DataType.FLOAT32, Operation.SUM),))
 
 

@@ -22,7 +22,7 @@ def test_memory_that_the_driver_refuses_is_a_memory_error(device: Any):
     assert device.copy_in(np.ones(3, np.float32)).shape == (3,)
 
 
-def test_a_plan_without_room_is_made_once_more_when_the_cache_is_empty(device: Any):
+def test_a_plan_that_ran_out_of_memory_is_remade_after_emptying_the_cache(device: Any):
     executable = device.record(plan_for(rnp.sin, f32(4)))
     attempts: list[int] = []
 

@@ -132,7 +132,7 @@ def test_a_program_that_does_not_use_it_waits_for_no_copy_that_is_not_joined(dev
     join()
 
 
-def test_memory_that_a_pending_program_reads_is_written_behind_it(device: Any, programs: Gate):
+def test_memory_that_a_pending_program_reads_is_written_after_it(device: Any, programs: Gate):
     run = doubled(device)
     arguments = [at_once(lambda: device.copy_in(X))]
     memory = arguments[0].memory.handle
@@ -148,7 +148,7 @@ def test_memory_that_a_pending_program_reads_is_written_behind_it(device: Any, p
 
 
 @pytest.mark.parametrize("is_joined", [True, False])
-def test_memory_of_a_copy_under_way_is_written_behind_it(device: Any, copies: Gate, is_joined: bool):
+def test_memory_of_a_pending_copy_is_written_after_it(device: Any, copies: Gate, is_joined: bool):
     buffer, join = at_once(lambda: device.copy_in_aside(X))
     memory = buffer.memory.handle
     if is_joined:

@@ -370,7 +370,7 @@ def test_arguments_are_set_again_only_where_memory_changed():
     assert driver.names().count("set_argument") == 1
 
 
-def test_memory_that_was_given_back_to_the_driver_is_set_again_though_its_handle_be_the_same():
+def test_freed_memory_is_bound_again_even_if_the_driver_reuses_its_handle():
     backend, driver = opened()
     executable, x, _ = recorded(backend, twice_summed, 64)
     executable([x])

@@ -88,7 +88,7 @@ def test_more_bytes_than_all_pieces_hold_wait_for_the_first(device: Any, end: Ca
     assert device.memory_stats().pools["pinned"].raw_allocations <= 2 * MOST
 
 
-def test_memory_that_a_pending_call_reads_is_written_behind_it(device: Any, end: Callable[[], None]):
+def test_memory_that_a_pending_call_reads_is_written_after_it(device: Any, end: Callable[[], None]):
     program = rune.make_program(lambda x: x * 2.0)(rnp.zeros(1000, "float32"))
     executable = device.record(lower(program, device.target))
     arguments = [at_once(lambda: device.copy_in(np.ones(1000, np.float32)))]

@@ -106,7 +106,7 @@ def test_no_temporary_file_is_left_behind(cache):
     assert [p.suffix for p in entries(cache)] == [".bin"]
 
 
-def test_a_write_that_fails_keeps_the_old_value_and_says_why(cache, monkeypatch):
+def test_a_failed_write_keeps_the_old_value_and_gives_the_reason(cache, monkeypatch):
     cache.store(b"key", b"old")
 
     def refuse(*_: object, **__: object) -> None:

@@ -58,7 +58,7 @@ def deferred_work(work: Callable[[], object]) -> None:
         work()
 
 
-def test_a_handler_that_raises_while_the_others_come_back_keeps_none_of_them_away(monkeypatch):
+def test_all_handlers_are_restored_even_if_one_of_them_raises(monkeypatch):
     """One signal arrives as soon as its handler is back, another came within the block."""
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     put_back, signals, late = CORE.signal, list[str](), [signal.SIGTERM]
@@ -114,7 +114,7 @@ def test_blocks_nest_and_the_outermost_hands_it_on():
     assert steps == ["inner", "outer"]
 
 
-def test_handlers_are_as_they_were_behind_the_block():
+def test_handlers_are_restored_after_the_block():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     with deferred():
         assert signal.getsignal(signal.SIGINT) is not before[0]
@@ -122,7 +122,7 @@ def test_handlers_are_as_they_were_behind_the_block():
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
 
 
-def test_a_signal_comes_beside_an_error_of_the_block():
+def test_a_signal_is_raised_together_with_an_error_of_the_block():
     def work() -> None:
         with deferred():
             interrupt()

@@ -86,7 +86,7 @@ def test_live_blocks_never_overlap_and_the_counts_add_up(actions, slab, kept_byt
     assert driver.grants == {}
 
 
-def test_a_dead_block_serves_the_next_request_of_its_class():
+def test_a_dead_block_is_reused_for_the_next_request_of_its_size_class():
     driver = Driver()
     pool = driver.pool()
     first = pool.take(1000)
@@ -124,7 +124,7 @@ def test_small_blocks_are_cut_from_one_raw_allocation():
     assert len({b.offset for b in blocks}) == SLAB_PARTS
 
 
-def test_a_slab_is_kept_while_one_of_its_blocks_lives():
+def test_a_slab_is_kept_while_one_of_its_blocks_is_live():
     driver = Driver()
     pool = driver.pool(slab_bytes=SLAB_PARTS * SMALLEST_BYTES)
     block, neighbour = pool.take(8), pool.take(8)
@@ -135,7 +135,7 @@ def test_a_slab_is_kept_while_one_of_its_blocks_lives():
     assert pool.trim() == SLAB_PARTS * SMALLEST_BYTES
 
 
-def test_a_full_device_frees_its_cache_and_tries_once_more():
+def test_a_full_device_frees_its_cache_and_retries():
     driver = Driver(capacity=1 << 20)
     pool = driver.pool()
     pool.take(1 << 19)
@@ -163,7 +163,7 @@ def test_garbage_in_cycles_is_collected_before_a_request_fails():
     assert pool.take(1 << 20).bytes == 1 << 20
 
 
-def test_a_limit_is_kept_though_the_driver_would_grant_more():
+def test_a_limit_is_kept_even_if_the_driver_would_grant_more():
     driver = Driver()
     pool = driver.pool(limit_bytes=1 << 20)
     block = pool.take(1 << 19)

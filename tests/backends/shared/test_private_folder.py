@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path):
     assert [p.name for p in (tmp_path / "own").iterdir()] == ["name"]
 
 
-def test_a_folder_that_is_not_there_is_missing_where_none_is_to_be_made(tmp_path: Path):
+def test_a_missing_folder_is_an_error_unless_it_may_be_created(tmp_path: Path):
     for path in (tmp_path / "none", tmp_path / "none" / "rune"):
         with pytest.raises(FileNotFoundError, match="none"):
             Folder(path)

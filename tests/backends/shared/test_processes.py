@@ -153,7 +153,7 @@ print(codes)
 
 
 @can_fork
-def test_a_child_compiles_though_another_thread_of_its_parent_was_compiling():
+def test_a_child_compiles_even_if_another_thread_of_its_parent_was_compiling():
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BUSY], cwd=ROOT, capture_output=True, text=True, timeout=2000
     )

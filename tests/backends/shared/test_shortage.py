@@ -87,7 +87,7 @@ def test_the_live_values_at_the_peak_add_up_to_the_bytes_of_explain():
     assert sum(use.bytes for use in uses) == plan.live_peak_bytes
 
 
-def test_memory_that_serves_one_value_after_the_other_is_counted_once():
+def test_memory_reused_by_successive_values_is_counted_once():
     def f(x: Any) -> Any:
         for _ in range(5):
             x = rnp.cumsum(x[::-1])

@@ -113,7 +113,7 @@ def test_steps_within_a_loop_are_counted_as_often_as_they_run(device: str):
 
 
 @on_each_executor
-def test_steps_behind_a_condition_are_counted_as_often_as_they_run(device: str):
+def test_steps_under_a_condition_are_counted_as_often_as_they_run(device: str):
     plan, _ = profiled(until, device, 1)
     assert 5 in launches(plan).values()
     assert max(launches(plan).values()) <= 6  # the condition runs once more

@@ -98,7 +98,7 @@ def test_threads_lose_no_count(device: str):
     assert idle(device) == before + 200
 
 
-def test_a_call_ends_when_its_question_is_answered_and_those_behind_it_wait():
+def test_calls_finish_in_the_order_of_their_submission():
     work, has_ended = Work(), [False, True]
     for number in range(2):
         work.follow(lambda n=number: has_ended[n])
@@ -117,7 +117,7 @@ def test_work_of_a_lost_device_counts_as_finished():
     assert work.stats().in_flight == 0
 
 
-def test_few_questions_are_kept_though_nobody_asks():
+def test_few_queries_are_kept_even_if_none_is_polled():
     work = Work()
     for _ in range(10 * KEPT):
         work.follow(lambda: True)

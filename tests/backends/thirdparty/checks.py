@@ -65,7 +65,7 @@ def test_the_gradient_of_a_network_agrees_with_numpy():
         near(expected, actual, relative=1e-4, why="f32 against f64")
 
 
-def test_one_compilation_serves_every_size():
+def test_one_compilation_covers_every_size():
     double = rune.jit(lambda x: rnp.sum(x * 2.0, axis=1), dims={"n": (0, 9)}, device="pyloops")
 
     with rune.counting() as counts:

@@ -180,7 +180,7 @@ def test_a_program_that_does_not_use_it_waits_for_no_copy_that_is_not_joined():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_memory_that_a_pending_program_reads_is_written_behind_it(seed: int):
+def test_memory_that_a_pending_program_reads_is_written_after_it(seed: int):
     with two_queues(seed) as late:
         run, arguments = late.backend.record(chain(3)), [late.backend.copy_in(X)]
         memory = arguments[0].memory.span
@@ -196,7 +196,7 @@ def test_memory_that_a_pending_program_reads_is_written_behind_it(seed: int):
 
 @pytest.mark.parametrize("is_joined", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_memory_of_a_copy_under_way_is_written_behind_it(seed: int, is_joined: bool):
+def test_memory_of_a_pending_copy_is_written_after_it(seed: int, is_joined: bool):
     with two_queues(seed) as late:
         buffer, join = late.backend.copy_in_aside(X)
         memory = buffer.memory.span
@@ -211,7 +211,7 @@ def test_memory_of_a_copy_under_way_is_written_behind_it(seed: int, is_joined: b
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_copy_to_the_memory_of_a_copy_is_behind_it(seed: int):
+def test_a_copy_into_the_memory_of_a_copy_runs_after_it(seed: int):
     with two_queues(seed) as late:
         late.backend.copy_in_aside(X)[1]()
         ones, join = late.backend.copy_in_aside(np.ones_like(X))
@@ -274,7 +274,7 @@ def test_random_uses_of_memory_are_in_order_under_every_driver(seed: int):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_array_that_was_taken_is_there_when_the_device_was_waited_for(seed: int):
+def test_an_imported_array_is_ready_once_the_device_is_synchronized(seed: int):
     with two_queues(seed) as late:
         _, join = late.backend.copy_in_aside(X)
         join()

@@ -195,7 +195,7 @@ def limited(most: int) -> VulkanBackend:
 
 
 @needs_device
-def test_allocations_that_nobody_uses_are_given_back_for_others():
+def test_unused_allocations_are_freed_for_others():
     backend = limited(3)
     for megabytes in range(2, 20):  # each of a size that no other one has
         x = backend.copy_in(np.full(megabytes << 18, megabytes, np.float32))
@@ -207,7 +207,7 @@ def test_allocations_that_nobody_uses_are_given_back_for_others():
 
 
 @needs_device
-def test_more_allocations_than_there_may_be_are_out_of_memory():
+def test_more_allocations_than_the_limit_are_out_of_memory():
     backend = limited(3)
     arrays = [backend.copy_in(np.ones(1 << 20, np.float32)) for _ in range(3)]
     with pytest.raises(OutOfMemory, match="3 allocations are all there may be"):

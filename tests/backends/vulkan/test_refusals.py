@@ -84,7 +84,7 @@ USES: dict[str, Callable[[VulkanDevice], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_every_use_of_a_lost_device_says_when_it_was_lost(device: VulkanDevice, use: str):
+def test_every_use_of_a_lost_device_reports_when_it_was_lost(device: VulkanDevice, use: str):
     device.failure(api().VK_ERROR_DEVICE_LOST, "submit work")
 
     with pytest.raises(DeviceError, match=r"cannot go on \(the device was lost when it had to submit work") as error:

@@ -50,7 +50,7 @@ def backend() -> Iterator[vulkan.VulkanBackend]:
 # --- plans ------------------------------------------------------------------------------------
 
 
-def test_a_copy_moves_every_byte_wherever_it_lies(device):
+def test_a_copy_moves_every_byte_at_any_offset(device):
     kind = ArrayType((7,), dtypes.i8)
     middle = Slot(Space.ARENA, kind, offset=3)
     x, y = Slot(Space.ARGUMENT, kind), Slot(Space.RESULT, kind)
@@ -272,7 +272,7 @@ needs_layer = pytest.mark.skipif(
 
 
 @needs_layer
-def test_the_validation_layer_says_nothing_about_plans_loops_and_copies():
+def test_the_validation_layer_reports_nothing_for_plans_loops_and_copies():
     process = validated(PROGRAMS)
 
     assert (process.returncode, process.stderr) == (0, "")

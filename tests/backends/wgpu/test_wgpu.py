@@ -329,7 +329,7 @@ def test_a_read_sees_the_values_from_before_it_only():
     same(np.ones(1000, np.float32), finish())
 
 
-def test_a_read_that_nobody_waits_for_frees_its_memory():
+def test_an_unawaited_read_frees_its_memory():
     backend: Any = rune.backends.device_named("wgpu").backend
     x = rune.device_put(np.ones(1000, np.float32), "wgpu")
     np.asarray(x)
@@ -401,7 +401,7 @@ def test_a_read_may_be_interrupted_at_any_line():
     assert line > 5
 
 
-def test_staging_memory_serves_again():
+def test_staging_memory_is_reused():
     x = rune.device_put(np.ones(5000, np.float32), "wgpu")
     np.asarray(x)
     before = rune.memory_stats("wgpu").pools["staging"].raw_allocations

@@ -157,7 +157,7 @@ def test_branches_that_differ_say_where(a: Any, b: Any, message: str):
         rune.cond(True, lambda: a, lambda: b)
 
 
-def test_a_leaf_beside_a_container_shows_both():
+def test_a_leaf_opposite_a_container_is_reported_with_both():
     with pytest.raises(TransformError, match=r"a single value comes from f.*, \(\*, \*\) from t"):
         rune.cond(True, lambda x: (x, x), lambda x: x, 1.0)
 

@@ -93,7 +93,7 @@ def test_no_steps_give_the_first_carry_and_empty_results():
     same((np.ones(0, np.float32), np.ones((0, 1), np.float32)), ys)
 
 
-def test_the_length_may_be_given_beside_the_rows():
+def test_the_length_may_be_given_together_with_the_rows():
     same(np.float32(6), rune.scan(running, 0.0, rnp.arange(4.0), length=4)[0])
 
 
@@ -137,7 +137,7 @@ def test_a_python_number_takes_the_dtype_that_comes_out(init: Any, rows: Any, dt
     assert carry.dtype == ys.dtype == dtype  # as JAX 0.10.2
 
 
-def test_a_weak_carry_stays_weak_where_nothing_strong_meets_it():
+def test_a_weak_carry_stays_weak_without_a_strong_operand():
     carry, _ = rune.scan(lambda c, _: (c * 2.0, None), 1.0, None, length=3)
 
     assert carry.type == ArrayType((), dtypes.f32, weak=True)  # as JAX 0.10.2
@@ -209,7 +209,7 @@ def test_a_size_may_be_the_length():
         same((np.int32(n), np.float32(n)), result)
 
 
-def test_a_body_may_mention_a_size_that_none_of_its_values_tells():
+def test_a_body_may_use_a_size_that_none_of_its_values_has():
     def function(x: Any, seed: Any) -> Any:
         def step(c: Any, _: Any) -> Any:
             return c + rnp.ones(x.shape[0]).sum(), None

@@ -83,7 +83,7 @@ def test_a_product_is_a_block_of_three_calls():
     assert "rune_multiply_bf16(s_0_0, s_0_1, s_1_0, s_1_1, s_0_2, s_0_3, s_1_2, s_1_3, _a_0, _b_0);" in text
 
 
-def test_a_barrier_waits_for_fetches_where_there_are_some():
+def test_a_barrier_waits_for_pending_fetches():
     assert "rune_fetched();\n  __syncthreads();" in render(parse(kernel()), CUDA_C).text
     assert "rune_fetched" not in render(parse(kernel(fetches="", multiply="")), CUDA_C).text
 

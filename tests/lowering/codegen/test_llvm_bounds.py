@@ -93,7 +93,7 @@ def test_narrower_vectors_write_no_byte_outside_their_elements(length, machine):
     [(dtypes.f32, dtypes.bf16), (dtypes.i64, dtypes.i32), (dtypes.i32, dtypes.i8)],
     ids=["f32-bf16", "i64-i32", "i32-i8"],
 )
-def test_a_tail_that_only_llvm_knows_to_be_one_element_is_one_element(source, target, lanes):
+def test_a_tail_that_llvm_proves_to_be_one_element_is_one_element(source, target, lanes):
     code = converted(source, target, lanes * N + 1)
 
     output = written(code, 2 * lanes + 1, "wide", n=2)
@@ -155,7 +155,7 @@ def test_a_long_body_writes_no_byte_outside_its_elements(machine, dtype, guarded
 
 
 @pytest.mark.parametrize("span", [(0, 130), (3, 20), (5, 21), (16, 16), (100, 131)])
-def test_a_long_body_over_a_part_of_its_range_writes_only_there(span):
+def test_a_long_body_over_part_of_its_range_writes_only_that_part(span):
     x, y = np.arange(131, dtype=np.float32), np.zeros(131, np.float32)
 
     run(long_body(dtypes.f32, has_guard=False, combine=None), [x, y], None, span, n=131)

@@ -68,7 +68,7 @@ def test_elements_behind_a_guard_are_not_needed(step: int, on: str):
 
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("step", [2, 3, 4])
-def test_nothing_is_touched_behind_the_last_element(step: int, on: str):
+def test_nothing_is_touched_past_the_last_element(step: int, on: str):
     page = mmap.PAGESIZE
     for size in SIZES:
         room = mmap.mmap(-1, 2 * page)

@@ -61,7 +61,7 @@ def test_loops_and_scratch(expect):
     )
 
 
-def test_a_function_of_runes_own_is_written_once_behind_its_helpers_and_before_the_kernels():
+def test_a_helper_function_is_written_once_after_its_own_helpers_and_before_the_kernels():
     text = """
     code f(x: read f32[8], y: write f32[8]) {
       for i in 8 grid { store y[i] = max(tan(x[i]), tan(exp(x[i]))) }
@@ -146,7 +146,7 @@ def test_neighbours_that_are_added_up_are_read_one_by_one():
     assert "vload" not in lines
 
 
-def test_neighbours_behind_a_condition_are_zeros_elsewhere():
+def test_neighbours_under_a_condition_are_zeros_elsewhere():
     few = "few: bool = index(i) < 9_i64"
     body = f"{few} a: f32 = x[2*i if few] b: f32 = x[2*i + 1 if few] store y[2*i] = b store y[2*i + 1] = a"
     lines = kernel(f"code f(x: read f32[64], y: write f32[64]) {{ for i in 32 grid {{ {body} }} }}")

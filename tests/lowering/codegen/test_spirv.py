@@ -58,7 +58,7 @@ code double(x: read f32[n], y: write f32[n]) sizes n in 0..1000 {
 }"""
 
 
-def test_a_module_says_what_it_needs_and_where_arguments_lie(expect):
+def test_a_module_states_its_requirements_and_the_places_of_its_arguments(expect):
     head = shown(DOUBLE).partition("  %double = Function")[0].rstrip()
     expect(
         head,
@@ -140,7 +140,7 @@ def test_only_threads_that_have_a_point_do_something(expect):
     )
 
 
-def test_loops_count_in_variables_and_merge_behind_themselves(expect):
+def test_loops_count_in_variables_and_end_in_merge_blocks(expect):
     code = """
     code f(x: read f32[72], y: write f32[64]) {
       for i in 64 grid {

@@ -134,7 +134,7 @@ def alike(text: str, threads: int = 8) -> list[tuple[int, bool]]:
     ("sizes", "threads", "names"),
     [((32, 16), 8, "i"), ((32, 12), 8, ""), ((32, 12, 2), 8, "i"), ((4, 12, 16), 8, "ij"), ((64,), 8, "")],
 )
-def test_a_loop_is_alike_where_all_points_of_a_subgroup_lie_in_one_round(
+def test_a_loop_is_uniform_if_all_points_of_a_subgroup_are_in_one_round(
     sizes: tuple[int, ...], threads: int, names: str
 ):
     grid = [For(name, size, Kind.GRID, ()) for name, size in zip("ijk", sizes)]

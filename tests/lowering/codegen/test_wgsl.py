@@ -273,7 +273,7 @@ def test_a_workgroup_takes_one_point_where_the_kernel_has_threads():
     assert (source.points, source.threads, source.grouped) == (4, 8, True)
 
 
-def test_the_launch_knows_the_extents_that_must_fit_32_bits():
+def test_the_launch_lists_the_extents_that_must_fit_32_bits():
     n = dims.symbol("n", 1, 100)
 
     assert {n, 64 * n} <= set(render(example("softmax")).extents)

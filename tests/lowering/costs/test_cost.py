@@ -200,7 +200,7 @@ def test_scalars_that_follow_each_other_share_a_register():
     assert needed(20) == needed(4)
 
 
-def test_a_loop_that_memory_leads_waits_once_more():
+def test_a_loop_with_dependent_loads_has_more_latency():
     def waiting(index: str) -> float:
         inner = f"for k in 64 serial {{ p: i64 in 0..4095 = i64(z[k]) s add= x[{index}] }}"
         body = f"for i in 64 grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}"
@@ -297,7 +297,7 @@ def test_arrays_in_the_last_cache_of_a_processor_are_not_fetched_again():
     assert cost(code, target("llvm", 2, 32)).bytes_through["memory"] == 0
 
 
-def test_a_cache_is_named_by_what_it_serves():
+def test_a_cache_is_named_after_what_it_caches():
     assert all(isinstance(c, Cache) for c in H100.caches)
     assert set(copy("i").bytes_through) == {"L2", "memory"}
 

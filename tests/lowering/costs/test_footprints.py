@@ -41,7 +41,7 @@ def test_a_value_for_all_moves_one_sector():
     assert traffic == 4 * (1 << 20) + 32
 
 
-def test_a_product_that_lies_in_the_last_cache_reads_its_factors_once():
+def test_a_product_that_fits_the_last_cache_reads_its_factors_once():
     traffic = on_h100(PRODUCT, PARAMS).bytes_through["memory"]
 
     assert traffic == 3 * 4 * N * N

@@ -14,7 +14,7 @@ NAMED = [pytest.param(record, id=record.name) for record in EVERY]
 
 
 @pytest.mark.parametrize("record", NAMED)
-def test_memory_serves_between_10_gigabytes_and_10_terabytes_a_second(record: DeviceRecord):
+def test_memory_bandwidth_is_between_10_gigabytes_and_10_terabytes_a_second(record: DeviceRecord):
     assert 1e10 < record.memory_rate < 1e13
 
 
@@ -68,7 +68,7 @@ def test_operations_of_all_units_come_near_the_published_peak(record: DeviceReco
         ("Mali-G710", "Mali-G710, 7 cores"),
     ],
 )
-def test_a_device_is_found_by_the_words_of_its_driver(description: str, name: str):
+def test_a_device_is_recognized_by_the_description_of_its_driver(description: str, name: str):
     assert record_of(target(language="spirv", description=description)).name == name
 
 

@@ -38,7 +38,7 @@ def test_sectors_follow_from_the_distance_of_neighbours(index: str, expected: fl
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [("f16", 2), ("f32", 4), ("f64", 8)])
-def test_narrow_elements_lie_in_fewer_sectors(dtype: str, expected: float):
+def test_narrow_elements_occupy_fewer_sectors(dtype: str, expected: float):
     assert sectors("i", dtype) == expected
 
 

@@ -53,7 +53,7 @@ def test_several_threads_may_change_one_element():
 
 @pytest.mark.parametrize("other", ["store y[0] = 1_i32", "z: i32 = y[0]"])
 @pytest.mark.parametrize("order", ["{0} {1}", "{1} {0}"])
-def test_an_atomic_change_beside_another_access_is_a_race(order: str, other: str):
+def test_an_atomic_change_with_a_plain_access_is_a_race(order: str, other: str):
     change = "atomic y[0] add= 1_i32"
     text = f"code f(y: readwrite i32[2]) {{ for i in 2 grid {{ {order.format(change, other)} }} }}"
 

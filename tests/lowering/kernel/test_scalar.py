@@ -29,7 +29,7 @@ def test_every_operation_has_a_meaning_and_a_signature():
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"bitcast", "select"}))
-def test_the_result_has_the_dtype_that_the_signature_says(name):
+def test_the_result_has_the_dtype_of_the_signature(name):
     for dtype in OPERATIONS[name].dtypes:
         args = [np.array([1, 0, 1]).astype(dtype)] * OPERATIONS[name].arity
 

@@ -39,7 +39,7 @@ def extents(code: KernelCode) -> list[Size]:
     return [s.extent for s in walk(code.body) if isinstance(s, For)][1:]
 
 
-def test_rounds_that_read_neighbours_are_one_and_what_they_leave_stands_behind(expect):
+def test_rounds_that_read_neighbours_are_merged_and_their_remainder_follows(expect):
     expect(
         to_text(JOIN.run(rows("5", "6", "s add= x[{stride}*i + j] * 2.0_f32"))),
         """

@@ -40,7 +40,7 @@ def test_a_loop_too_long_to_unroll_becomes_serial():
     assert "serial" in after(unroll.PASS, "for i in n unrolled { store y[i] = x[0] }")
 
 
-def test_a_short_loop_that_asks_for_its_variable_is_written_out(expect):
+def test_a_short_loop_that_uses_its_variable_is_unrolled(expect):
     expect(
         after(
             unroll.PASS,

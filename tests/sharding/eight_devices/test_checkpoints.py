@@ -55,7 +55,7 @@ def test_each_block_is_written_once(tmp_path: Path):
     assert sum(f.stat().st_size for f in version.iterdir() if f.name != "index") == 2 * X.nbytes
 
 
-def test_every_dtype_comes_back_as_it_was(tmp_path: Path):
+def test_every_dtype_is_restored(tmp_path: Path):
     values = {
         "bf16": rnp.asarray(X, "bfloat16"),
         "f8": rnp.asarray(X, "float8_e4m3fn"),

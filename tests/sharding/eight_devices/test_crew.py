@@ -139,7 +139,7 @@ def test_keys_and_booleans_and_nothing_at_all_move_too():
     assert on_devices(lambda v: lax.psum(v, "a"))(np.zeros((8, 0), "f")).shape == (8, 0)
 
 
-def test_a_mesh_of_two_axes_meets_along_each():
+def test_psum_reduces_along_each_axis_of_a_mesh():
     x = DRAW.normal(size=(4, 2, 50)).astype("f")
     mesh = make_mesh((4, 2), ("a", "b"))
 

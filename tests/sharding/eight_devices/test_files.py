@@ -26,7 +26,7 @@ def sharded(spec: P, dtype: str) -> Any:
 @pytest.mark.parametrize(
     ("old_spec", "new_spec"), [(P(), P("a")), (P("b", "a"), P(("a", "b"))), (P(None, "b"), P("b", "a"))]
 )
-def test_an_array_comes_back_onto_any_sharding(tmp_path: Path, suffix: str, dtype: str, old_spec: P, new_spec: P):
+def test_an_array_is_restored_onto_any_sharding(tmp_path: Path, suffix: str, dtype: str, old_spec: P, new_spec: P):
     path, target = tmp_path / f"x.{suffix}", NamedSharding(MESH, new_spec)
     rune.tree.save(path, {"before": np.ones(3), "x": sharded(old_spec, dtype), "z": np.zeros(2)})
     rune.files.open(path).check()
@@ -38,7 +38,7 @@ def test_an_array_comes_back_onto_any_sharding(tmp_path: Path, suffix: str, dtyp
     same(np.ones(3), tree["before"])
 
 
-def test_a_tree_like_it_says_how_an_array_is_cut(tmp_path: Path):
+def test_the_like_tree_determines_the_sharding_of_a_loaded_array(tmp_path: Path):
     like, path = sharded(P("a", "b"), "float32"), tmp_path / "x.safetensors"
     rune.tree.save(path, rnp.asarray(X, dtype="float32"))
 
@@ -63,7 +63,7 @@ def test_an_array_that_cannot_be_cut_is_named(tmp_path: Path):
         rune.tree.load(tmp_path / "x.npz", device=NamedSharding(MESH, P("a")))
 
 
-def test_a_run_goes_on_with_arrays_cut_as_they_were(tmp_path: Path):
+def test_a_resumed_run_keeps_the_sharding_of_its_arrays(tmp_path: Path):
     state = {"w": sharded(P("a"), "float32"), "step": 0}
     with rune.checkpoints.Manager(tmp_path) as manager:
         manager.save(3, state)

@@ -226,7 +226,7 @@ def test_a_data_parallel_rnn_sends_its_loss_alone():
     assert sent(rnn, DATA_PARALLEL, *RNN) == {"psum": (1, 4)}
 
 
-def test_its_gradient_sums_each_weight_once_behind_the_loop_and_all_in_one_message():
+def test_its_gradient_sums_all_weights_once_after_the_loop_in_one_message():
     gradient = rune.value_and_grad(rnn, (0, 1, 2))
     weight_bytes = sum(w.nbytes for w in RNN[:3])
 
@@ -245,13 +245,13 @@ def test_microbatches_sum_their_gradients_once():
     assert (message.kind, message.steps, message.bytes_in) == ("psum", 1, 4 * 6 * 10)
 
 
-def test_a_sum_in_a_loop_in_a_loop_is_taken_behind_both():
+def test_a_sum_in_a_nested_loop_is_taken_after_both_loops():
     (message,) = [e for e in local_exchanges(sums_of_sums, (P("a"),), numbers(8, 8)) if e.kind == "psum"]
 
     assert message.steps == 1
 
 
-def test_the_gradient_of_a_while_loop_sums_a_weight_once_behind_it():
+def test_the_gradient_of_a_while_loop_sums_a_weight_once_after_it():
     def loss(w: Any, x: Any) -> Any:
         steps = lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, rnp.tanh(s[1] * w + x)), (0, x))
         return steps[1].sum()

@@ -69,7 +69,7 @@ def test_lanes_that_cannot_be_dealt_out_evenly_are_refused():
 
 
 @pytest.mark.parametrize("lanes", [8, 16, 24])
-def test_groups_of_lanes_may_lie_on_several_devices(lanes: int):
+def test_groups_of_lanes_may_span_several_devices(lanes: int):
     order = np.random.default_rng(lanes).permutation(lanes).reshape(-1, 4)
     x = np.sin(np.arange(lanes * 3.0, dtype="f")).reshape(lanes, 3)
     expected = np.zeros_like(x)

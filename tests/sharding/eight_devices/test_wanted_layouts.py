@@ -50,7 +50,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))
-def test_a_device_makes_its_part_of_what_a_result_wants_cut(name: str):
+def test_each_device_computes_its_shard_of_a_sharded_result(name: str):
     make = MAKERS[name]
 
     assert largest(local(make, (), (P("a"),))) <= make().size * (3 if name == "a sum" else 1) // 4

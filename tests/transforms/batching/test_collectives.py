@@ -211,7 +211,7 @@ def test_the_mean_of_gradients_over_shards_is_the_gradient_of_the_whole():
     np.testing.assert_allclose(step(0.5, *shards), rune.grad(loss)(0.5, x, y), rtol=1e-5)
 
 
-def test_an_axis_that_nobody_names_is_an_error_that_says_how_to_name_it():
+def test_an_unnamed_axis_is_an_error_that_explains_how_to_name_it():
     with pytest.raises(UnboundAxisError, match="cannot find the axis 'k'") as error:
         over(lambda x: lax.psum(x, "k"), X)
 

@@ -172,7 +172,7 @@ def test_sizes_that_differ_are_an_error_that_lists_them():
         rune.vmap(lambda x, w: x)(X, W)
 
 
-def test_an_axis_that_is_not_there_is_an_error():
+def test_a_missing_axis_is_an_error():
     with pytest.raises(AxisError, match=r"vmap: cannot find axis 2 of f32\[3,4\]"):
         rune.vmap(lambda x: x, in_axes=2)(X)
     with pytest.raises(AxisError, match=r"vmap: cannot find axis 0 of f32\[\] \(it has none\)"):
@@ -184,12 +184,12 @@ def test_a_batched_result_cannot_be_returned_without_lanes():
         rune.vmap(lambda x: x, out_axes=None)(X)
 
 
-def test_a_result_axis_that_is_not_there_is_an_error():
+def test_a_missing_result_axis_is_an_error():
     with pytest.raises(AxisError, match="cannot put the batch axis at 5"):
         rune.vmap(lambda x: x, out_axes=5)(X)
 
 
-def test_nothing_to_map_is_an_error_that_asks_for_axis_size():
+def test_mapping_nothing_is_an_error_that_asks_for_axis_size():
     with pytest.raises(ArgumentError, match="all in_axes are None"):
         rune.vmap(lambda x: x, in_axes=None)(X)
 

@@ -298,7 +298,7 @@ def test_a_checkpoint_that_needs_a_number_is_refused_with_and_without_a_derivati
             call(1.0)
 
 
-def test_a_static_argument_must_be_there():
+def test_a_static_argument_must_be_passed():
     with pytest.raises(TransformError, match="cannot find static argument 2"):
         rune.grad(rune.checkpoint(lambda x: x, static_argnums=(2,)))(1.0)
     with pytest.raises(TransformError, match="cannot find static argument -2"):

@@ -73,7 +73,7 @@ def test_sizes_that_recur_do_not_count_as_changes():
     assert counted(rnp.sum, each(3, 4, 3, 4, 4, 3)) == [1, 1, 0, 0, 0, 0]
 
 
-def test_one_trace_serves_the_sizes_that_were_not_seen():
+def test_one_trace_covers_sizes_not_yet_seen():
     f = rune.jit(lambda x: x * 2)
     run(f, 3, 4, 5)
 
@@ -140,7 +140,7 @@ def test_declared_sizes_are_not_made_automatic():
     assert f.cache_size() == 4
 
 
-def test_inside_another_trace_the_sizes_are_that_ones_own():
+def test_inside_another_trace_the_sizes_belong_to_that_trace():
     inner = rune.jit(lambda x: x * 2)
     outer = rune.jit(lambda xs: sum(inner(x).sum() for x in xs))
 
@@ -162,7 +162,7 @@ def test_a_donated_argument_gives_its_memory_to_the_result():
 # --- which sizes a form serves --------------------------------------------------------------------
 
 
-def test_a_form_serves_a_size_of_1_where_nothing_depends_on_it():
+def test_a_form_accepts_a_size_of_1_where_nothing_depends_on_it():
     assert counted(lambda x: rnp.sum(x * 2), each(5, 6, 7, 1, 0)) == [1, 1, 1, 0, 1]
     assert counted(lambda x: rnp.squeeze(x), each(5, 6, 7, 1, 8)) == [1, 1, 1, 1, 0]
 

@@ -61,7 +61,7 @@ def test_a_pattern_says_what_the_axes_are(pattern: str | None, shape: str):
     assert shapes_seen({"n": RANGE, "m": RANGE}, (pattern,), ones(2, 4, 6)) == [shape]
 
 
-def test_a_pattern_stands_for_every_array_of_a_tree():
+def test_a_pattern_applies_to_every_array_of_a_tree():
     f = rune.jit(lambda p: (p["a"] + p["b"]).shape[0] * p["a"], dims={"n": RANGE}, in_dims=("n",))
 
     same(np.full(3, 3.0, np.float32), f({"a": ones(3), "b": ones(3)}))
@@ -291,7 +291,7 @@ def test_a_size_that_an_inner_function_closes_over_comes_in_as_an_argument():
         same(np.full(2, 6.0, np.float32), rune.vmap(outer)(ones(2, 3)))
 
 
-def test_a_batch_of_symbolic_size_meets_a_function_with_a_size_of_the_same_name():
+def test_a_batch_of_symbolic_size_calls_a_function_with_a_size_of_the_same_name():
     lanes = rune.jit(rune.vmap(INNER), dims={"n": RANGE, "m": RANGE}, in_dims=("n,m",))
 
     for n, m in ((2, 3), (3, 2), (2, 2)):
@@ -320,7 +320,7 @@ SCARCE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", SCARCE)
-def test_one_compiled_derivative_serves_every_size(name: str):
+def test_one_compiled_derivative_covers_every_size(name: str):
     f = SCARCE[name]
     program = rune.jit(f, dims={"n": RANGE})
     gradient, curvature = rune.grad(program), rune.hessian(program)

@@ -69,7 +69,7 @@ def test_a_dropped_function_takes_its_native_calls_along():
     assert call() is None
 
 
-def test_an_error_half_way_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_half_way_leaks_no_references(monkeypatch: pytest.MonkeyPatch):
     x = array(np.ones(1 << 19, np.float32))
     f = warm(rune.jit(lambda a: (a[:3], a + 1.0)), x)
     take, requests = host_memory._free.take, itertools.count()

@@ -349,7 +349,7 @@ def test_a_committed_argument_stays_where_it_was_put():
     assert [where(v) for v in results] == [(OTHER, True), ("cpu:0", True)]
 
 
-def test_jit_with_a_device_starts_there():
+def test_jit_with_a_device_starts_on_that_device():
     program = rune.jit(there_and_back, device=OTHER)
     result = program(rune.device_put(HOST, "cpu"))
 
@@ -391,6 +391,6 @@ def test_a_move_inside_a_loop_or_branch_is_refused(name: str):
         rune.jit(LOOPS[name])(array(HOST))
 
 
-def test_a_device_that_is_not_there_is_an_error_while_tracing():
+def test_a_missing_device_is_an_error_while_tracing():
     with pytest.raises(DeviceError, match="device: cannot find 'nowhere'"):
         rune.jit(lambda x: rune.device_put(x, "nowhere"))(array(HOST))

@@ -150,14 +150,14 @@ def test_jit_with_a_device_moves_its_arguments_and_commits_its_results():
 # --- the default device -------------------------------------------------------------------------
 
 
-def test_in_the_scope_of_a_device_arrays_are_made_there_and_are_free():
+def test_in_the_scope_of_a_device_new_arrays_are_on_it_and_free():
     with rune.configure(device=OTHER):
         arrays = [rnp.ones(3), rnp.array(HOST), rnp.arange(3) + 1, rune.jit(rnp.sin)(rnp.ones(3))]
 
     assert [where(x) for x in arrays] == [(OTHER, False)] * 4
 
 
-def test_in_the_scope_of_a_device_free_arrays_from_outside_go_there():
+def test_in_the_scope_of_a_device_free_arrays_from_outside_move_to_it():
     x, f = free(), rune.jit(lambda v: v * 2.0)
     f(x)
 
@@ -333,7 +333,7 @@ def test_committing_an_array_does_not_lend_its_memory_twice(device: str):
 # --- other ways to hold an array ------------------------------------------------------------------
 
 
-def test_a_pickled_array_comes_back_free_on_the_cpu():
+def test_a_pickled_array_is_restored_free_on_the_cpu():
     result = pickle.loads(pickle.dumps(there()))
 
     assert where(result) == ("cpu:0", False)
@@ -365,7 +365,7 @@ def test_the_nan_check_looks_at_every_device():
 # --- a device for a block -----------------------------------------------------------------------
 
 
-def test_inside_a_device_block_new_arrays_are_there_and_free():
+def test_inside_a_device_block_new_arrays_are_on_its_device_and_free():
     with rune.device(OTHER) as device:
         places = {name: where(make()) for name, make in MADE.items()}
 
@@ -406,7 +406,7 @@ def test_blocks_nest_and_end_where_they_began():
     assert (inner, outer, where(rnp.zeros(2))) == (("cpu:0", False), (OTHER, False), ("cpu:0", False))
 
 
-def test_a_device_itself_serves_as_its_name():
+def test_a_device_may_be_passed_in_place_of_its_name():
     device = device_named(OTHER)
 
     with rune.device(device):
@@ -416,7 +416,7 @@ def test_a_device_itself_serves_as_its_name():
     assert rune.explain(rnp.sin, device=device)(free()).device == OTHER
 
 
-def test_a_block_for_a_device_that_is_not_there_is_refused_when_it_begins():
+def test_a_block_for_a_missing_device_is_refused_on_entry():
     with pytest.raises(DeviceError, match="cannot find 'nowhere'"), rune.device("nowhere"):
         pass
 

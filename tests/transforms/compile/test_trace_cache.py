@@ -146,7 +146,7 @@ def test_a_dropped_function_and_all_that_was_made_of_it_is_gone(transform):
     assert [r() for r in references] == [None, None, None]
 
 
-def test_the_bytes_that_are_counted_come_back_to_where_they_were():
+def test_the_byte_count_returns_to_its_initial_value():
     gc.collect()
     before = traces.compiled_bytes()
     functions = [rune.jit(lambda x, k=k: x + k) for k in range(10)]

@@ -52,7 +52,7 @@ def test_without_a_derivative_the_function_itself_runs():
     near(np.sin(np.asarray(X)) * 2.0, wave(X, 2.0), relative=1e-6, why=F32)
 
 
-def test_jvp_asks_the_rule():
+def test_jvp_calls_the_rule():
     value, tangent = rune.jvp(wave, (1.0, 2.0), (1.0, 0.0))
 
     near(2 * np.sin(1.0), value, relative=1e-6, why=F32)
@@ -66,7 +66,7 @@ def test_grad_transposes_the_rule():
     near(np.sin(1.0), dy, relative=1e-6, why=F32)
 
 
-def test_a_second_derivative_asks_the_rule_twice():
+def test_a_second_derivative_calls_the_rule_twice():
     # The rule's own 10 cos(x) y is differentiated by the rules of cos and mul.
     near(-20 * np.sin(1.0), rune.grad(rune.grad(wave))(1.0, 2.0), relative=1e-6, why=F32)
 

@@ -65,7 +65,7 @@ def test_without_a_derivative_the_function_itself_runs():
     assert ran == ["function", "fwd"]
 
 
-def test_grad_asks_bwd():
+def test_grad_calls_bwd():
     dx, dy = rune.grad(wave, argnums=(0, 1))(1.0, 2.0)
 
     near(20 * np.cos(1.0), dx, relative=1e-6, why=F32)

@@ -51,7 +51,7 @@ def test_the_batching_rule_runs_on_lanes(transform: Any):
     assert calls == [(5, [True, False], (5,), ())]
 
 
-def test_the_innermost_of_two_vmaps_asks_the_rule():
+def test_the_innermost_of_two_vmaps_calls_the_rule():
     function, calls = with_rule()
 
     lanes = rune.vmap(rune.vmap(function, (0, None)), (None, 0))(X, X[:3])

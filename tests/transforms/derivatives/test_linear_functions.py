@@ -74,7 +74,7 @@ def test_it_is_stacked_by_a_scan(make: Any):
     close(np.cos(2 * X), rune.tree.leaves(rows)[0][1], ulps=2, why="one cosine")
 
 
-def test_a_tree_of_several_arguments_and_outputs_comes_back():
+def test_a_tree_of_several_arguments_and_outputs_is_restored():
     @rune.jit
     def make(p: Any, n: Any) -> Any:
         return rune.vjp(lambda p, n: {"y": p["a"] * p["b"], "n": n + 1}, p, n)

@@ -167,7 +167,7 @@ def test_no_schedule_is_begun_when_the_time_is_over(budget: float):
     assert race.time <= max(budget, 1.0) + 1.0 + 2 * 3 * 1.0 + 3.0
 
 
-def test_a_search_that_runs_out_of_time_leaves_the_default_and_says_so():
+def test_a_search_that_runs_out_of_time_keeps_the_default_and_is_incomplete():
     outcome = Race({FAST: 0.5}).search(budget=2.0)
 
     assert (outcome.winner, outcome.is_complete) == (PLAIN, False)

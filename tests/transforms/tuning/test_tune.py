@@ -227,7 +227,7 @@ def test_a_schedule_of_very_many_statements_is_not_compiled(monkeypatch: pytest.
         trial.prepare(parse("parts(8)"))
 
 
-def test_a_search_without_memory_leaves_the_default_and_says_so(monkeypatch: pytest.MonkeyPatch):
+def test_a_search_out_of_memory_keeps_the_default_and_notes_the_reason(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise OutOfMemory("cpu: cannot allocate 5 B")
 
@@ -239,7 +239,7 @@ def test_a_search_without_memory_leaves_the_default_and_says_so(monkeypatch: pyt
     assert schedule_of(rune.jit(sums), X) == f"sum_0: plain  # {origin}"
 
 
-def test_a_search_out_of_time_leaves_the_default_and_says_so():
+def test_a_search_out_of_time_keeps_the_default_and_notes_the_reason():
     outcome = rune.tune(sums, search=1e-9)(X)
 
     assert (outcome["sum_0"].winner, outcome["sum_0"].note) == ("plain", "out of time")

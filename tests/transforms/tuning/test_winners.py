@@ -40,7 +40,7 @@ def in_another_process(kernel: Kernel, device: Target = CPU) -> Winner | None:
     return load(kernel, device)
 
 
-def test_a_winner_comes_back_here_and_in_another_process():
+def test_a_winner_is_reused_here_and_in_another_process():
     store(kernel_of(), CPU, WINNER)
 
     assert load(kernel_of(), CPU) == in_another_process(kernel_of()) == WINNER
