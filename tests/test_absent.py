@@ -39,7 +39,7 @@ INSTEAD = {
 
 
 @pytest.mark.parametrize("path", INSTEAD)
-def test_a_missing_name_says_what_to_use(path: str):
+def test_a_missing_name_raises_an_error_that_names_its_replacement(path: str):
     module, _, name = path.rpartition(".")
 
     with pytest.raises(AttributeError) as error:

@@ -184,7 +184,7 @@ def test_threads_enter_one_setting_at_once():
     assert sorted(wide) == [False, False, True, True]
 
 
-def test_a_block_lies_over_what_another_thread_sets_meanwhile():
+def test_a_block_overrides_what_another_thread_sets_meanwhile():
     with rune.enable_x64():
         in_a_thread(lambda: rune.configure(x64=False, promotion="strict"))
         settings = config.current()

@@ -411,7 +411,7 @@ def test_a_fold_of_no_leaves_needs_an_identity():
         tree.reduce_associative(str.__add__, None)
 
 
-def test_a_leaf_does_not_come_apart():
+def test_a_leaf_cannot_be_flattened_by_one_level():
     with pytest.raises(ArgumentError, match=r"flatten_one_level: cannot flatten a leaf \(int\)"):
         tree.flatten_one_level(3)
 

@@ -72,7 +72,7 @@ def test_it_does_not_stand_in_for_a_jax_that_is_loaded(tmp_path: Path):
     assert "as_jax: cannot stand in for jax (this process has imported jax" in process.stderr
 
 
-def test_a_missing_name_says_what_to_use():
+def test_a_missing_name_raises_an_error_that_names_its_replacement():
     process = run("-c", "import rune.as_jax, jax; jax.gard")
 
     assert "did you mean" in process.stderr
@@ -86,7 +86,7 @@ def test_each_subpackage_of_jax_is_the_module_of_its_name():
     ]
 
 
-def test_a_variable_of_the_environment_is_enough(tmp_path: Path):
+def test_an_environment_variable_is_enough(tmp_path: Path):
     assert start(tmp_path, "import jax; print(jax.__version__)", "1") == "0.10.2\n"
 
 

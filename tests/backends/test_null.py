@@ -186,7 +186,7 @@ def test_a_call_gives_results_of_the_right_type(device):
     assert device.copy_out(y, y.type).shape == (7,)
 
 
-def test_a_donated_buffer_is_gone(device):
+def test_a_donated_buffer_is_deleted(device):
     executable = device.record(in_place())
     x = device.copy_in(np.ones(7, np.float32))
     executable([x])

@@ -213,7 +213,7 @@ def test_a_function_that_raises_stop_iteration_ends_nothing_silently():
             list(data.sequence(range(9)).map(ends, workers=workers))
 
 
-def test_a_run_knows_how_many_elements_remain():
+def test_a_run_reports_how_many_elements_remain():
     run = iter(data.sequence(range(9)).batch(2))
     next(run)
 

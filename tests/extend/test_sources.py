@@ -193,7 +193,7 @@ def test_its_operands_are_checked_for_nan_like_any(device: str):
 
 @pytest.mark.parametrize("device", OTHERS)
 @ways
-def test_a_device_of_no_such_language_is_refused_by_name(device: str, way: Any):
+def test_a_device_of_another_language_is_refused_by_name(device: str, way: Any):
     x = rune.device_put(np.ones(3, np.float32), device)
 
     with pytest.raises(MissingRule, match=r"cannot compile alone for \w+:0 \(its kernels are only for cuda and opencl"):

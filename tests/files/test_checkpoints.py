@@ -43,7 +43,7 @@ def test_each_step_comes_back(tmp_path: Path):
     assert manager.restore().step == manager.latest == 2
 
 
-def test_a_folder_without_checkpoints_starts_anew(tmp_path: Path):
+def test_resuming_from_a_folder_without_checkpoints_starts_at_the_beginning(tmp_path: Path):
     manager, initial = Manager(tmp_path / "new"), {"w": 1}
 
     assert manager.resume(initial) == (0, initial)

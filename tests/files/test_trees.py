@@ -366,7 +366,7 @@ def test_a_part_of_a_tree_is_loaded_by_its_name(tmp_path: Path):
 
 
 @pytest.mark.parametrize("part", ["", "a", "layers.2", "layers.0.w.x", "layers.", "layer"])
-def test_a_part_that_a_file_has_not_is_an_error_that_names_it(tmp_path: Path, part: str):
+def test_a_part_missing_from_a_file_is_an_error_that_names_it(tmp_path: Path, part: str):
     path = tmp_path / "tree.safetensors"
     rune.tree.save(path, {"layers": [{"w": rnp.ones(3)}, rnp.ones(2)]})
 
@@ -376,7 +376,7 @@ def test_a_part_that_a_file_has_not_is_an_error_that_names_it(tmp_path: Path, pa
         rune.tree.load(path, [rnp.ones(3)], part=part)
 
 
-def test_a_part_of_a_file_without_a_tree_is_a_dict_by_what_is_left_of_names(tmp_path: Path):
+def test_part_of_a_file_without_a_tree_is_a_dict_keyed_by_the_remaining_names(tmp_path: Path):
     np.savez(tmp_path / "state.npz", **{"layers.0.w": np.ones(3, "f"), "layers.0.b": np.ones(1, "f"), "x": np.ones(2)})
 
     assert sorted(rune.tree.load(tmp_path / "state.npz", part="layers.0")) == ["b", "w"]

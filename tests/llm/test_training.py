@@ -132,7 +132,7 @@ def test_tokens_that_are_unlikely_are_not_drawn():
     assert int(model.sample(rune.random.key(0), logits, 0.0)) == 0
 
 
-def test_a_continuation_ends_where_the_places_end(straight: training.State):
+def test_a_continuation_ends_at_the_last_position(straight: training.State):
     ready = model.decoder(straight["params"], TINY)
 
     assert len([*generate.continuation(ready, [1, 2, 3], 1000, 0, 0)]) == TINY.max_position_embeddings - 3

@@ -128,7 +128,7 @@ def test_other_products_stay_one(types: tuple[ArrayType, ArrayType], device: Any
     assert eliminate_dead(rewrite).equations == eliminate_dead(program).equations
 
 
-def test_a_batch_of_none_has_as_many_results():
+def test_splitting_an_empty_batch_keeps_the_output_types():
     def function(a: Any, b: Any) -> Any:
         return ops.dot_general(a, b, dimension_numbers=(((2,), (1,)), ((0,), (0,))))
 

@@ -214,7 +214,7 @@ SMALL = replace(
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.i64, dtypes.c128], ids=dtypes.short)
-def test_64_bits_are_refused_by_name_where_a_device_has_none(dtype: np.dtype):
+def test_a_device_without_64_bits_refuses_them_by_name(dtype: np.dtype):
     program = program_of(lambda x: ops.add(x, x), ArrayType((3,), dtype))
     name, narrower = dtypes.short(dtype), {"f64": "f32", "i64": "i32", "c128": "c64"}
 

@@ -119,7 +119,7 @@ def test_integers_become_floats(name: str):
 # --- large matrices -----------------------------------------------------------------------------
 
 
-def test_a_large_cholesky_goes_by_panels():
+def test_a_large_cholesky_is_computed_by_panels():
     a = definite(300, 300)
 
     near(np.linalg.cholesky(a), rnp.linalg.cholesky(array(a)), relative=1e-12, why="order of sums")

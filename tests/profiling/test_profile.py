@@ -98,7 +98,7 @@ def test_copies_to_and_from_a_device_are_events():
     ]
 
 
-def test_a_block_of_the_user_and_one_that_loads_are_events_with_what_they_say():
+def test_blocks_of_the_user_and_of_loading_are_events_with_their_labels():
     with rune.debug.profile() as p:
         with rune.profiler.TraceAnnotation("epoch", number=7):
             pass

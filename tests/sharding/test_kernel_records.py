@@ -46,7 +46,7 @@ def test_wide_floats_keep_their_share_of_the_arithmetic():
     assert ratio == table.rate(dtypes.f64) / table.rate(dtypes.f32)
 
 
-def test_a_launch_is_one_step_more_in_a_program():
+def test_a_launch_adds_one_step_to_a_program():
     assert RECORD.launch_ns == 500
 
 

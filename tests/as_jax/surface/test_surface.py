@@ -91,7 +91,7 @@ HINTS = {
 
 
 @pytest.mark.parametrize("path", HINTS)
-def test_a_missing_name_says_what_to_use(path: str):
+def test_a_missing_name_raises_an_error_that_names_its_replacement(path: str):
     module, _, name = path.rpartition(".")
 
     with pytest.raises(AttributeError) as error:

@@ -355,7 +355,7 @@ STORED = ("elementwise", "gemm", "convolution", "linalg", "while", "scan")
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_process_that_finds_its_program_needs_no_llvm_and_no_lowering(folder: Path, name: str):
+def test_a_process_with_a_cached_program_needs_neither_llvm_nor_lowering(folder: Path, name: str):
     first, second = (answer(folder, ONE, name) for _ in range(2))
 
     assert (first, second) == (["True"] * 3, ["False"] * 3)

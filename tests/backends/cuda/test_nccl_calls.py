@@ -41,7 +41,7 @@ def test_signed_sums_are_unsigned_ones_and_extremes_keep_the_sign():
     assert part(call("pmax"), 3, dtype=dtypes.i32).calls == (AllReduce(3, DataType.INT32, Operation.MAX),)
 
 
-def test_along_the_first_axis_nothing_is_laid_out_anew():
+def test_along_the_first_axis_nothing_is_transposed():
     assert part(call("all_gather", axis=0, lanes=2), 3, 5) == Part((AllGather(60),))
     assert part(call("psum_scatter", scatter_axis=0, lanes=2), 2, 5) == Part((ReduceScatter(5, DataType.FLOAT32),))
     exchange = part(call("all_to_all", split_axis=0, concat_axis=0, lanes=2), 2, 5)

@@ -230,7 +230,7 @@ def test_a_folder_of_another_user_is_refused_with_a_warning(tmp_path, monkeypatc
 
 
 @posix
-def test_a_link_is_refused_since_its_owner_chooses_where_it_leads(tmp_path):
+def test_a_symbolic_link_is_refused_because_its_owner_chooses_its_target(tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "kernels").symlink_to(tmp_path / "elsewhere")
 

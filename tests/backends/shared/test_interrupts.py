@@ -209,7 +209,7 @@ def test_a_running_loop_hears_an_interrupt_and_its_function_works_on():
     )
 
 
-def test_a_handler_that_raises_nothing_lets_a_loop_go_on():
+def test_a_handler_that_raises_nothing_lets_a_loop_continue():
     came: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     later = threading.Timer(0.1, interrupt)

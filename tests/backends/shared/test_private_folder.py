@@ -108,7 +108,7 @@ def test_an_entry_that_others_could_write_is_a_miss(cache: DiskCache, put: Calla
         assert cache.load(KEY) == VALUE
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path):
+def test_a_failed_write_leaves_no_file(tmp_path: Path):
     with Folder(tmp_path / "own", make=True) as folder:
         (tmp_path / "own" / "name").mkdir()
         with pytest.raises(OSError, match="directory"):

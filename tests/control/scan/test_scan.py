@@ -143,7 +143,7 @@ def test_a_weak_carry_stays_weak_without_a_strong_operand():
     assert carry.type == ArrayType((), dtypes.f32, weak=True)  # as JAX 0.10.2
 
 
-def test_a_carry_for_which_the_body_answers_a_python_number_ends_weak():
+def test_a_carry_becomes_weak_if_the_body_returns_a_python_number():
     carry, carries = rune.scan(lambda c, _: (1.0, c), np.float32(0), None, length=3)
 
     # As JAX 0.10.2: the body is given a strong value, and what the loop gives is what it answered.

@@ -43,7 +43,7 @@ def test_printed_text_is_read_back():
     assert to_text(parse(text)) == text
 
 
-def test_a_subgroup_sees_what_its_threads_wrote():
+def test_a_subgroup_reads_what_its_threads_wrote():
     y = np.zeros(64, np.int32)
 
     interpret(parse(neighbours(64)), [y])

@@ -11,7 +11,7 @@ from tests.lowering.optimize.bodies import after, code
 # --- simplify-index ---------------------------------------------------------------------------
 
 
-def test_a_guard_that_always_holds_goes(expect):
+def test_a_guard_that_always_holds_is_removed(expect):
     expect(
         after(simplify_index.PASS, "for i in 8 serial { store y[i] = x[i + 2 if (index(i) + 2_i64) < 10_i64] }"),
         """
@@ -171,7 +171,7 @@ def test_a_repeated_expression_gets_a_local(expect):
     )
 
 
-def test_a_let_equal_to_an_earlier_one_goes_also_from_indices(expect):
+def test_a_let_equal_to_an_earlier_one_is_replaced_in_indices_too(expect):
     expect(
         after(
             eliminate_common.PASS,

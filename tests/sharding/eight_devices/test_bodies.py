@@ -92,7 +92,7 @@ def test_a_sharded_call_within_a_sharded_program_is_refused():
         on_eight(body, check_vma=False)(X)
 
 
-def test_a_mesh_that_does_not_divide_an_axis_says_what_to_do():
+def test_a_mesh_that_does_not_divide_an_axis_is_an_error_with_advice():
     words = r"cannot cut axis 0 of f32\[15\] at argument\[0\] into 8 equal parts[^\n]*\nhint: pad the axis to 16"
     with pytest.raises(ShapeError, match=words):
         on_eight(lambda x: x)(X[:15])

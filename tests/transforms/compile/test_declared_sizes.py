@@ -248,7 +248,7 @@ def test_an_undecided_question_about_sizes_is_an_error_that_says_what_to_declare
         f(ones(6), ones(4))
 
 
-def test_a_misfit_of_numbers_has_no_hint_about_sizes():
+def test_a_mismatch_of_numbers_has_no_hint_about_sizes():
     with pytest.raises(ShapeError) as error:
         rune.jit(lambda x: ones(2).reshape(3), dims={"n": RANGE})(ones(4))
 

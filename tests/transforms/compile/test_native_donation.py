@@ -210,7 +210,7 @@ def test_an_array_that_is_given_twice_is_read_before_it_is_written(donate_argnum
     same(expected[::-1], outs[1])
 
 
-def test_a_captured_array_that_is_donated_is_read_once_more_and_then_gone():
+def test_a_captured_array_that_is_donated_is_read_once_more_and_then_deleted():
     x = fresh()
     f = warmed(lambda a: a + x, lambda: (fresh(),), donate_argnums=0)
 
@@ -271,7 +271,7 @@ def collecting_at_every_chance() -> Iterator[None]:
     [lambda x: x[:3] + 1.0, lambda x: x.astype("f8"), lambda x: x > 2, lambda x: rnp.sum(x), lambda x: ()],
     ids=["another shape", "a wider dtype", "a narrower dtype", "rank 0", "nothing"],
 )
-def test_a_donated_argument_whose_memory_does_not_serve_is_deleted_all_the_same(function: Callable[[Any], Any]):
+def test_a_donated_argument_whose_memory_cannot_be_reused_is_deleted_all_the_same(function: Callable[[Any], Any]):
     f, x, host = warmed(function, lambda: (fresh(),), donate_argnums=0), fresh(), np.arange(7, dtype=np.float32)
 
     outs = f(x)

@@ -104,7 +104,7 @@ def test_an_error_other_than_out_of_memory_is_raised_unchanged(monkeypatch: pyte
         f(x)
 
 
-def test_a_tree_whose_class_refuses_raises_its_error():
+def test_a_tree_whose_class_refuses_to_unflatten_raises_its_error():
     refusing = [False]
 
     class Picky:

@@ -130,7 +130,7 @@ def test_a_cache_that_is_cleared_is_the_functions():
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, rune.grad])
-def test_a_dropped_function_and_all_that_was_made_of_it_is_gone(transform):
+def test_dropping_a_function_frees_all_that_was_made_from_it(transform):
     def run():
         def f(x):
             return x * 2.0 + 1.0

@@ -107,7 +107,7 @@ def test_jit_applied_anew_to_the_same_code_is_found():
     ]
 
 
-def test_a_partial_made_anew_is_the_same_code():
+def test_a_new_partial_of_the_same_function_is_the_same_code():
     def step(x: Any) -> Any:
         return rune.jit(functools.partial(function, n=2))(x)
 
@@ -136,7 +136,7 @@ def test_the_latest_of_equally_near_traces_is_compared():
     assert message.endswith("(static argument n: 2 before, 3 now)")
 
 
-def test_a_sampler_is_not_reported_as_jitted_anew():
+def test_a_sampler_is_not_reported_as_jitted_again():
     key = rune.random.key(0)
     rune.random.rayleigh(key, 1.0, (2, 1, 17))
 
