@@ -18,7 +18,7 @@ from rune.errors import ArgumentError, TransformError
 from tests.support.arrays import array
 from tests.support.close import same
 
-BOTH_WAYS = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+BOTH_WAYS = pytest.mark.parametrize("in_program", [False, True], ids=["eager", "jit"])
 
 
 def run(function: Any, in_program: bool, *args: Any) -> Any:
